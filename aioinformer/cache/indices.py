@@ -1,7 +1,7 @@
 """One index of a store: which objects have which values.
 
-Everything in here is a dict from strings to strings, or to dicts of the same sort, and to None instead of sets: the
-garbage collector does not walk those, however many objects there are.
+All containers are dicts whose keys and values are strings, None, or dicts of the same kind: the garbage collector does
+not traverse those, however many objects there are.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _log = get_logger("aioinformer.cache")
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
-    """The functions, with paths made into functions.
+    """Return the functions, with a function in place of each path.
 
     Raises:
-        UsageError: a path does not parse, or something is neither path nor function.
+        UsageError: a path does not parse, or a value is neither a path nor a function.
     """
     functions: dict[str, IndexFunc[T]] = {}
     for name, function in indexers.items():
@@ -47,7 +47,7 @@ def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
 
 
 def field_paths(indexers: Indexers[T]) -> list[str]:
-    """The paths among index functions: fields worth declaring."""
+    """Return the paths among index functions: fields to declare."""
     return [function for function in indexers.values() if isinstance(function, str)]
 
 
@@ -61,24 +61,24 @@ class _Failed(tuple[str, ...]):
         return id(self)
 
 
-#: The values of an object for which the index function raised: none, and that is known to be wrong.
+#: The values of an object for which the index function raised: none.
 FAILED: Final = _Failed()
 
 
 class Index(Generic[T]):
     """Keys by value, for one index function.
 
-    A change has two halves. `add` may run out of memory, and then has changed nothing; `settle`, and `revert` in its
-    place, need none. So a store can change all its indices or none.
+    A change has two halves. `add` may run out of memory, and has changed nothing then. `settle`, or `revert` in its
+    place, needs no memory. So a store changes all its indices or none.
 
     Args:
         name: of the index, for logs and errors.
         function: object -> values.
-        to_view: item as stored -> what the function sees; None for the item itself.
-        timed: wraps a user's function, so that its calls are timed.
+        to_view: stored item -> what the function receives; None for the item itself.
+        timed: wraps the function of a user, to time its calls.
 
     Attributes:
-        failing: keys of the objects for which the function raised in their present version.
+        failing: keys of the objects whose present version made the function raise.
     """
 
     def __init__(
@@ -91,24 +91,24 @@ class Index(Generic[T]):
         self._call = function if own else timed(function, what, deletion_handling_meta_namespace_key_func)
         # A path is followed in the item itself, where the values of declared fields are.
         self._to_view = None if isinstance(function, FieldIndexFunc) else to_view
-        #: value -> keys, in the order in which they came
+        #: value -> keys, in the order of their arrival
         self._keys: dict[str, dict[str, None]] = {}
-        #: key -> the value the function gave, or values if it gave several; nothing if it gave none
+        #: key -> the value that the function returned, or a tuple of several; absent if it returned none
         self._values: dict[str, str | tuple[str, ...]] = {}
         self.failing: dict[str, None] = {}
-        #: The namespace of a record is a part of its key: what is in the index stays where it is, whatever it becomes.
+        #: The namespace of a record is a part of its key, so an update never moves it in this index.
         self.settles_records = function is meta_namespace_index_func
 
     def evaluate(self, key: str, item: Any, *, seen: bool = False) -> tuple[str, ...]:
-        """What the function says of an object; `FAILED`, and a log line, if it raises. To be called outside any lock.
+        """Return the values of an object; if the function raises, log it and return `FAILED`. Call it without a lock.
 
         Args:
             key: for the log.
             item: as it is stored.
-            seen: the item is what readers see already.
+            seen: the item is what readers see, and not a stored item.
 
         Raises:
-            MemoryError: the function may do better in a moment.
+            MemoryError: a later call may succeed.
         """
         if self.settles_records and isinstance(item, Record):
             return (item.namespace,)
@@ -129,13 +129,13 @@ class Index(Generic[T]):
             return FAILED
 
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
-        """An object now has these values."""
+        """Set the values of an object."""
         old = self.add(key, item, new)
         if old is not None:
             self.settle(key, old, new)
 
     def add(self, key: str, item: Any, new: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Find an object by these values, too. Return those it had, None if they are the same: then nothing is left."""
+        """Add the new values of an object. Return its old values; None if nothing is left to do."""
         if self.settles_records and isinstance(item, Record):
             self._put_in(item.namespace, key)
             return ()
@@ -156,7 +156,7 @@ class Index(Generic[T]):
         return old
 
     def settle(self, key: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-        """Complete what `add` began: find the object by its new values alone."""
+        """Complete `add`: remove the old values."""
         for value in old:
             if value not in new:
                 self._take_out(value, key)
@@ -166,7 +166,7 @@ class Index(Generic[T]):
             self._values.pop(key, None)
 
     def revert(self, key: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-        """Undo what `add` did: find the object by its old values alone."""
+        """Undo `add`: remove the new values."""
         for value in new:
             if value not in old:
                 self._take_out(value, key)
@@ -178,7 +178,7 @@ class Index(Generic[T]):
             self._values.pop(key, None)
 
     def remove(self, key: str, item: Any) -> None:
-        """An object, which was this item, is gone."""
+        """Remove an object, whose last item is given."""
         if self.settles_records and isinstance(item, Record):
             self._take_out(item.namespace, key)
             return
@@ -188,7 +188,7 @@ class Index(Generic[T]):
         self.failing.pop(key, None)
 
     def take_in(self, other: Index[T]) -> None:
-        """What an index by the same function says of objects that are not in here holds here, too."""
+        """Add everything from an index of the same function that has other objects."""
         for value, keys in other._keys.items():
             self._keys.setdefault(value, {}).update(keys)
         self._values.update(other._values)
@@ -196,19 +196,19 @@ class Index(Generic[T]):
 
     @property
     def steps(self) -> tuple[str, ...] | None:
-        """The path that is indexed, None for an index by a function."""
+        """The indexed path; None for an index by a function."""
         return self.function.steps if isinstance(self.function, FieldIndexFunc) else None
 
     def size(self, value: str) -> int:
-        """How many objects have a value."""
+        """Return how many objects have a value."""
         return len(self._keys.get(value, ()))
 
     def keys(self, value: str) -> list[str]:
-        """The keys of the objects that have a value."""
+        """Return the keys of the objects that have a value."""
         return list(self._keys.get(value, ()))
 
     def values(self) -> list[str]:
-        """All values that any object has."""
+        """Return all values that any object has."""
         return list(self._keys)
 
     def _values_of(self, key: str) -> tuple[str, ...]:
@@ -226,12 +226,12 @@ class Index(Generic[T]):
         keys = self._keys.get(value)
         if keys is not None:
             keys.pop(key, None)
-            if not keys:  # values come and go (nodes, versions): an empty dict each would be a leak (STO-07)
+            if not keys:  # values come and go (nodes, versions): an empty dict for each would be a leak
                 del self._keys[value]
 
 
 def _plain(value: Any) -> str:
-    """The text of a value, as a key that only compares as texts do, whatever its class."""
+    """Return a value as a plain `str`, which compares as text even if its class does not."""
     if not isinstance(value, str):
         raise TypeError("an index function returns strings")
     return str.__str__(value)

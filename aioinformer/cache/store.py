@@ -1,6 +1,6 @@
-"""What readers and writers see of a store: objects by key, by index, or all of them. Readers may be in any thread.
+"""The interface of stores: objects by key, by index, or all of them. Any thread may read.
 
-What holds for every reader at any time is said of `thread_safe_store`, which keeps the objects.
+`thread_safe_store` contains the objects and states the guarantees for readers.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ KeyFunc: TypeAlias = Callable[[Any], str]
 
 
 class Store(Protocol[T]):
-    """What readers may rely on in any store."""
+    """The methods that every store has."""
 
     def list(self) -> builtins.list[T]:
-        """All objects, in no order."""
+        """Return all objects, in no order."""
         ...
 
     def list_keys(self) -> builtins.list[str]:
-        """All keys, in no order."""
+        """Return all keys, in no order."""
         ...
 
     def get(self, obj: Any) -> T | None:
-        """The object with the key of this one, None if there is none."""
+        """Return the object with the same key as this one, or None."""
         ...
 
     def get_by_key(self, key: str) -> T | None:
-        """The object under a key, None if there is none."""
+        """Return the object of a key, or None."""
         ...
 
 
 class Indexer(Generic[T]):
-    """A store with indices: what informers keep, and what can be filled by hand.
+    """A store with indices. Informers have one each; you can also fill one yourself.
 
-    Reads are plain calls, never wait, may come from any thread, and are each answered from one state. Objects that
-    informers keep are immutable; what is put in by hand is handed out as it is.
+    Reads are plain calls that never wait. Any thread may read, and each call is answered from one state. The objects of
+    informers are immutable. Objects that you add yourself are returned as they are.
 
     Args:
         key_func: object -> key.
         indexers: index functions by name: object -> values.
-        to_view: item as stored -> what readers see (for informers; by default the item itself).
-        record_of: what is put in by hand -> item as stored (for informers; by default the item itself).
-        timed: wraps index functions, so that their calls are timed (for informers).
+        to_view: stored item -> what readers see (for informers; by default, the item itself).
+        record_of: object that a user adds -> stored item (for informers; by default, the object itself).
+        timed: wraps index functions, to time their calls (for informers).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Indexer(Generic[T]):
     # Writing. An informer's store is written by the informer alone.
 
     def add(self, obj: Any) -> None:
-        """Puts an object in; one with the same key is replaced.
+        """Add an object, or replace the one with the same key.
 
         Raises:
             KeyFuncError: the object has no key.
@@ -91,43 +91,43 @@ class Indexer(Generic[T]):
         self._advance(obj)
 
     def update(self, obj: Any) -> None:
-        """The same as `add` (STO-01)."""
+        """Do the same as `add`."""
         self.add(obj)
 
     def delete(self, obj: Any) -> None:
-        """Takes an object out, by its key; a tombstone will do. Nothing happens if it is not there."""
+        """Delete the object with the key of this object or tombstone. Do nothing if there is none."""
         self.store.delete(self._key(obj))
         self._advance(obj)
 
     def replace(self, objects: Iterable[Any], resource_version: str = "") -> None:
-        """These are all objects there are, as of this version."""
+        """Replace all objects with these, as of this version."""
         self.store.replace({self._key(obj): self._record_of(obj) for obj in objects})
         self.store.resource_version = resource_version
 
     def resync(self) -> None:
-        """Nothing: a store has nothing to be brought in line with (STO-01)."""
+        """Do nothing; client-go's stores have this method."""
 
     def bookmark(self, resource_version: str) -> None:
-        """Everything up to this version has been put in."""
+        """Note that the store contains everything up to this version."""
         if resource_version:
             self.store.resource_version = resource_version
 
     # Reading.
 
     def list(self) -> builtins.list[T]:
-        """All objects, in no order."""
+        """Return all objects, in no order."""
         return self.to_views(self.store.items())
 
     def list_keys(self) -> builtins.list[str]:
-        """All keys, in no order."""
+        """Return all keys, in no order."""
         return self.store.all_keys()
 
     def get(self, obj: Any) -> T | None:
-        """The object with the key of this one, None if there is none."""
+        """Return the object with the same key as this one, or None."""
         return self.get_by_key(self._key(obj))
 
     def get_by_key(self, key: str) -> T | None:
-        """The object under a key, None if there is none."""
+        """Return the object of a key, or None."""
         item = self.store.item(key)
         return self._to_view(item) if item is not None and self._to_view else cast("T | None", item)
 
@@ -145,11 +145,11 @@ class Indexer(Generic[T]):
         return iter(self.list())
 
     def last_store_sync_resource_version(self) -> str:
-        """The version up to which everything has been put in; "" if that is not known (STO-13)."""
+        """Return the version up to which the store contains everything; "" if that is unknown."""
         return self.store.resource_version
 
     def index(self, name: str, obj: Any) -> builtins.list[T]:
-        """Objects that share any value of the index `name` with this one.
+        """Return the objects that share any value of the index `name` with this one.
 
         Raises:
             IndexNotFound: no such index.
@@ -157,7 +157,7 @@ class Indexer(Generic[T]):
         return self.to_views(self.store.sharing(name, obj))
 
     def index_keys(self, name: str, value: str) -> builtins.list[str]:
-        """Sorted keys of the objects that have `value` in the index `name`.
+        """Return the sorted keys of the objects that have `value` in the index `name`.
 
         Raises:
             IndexNotFound: no such index.
@@ -165,7 +165,7 @@ class Indexer(Generic[T]):
         return self.store.indexed_keys(name, value)
 
     def by_index(self, name: str, value: str) -> builtins.list[T]:
-        """Objects that have `value` in the index `name`; costs what it returns, not what the store holds.
+        """Return the objects that have `value` in the index `name`; the cost depends on their number alone.
 
         Raises:
             IndexNotFound: no such index.
@@ -173,23 +173,23 @@ class Indexer(Generic[T]):
         return self.to_views(self.store.indexed(name, value))
 
     def list_index_func_values(self, name: str) -> builtins.list[str]:
-        """All values in the index `name`; empty if there is no such index (STO-05)."""
+        """Return all values in the index `name`; empty if there is no such index."""
         return self.store.values(name)
 
     def get_indexers(self) -> dict[str, IndexFunc[T]]:
-        """The index functions by name: a copy, which is the caller's."""
+        """Return the index functions by name, as a copy."""
         return self.store.indexers()
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Adds index functions; objects that are there are indexed before this returns (STO-09).
+        """Add index functions; all objects are indexed when this returns.
 
         Raises:
-            UsageError: a name is taken; nothing is changed then.
+            UsageError: a name is taken; nothing has changed then.
         """
         self.store.add_indexers(indexers)
 
     def to_views(self, items: Iterable[Any]) -> builtins.list[T]:
-        """What readers see of items as they are stored."""
+        """Return what readers see of stored items."""
         to_view = self._to_view
         return [to_view(item) for item in items] if to_view else list(items)
 

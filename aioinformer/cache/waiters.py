@@ -1,4 +1,4 @@
-"""Who waits for the cache to reach a version, or for an object to become something; only they are woken."""
+"""Waits for a version of the cache, or for a condition of one object. A change wakes only the waits that it ends."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-#: So many versions that are no numbers are remembered.
+#: How many versions that are not numbers are remembered.
 _REMEMBERED = 1000
 
 
 class VersionWaiters:
-    """Waits for the version of the cache, which bookmarks and lists move on as well as events.
+    """Waits for the version of the cache, which events, bookmarks and lists advance.
 
-    Versions that are numbers have an order: a wait for one ends with any later one. Others have none: a wait for one
-    ends once exactly that one was seen. The last 1000 of them are remembered.
+    Versions that are numbers have an order: a wait for a number ends with any later one. Other versions have no order:
+    a wait ends once exactly this version has been seen. The last 1000 of them are remembered.
 
     Attributes:
         version: of the cache.
-        opaque: some version is no number: those of all objects have to be noted.
+        opaque: some version is not a number, so the versions of all objects must be recorded.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class VersionWaiters:
             _wake(heapq.heappop(waiters)[3])
 
     def saw(self, version: str) -> None:
-        """Note a version that has no order, of an object or a collection that is in the cache now."""
+        """Record a version without order, of an object or a collection that is in the cache."""
         self._seen.pop(version, None)
         self._seen[version] = None
         if len(self._seen) > _REMEMBERED:
@@ -73,7 +73,7 @@ class VersionWaiters:
         self._waiters.clear()
 
     async def wait(self, version: str) -> None:
-        """Return once the cache has this version, or a later one; if it is no number, once exactly it was seen."""
+        """Return once the cache has this version or a later one; if it is not a number, once exactly it was seen."""
         if version in self._seen or (self.version and covers(self.version, version)):
             return
         if self._failure is not None:
@@ -111,10 +111,10 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 class KeyWaiters(Generic[T]):
-    """Waits for single objects.
+    """Waits for conditions of single objects.
 
     Args:
-        versions: waits for versions of the same cache.
+        versions: the waits for versions of the same cache.
     """
 
     def __init__(self, versions: VersionWaiters | None = None) -> None:
@@ -123,18 +123,18 @@ class KeyWaiters(Generic[T]):
         self._failure: Failure | None = None
 
     def awaited(self) -> KeysView[str]:
-        """The keys of what is waited for, as they are whenever one looks."""
+        """Return a live view of the keys that have waits."""
         return self._waiters.keys()
 
     def changed(self, key: str, obj: T | None) -> None:
-        """The object under a key is now this one, or gone."""
+        """End the waits for a key whose condition holds for its new object, or for None after a deletion."""
         for predicate, future in self._waiters.get(key, ()):
             if future.done():
                 continue
             try:
                 if predicate(obj):
                     future.set_result(obj)
-            except StopIteration as error:  # which futures refuse, as coroutines do: next() of nothing raises it
+            except StopIteration as error:  # which futures refuse, as coroutines do; an unguarded next() raises it
                 failure = RuntimeError("the predicate raised StopIteration")
                 failure.__cause__ = error
                 future.set_exception(failure)
@@ -142,7 +142,7 @@ class KeyWaiters(Generic[T]):
                 future.set_exception(error)
 
     def fail(self, error: BaseException) -> None:
-        """Nothing will change any more."""
+        """Fail all waits: no object will change."""
         self._failure = Failure(error)
         for waiters in self._waiters.values():
             for _, future in waiters:
@@ -150,7 +150,7 @@ class KeyWaiters(Generic[T]):
                     future.set_exception(error)
 
     async def wait(self, key: str, predicate: Callable[[T | None], Any]) -> T | None:
-        """Returns the object under a key, None if it is gone, once the predicate is true of it."""
+        """Return the object of a key, or None if it is deleted, once the predicate holds for it."""
         if self._failure is not None:
             raise self._failure.error
         future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()

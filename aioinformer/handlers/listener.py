@@ -1,13 +1,12 @@
-"""One handler, and the pair of tasks that feeds it at its own pace.
+"""One handler, and the pair of tasks that calls it at its own pace.
 
 ```
 add() ──> queue ──> pop task ──> queue ──> run task ──> handler
 ```
 
-`add` never waits, so that a slow handler slows nobody: what it has not taken yet waits in unbounded queues. The pop
-task moves it on; the run task calls the handler, one notification at a time and in order. Both take batches, so that a
-hop costs a batch and not a notification. Listeners share batches: one is only read, and lives until the slowest of
-them is through with it.
+`add` never waits, so a slow handler delays nothing else: notifications wait in unbounded queues. The pop task moves
+batches on. The run task calls the handler with one notification after the other, in order. Both handle batches, so a
+hand-over costs a batch and not a notification. Listeners share batches, which they only read.
 """
 
 from __future__ import annotations
@@ -39,12 +38,13 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.handlers")
 
-#: All listeners of an informer together have so many slices of a turn of the loop, however many they are.
+#: How many slices of a turn of the event loop all listeners of an informer have together.
 _TURN: Final = 2
-#: Calls are timed while so many notifications wait (SI-33) ...
+#: Slow calls are logged while more notifications than this wait,
 _DEEP: Final = 1024
-#: ... and written of in the log if they take so many seconds, once in a while.
+#: if they take longer than this, in seconds,
 _SLOW_CALL: Final = 0.1
+#: at most once in this time, in seconds.
 _WHILE: Final = 60.0
 
 
@@ -77,22 +77,22 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
 
 
 class ProcessorListener(Generic[T]):
-    """The account of one registered handler.
+    """Delivers notifications to one registered handler, and counts its calls and errors.
 
     Args:
         name: for tasks and logs.
-        deliver: hands a notification to the handler.
-        resync: when it takes part in resyncs.
-        slice_seconds: how long synchronous handlers may hold the loop before others have a turn.
-        handler: as it was given, for names.
-        stalls: names functions that block the loop.
+        deliver: calls the handler with a notification.
+        resync: says when the listener takes part in resyncs.
+        slice_seconds: how long synchronous handlers may block the event loop at a time.
+        handler: as the user passed it, for names in logs.
+        stalls: logs functions that block the event loop.
 
     Attributes:
         errors: how often the handler raised.
-        last_error: the last of these; None if there was none.
-        longest_call: the longest call that has ended, in seconds; awaiting included.
+        last_error: the last error, or None.
+        longest_call: the longest finished call, in seconds, awaiting included.
         on_error: called with each error.
-        overdue: watches for calls that do not return; None for no such watch.
+        overdue: logs calls that do not return; None to log none.
     """
 
     def __init__(
@@ -107,16 +107,16 @@ class ProcessorListener(Generic[T]):
     ) -> None:
         self.name = name
         self.resync = resync
-        #: Set once the informer and then this handler have seen the initial list; failed if the informer crashes.
+        #: Set once the notifications of the initial list have been delivered; failed if the informer stops.
         self.synced = Latch()
-        #: Set when the handler will not be called any more.
+        #: Set when the handler is not called any more.
         self.finished = asyncio.Event()
         self.errors = 0
         self.last_error: HandlerError | None = None
         self.longest_call = 0.0
         self.on_error: Callable[[], None] = lambda: None
         self.overdue: OverdueCalls | None = None
-        #: All listeners that have their turns with this one, which is one of them.
+        #: All listeners of the informer, which share the slices of a turn.
         self.peers: Sized = (self,)
         self._deliver = deliver
         self._functions = HandlerNames(handler)
@@ -124,15 +124,15 @@ class ProcessorListener(Generic[T]):
         self._slice_seconds = slice_seconds
         self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
-        #: How many notifications wait in batches that are not under way, and how many came in at all.
+        #: How many notifications wait in batches that have not begun, and how many were added in all.
         self._waiting = self._taken = 0
-        #: What is left of the batch under way; None between two batches.
+        #: The rest of the current batch; None between two batches.
         self._left: Iterator[Any] | None = None
-        #: The notification that the handler was given last, and when by the loop's clock; True while it has it.
+        #: The last notification that was delivered, when by the loop's clock, and whether the call is under way.
         self._current: Notification[T] | None = None
         self._began = 0.0
         self._clock: Callable[[], float] = lambda: 0.0
-        #: That of the last call that took long.
+        #: The notification of the last slow call.
         self._slow: Notification[T] | None = None
         self._delivering = False
         self._quiet_until = 0.0
@@ -144,32 +144,32 @@ class ProcessorListener(Generic[T]):
 
     @property
     def pending(self) -> int:
-        """How many notifications wait, the one that the handler is at included."""
+        """How many notifications wait, the one of the current call included."""
         left = self._left
         return self._waiting + (length_hint(left) if left is not None else 0) + self._delivering
 
     @property
     def behind(self) -> int:
-        """How many notifications wait behind the call under way."""
+        """How many notifications wait behind the current call."""
         return self.pending - self._delivering
 
     @property
     def calls(self) -> int:
-        """How many notifications the handler was given, what it has not returned from included."""
+        """How many notifications have been delivered, the one of the current call included."""
         return self._taken - self.pending + self._delivering
 
     @property
     def busy(self) -> bool:
-        """Whether a batch is under way."""
+        """Whether a batch has begun and not ended."""
         return self._left is not None
 
     @property
     def call_began(self) -> float | None:
-        """When the call under way began, by the loop's clock; None if there is none."""
+        """When the current call began, by the loop's clock; None if there is none."""
         return self._began if self._delivering else None
 
     def call(self) -> HandlerCall | None:
-        """The call under way; None if there is none. Any thread may ask."""
+        """Return the current call, or None. Any thread may call this."""
         notification, began = self._current, self._began
         if not self._delivering or notification is None:
             return None
@@ -177,7 +177,7 @@ class ProcessorListener(Generic[T]):
         return self._functions.call(notification, seconds)
 
     def add(self, batch: Batch[T]) -> None:
-        """Queues what is to be told."""
+        """Enqueue a batch of notifications."""
         if not self._stopped:
             self._added.put_nowait(batch)
             self._initial += batch.initial
@@ -185,26 +185,29 @@ class ProcessorListener(Generic[T]):
             self._taken += batch.size
 
     def upstream_synced(self) -> None:
-        """All of the initial list has been added."""
+        """Note that all notifications of the initial list have been added."""
         self._upstream_synced = True
         self._check_synced()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Starts the pair of tasks."""
+        """Start the pair of tasks."""
         self._tasks = [
             tasks.create_task(self.pop(), name=f"{self.name}: pop"),
             asyncio.get_running_loop().create_task(self.run(), name=f"{self.name}: run"),
         ]
-        # Not by the task itself: one that is cancelled before its first step never takes it.
+        # Not by the task itself: a task that is cancelled before its first step never runs.
         self._tasks[1].add_done_callback(lambda _: self.finished.set())
         self._attendance = tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
 
     def stop(self) -> None:
-        """Nothing more is delivered; a call of the handler that is under way may finish."""
+        """Deliver nothing more; a call that is under way may finish."""
         if self._stopped:
             return
         self._stopped = True
-        self._added, self._next = asyncio.Queue(), asyncio.Queue()  # what waits must not live as long as registrations
+        self._added, self._next = (
+            asyncio.Queue(),
+            asyncio.Queue(),
+        )  # queued objects must not live as long as the registration
         self._taken -= self._waiting
         self._waiting = 0
         if not self._tasks:
@@ -213,18 +216,18 @@ class ProcessorListener(Generic[T]):
             task.cancel()
 
     def stopped(self) -> bool:
-        """Whether nothing more is delivered."""
+        """Return whether the listener was stopped."""
         return self._stopped
 
     def pass_over(self) -> None:
-        """One object of the initial list cannot be shown to the handler: that counts as an error of it."""
+        """Count an object of the initial list that cannot be delivered, as an error."""
         self._count_error()
         self._taken -= 1
         self._initial -= 1
         self._check_synced()
 
     def cut(self) -> bool:
-        """Cancels a call of the handler that is under way; True if there was one."""
+        """Cancel the current call; return whether there was one."""
         self.stop()
         if self._delivering and not self.finished.is_set():
             self._tasks[1].cancel()
@@ -232,11 +235,11 @@ class ProcessorListener(Generic[T]):
         return False
 
     def abandon(self) -> None:
-        """Leaves a call of the handler to itself that does not end though it was cancelled."""
+        """Stop waiting for a call that ignores its cancellation."""
         self.finished.set()
 
     async def _attend(self, run: asyncio.Task[None]) -> None:
-        # The group waits for this and not for the handler, which may not care that it is cancelled.
+        # The task group waits for this task and not for the handler, which may ignore its cancellation.
         try:
             await self.finished.wait()
         finally:
@@ -246,12 +249,12 @@ class ProcessorListener(Generic[T]):
             run.result()
 
     async def pop(self) -> None:
-        """Moves what was added to where the handler takes it from."""
+        """Move batches from the queue of `add` to the queue of the run task."""
         while True:
             self._next.put_nowait(await self._added.get())
 
     def run(self) -> Steps:
-        """Call the handler until stopped, as the coroutine of a task; log what it raises with the key, and count it."""
+        """Return the coroutine of the run task: it calls the handler until stopped, and logs and counts its errors."""
         return Steps(self._run(), self._stalls, self._blocked)
 
     async def _run(self) -> None:
@@ -269,7 +272,7 @@ class ProcessorListener(Generic[T]):
             except asyncio.CancelledError as error:
                 self._take(error, task)
                 continue
-            if waits:  # otherwise nobody else had a turn: a backlog of small batches is one slice
+            if waits:  # otherwise no other task had a turn: a backlog of small batches is one slice
                 now = clock()
                 slice_ends = now + self._share()
             self._began = now
@@ -278,12 +281,12 @@ class ProcessorListener(Generic[T]):
             self._waiting -= batch.size
             notifications = iter(batch.notifications)
             self._left = batch.source or notifications
-            # Between two calls nobody else has a turn, and would see it, unless it says so.
+            # No other task runs between two calls, except where this is set to False.
             self._delivering = True
             try:
                 for notification in notifications:
                     self._current = notification
-                    # Not a coroutine of its own: to make one for each notification costs as much as to queue it.
+                    # No coroutine for each notification: making one costs as much as enqueueing the notification.
                     try:
                         result = deliver(notification)
                         if type(result) is CoroutineType or (result is not None and inspect.isawaitable(result)):
@@ -291,7 +294,7 @@ class ProcessorListener(Generic[T]):
                     except (*USER_ERRORS, asyncio.CancelledError) as error:
                         self._take(error, task)
                     if type(notification) is AddNotification and notification.is_in_initial_list:
-                        # Attempts count, not successes: a handler that raises becomes synced, too.
+                        # Attempts count: a handler that raises becomes synced, too.
                         self._initial -= 1
                         self._check_synced()
                     began, self._began = now, (now := clock())
@@ -313,18 +316,18 @@ class ProcessorListener(Generic[T]):
                 if self._stopped:
                     self._taken -= length_hint(self._left)
                 self._left = None
-            del batch, notifications  # it may be all of a list, and the next may be long in coming
+            del batch, notifications  # a batch may be a whole list, and the next batch may come much later
 
     def _is_asked_to_end(self) -> bool:
-        """Whether the listener was stopped, or all tasks of the informer were cancelled."""
+        """Return whether the listener was stopped, or the tasks of the informer were cancelled."""
         attendance = self._attendance
         return self._stopped or attendance is None or attendance.done() or attendance.cancelling() > 0
 
     def _take(self, error: BaseException, task: asyncio.Task[None]) -> None:
         """Count an error of the handler, or raise it if this task is to end.
 
-        What the handler awaits may have been cancelled, or the handler may have cancelled its own task, which is this
-        one. Either is an error of the handler.
+        The handler may await something that was cancelled, or cancel its own task, which is this one. Both are errors
+        of the handler.
         """
         if is_ending(error, task, asked=self._is_asked_to_end()):
             raise error
@@ -333,7 +336,7 @@ class ProcessorListener(Generic[T]):
             self._failed(self._current, error)
 
     def _share(self) -> float:
-        """How long this listener may have the loop before others have a turn."""
+        """Return for how long this listener may block the event loop at a time."""
         return self._slice_seconds * min(1.0, _TURN / max(1, len(self.peers)))
 
     def _failed(self, notification: Notification[T], error: BaseException) -> None:
@@ -347,18 +350,18 @@ class ProcessorListener(Generic[T]):
         self.on_error()
 
     def _account_for(self, seconds: float, now: float) -> float:
-        """Take in a call that was longer than those before it, or slow; return how long the next of these must be."""
+        """Record a call that was the longest so far, or slow; return the length from which to record the next."""
         self.longest_call = max(self.longest_call, seconds)
         if seconds > _SLOW_CALL:
             self._slow = self._current
         if seconds > _SLOW_CALL and now >= self._quiet_until and self.pending > _DEEP:
             self._quiet_until = now + _WHILE
             waiting = self.pending
-            _log.info("%s took %.1f s for a call, and %d notifications wait for it", self.name, seconds, waiting)
+            _log.info("%s took %.1f s for a call, and %d notifications wait", self.name, seconds, waiting)
         return min(self.longest_call, _SLOW_CALL)
 
     def _blocked(self, seconds: float) -> None:
-        """Blame a block of the loop on the call that took long; many quick calls in a long slice are none."""
+        """Attribute a block of the event loop to a slow call; many quick calls in a long slice are none."""
         call = self.call()
         culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
         if culprit is not None:

@@ -1,4 +1,4 @@
-"""What listeners are told, and what handlers users may write for it."""
+"""Notifications, and the handlers that users write for them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _log = get_logger("aioinformer.handlers")
 
 
 class AddNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is new to the cache, or to the handler."""
+    """An object is new in the cache, or to the handler."""
 
     obj: T
     is_in_initial_list: bool = False
 
 
 class UpdateNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object has a new version, or is told again by a resync (then both are the same)."""
+    """An object has a new version, or a resync delivers it again (then both are the same)."""
 
     old: T
     new: T
 
 
 class DeleteNotification(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is gone; its last state, or a tombstone if that was missed."""
+    """An object was deleted. `obj` is its last state, or a tombstone if the deletion was missed."""
 
     obj: T | DeletedFinalStateUnknown[T]
 
@@ -43,27 +43,27 @@ Notification: TypeAlias = AddNotification[T] | UpdateNotification[T] | DeleteNot
 
 
 class ResourceEventHandler(Protocol[T_contra]):
-    """What an object needs to be a handler; each method may be a coroutine function.
+    """The methods of a handler. Each may be a coroutine function.
 
-    `on_add` may take a second argument, `is_in_initial_list`; then it is given.
+    If `on_add` has a second parameter `is_in_initial_list`, it is passed, too.
     """
 
     def on_add(self, obj: T_contra, /) -> Any:
-        """An object is new."""
+        """Handle a new object."""
         ...
 
     def on_update(self, old: T_contra, new: T_contra, /) -> Any:
-        """An object changed, or is told again by a resync."""
+        """Handle a changed object, or a resync of it."""
         ...
 
     def on_delete(self, obj: Any, /) -> Any:
-        """An object is gone: its last state, or a `DeletedFinalStateUnknown`."""
+        """Handle a deletion: the last state of the object, or a `DeletedFinalStateUnknown`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEventHandlerFuncs(Generic[T]):
-    """A handler of functions, sync or async; those left out are not told anything.
+    """A handler of functions, which may be coroutine functions. Notifications without a function are dropped.
 
     Attributes:
         on_add: (obj), or (obj, is_in_initial_list) if it has a parameter of that name.
@@ -92,10 +92,10 @@ class ResourceEventHandlerDetailedFuncs(Generic[T]):
 
 
 class HandlerWrapper:
-    """A handler that passes notifications on to another one.
+    """A handler that passes notifications to another handler.
 
     Attributes:
-        handler: the other one.
+        handler: the other handler.
     """
 
     __slots__ = ()
@@ -105,41 +105,42 @@ class HandlerWrapper:
 
 @dataclass(frozen=True, slots=True)
 class FilteringResourceEventHandler(HandlerWrapper, Generic[T]):
-    """Passes on what concerns objects that the filter lets through (CTL-07).
+    """Pass on notifications of objects that a filter accepts.
 
-    An update that makes an object pass is an add, one that makes it fail is a delete.
+    An update after which the filter accepts an object that it refused before is delivered as an add, and the opposite
+    as a delete.
 
     Attributes:
-        filter_func: object -> whether it passes; for tombstones, asked about their last known object.
-        handler: told of those that do.
+        filter_func: object -> whether it is accepted. For tombstones, it is called with the last known object.
+        handler: receives the notifications.
     """
 
     filter_func: Callable[[T], bool]
     handler: Any
 
 
-#: What makes one notification into a call; awaits what the call returns if it can be awaited.
+#: Calls a handler with one notification; the caller awaits the result if it is awaitable.
 Delivery: TypeAlias = Callable[[Any], Any]
 
 
 def _no_handler(handler: Any) -> str:
     if isinstance(handler, ResourceEventHandlerFuncs | ResourceEventHandlerDetailedFuncs):
-        return "there is no handler: give at least one function as on_add, on_update or on_delete"
+        return "there is no handler: pass at least one function as on_add, on_update or on_delete"
     if inspect.isroutine(handler):
         named = handler.__name__
-        return f"the function {named} is no handler by itself: say when to call it, as in on_add={named}"
-    return f"{type(handler).__name__} is no handler: give on_add, on_update or on_delete, or an object that has them"
+        return f"the function {named} is not a handler: say when to call it, as in on_add={named}"
+    return f"{type(handler).__name__} is not a handler: pass on_add, on_update or on_delete, or an object that has them"
 
 
 def delivery_to(handler: Any) -> Delivery:
-    """The function that hands a notification to a handler; what it returns is to be awaited if that is possible.
+    """Return the function that calls a handler with a notification.
 
     Raises:
-        UsageError: the handler has none of the three methods, or a filter that is a coroutine function.
+        UsageError: the handler has none of the three methods, or its filter is a coroutine function.
     """
     if isinstance(handler, FilteringResourceEventHandler):
-        if inspect.iscoroutinefunction(handler.filter_func):  # what it returns unawaited would count as true
-            raise UsageError("filter_func must be a plain function; whatever has to wait belongs in the handler")
+        if inspect.iscoroutinefunction(handler.filter_func):  # its unawaited result would count as true
+            raise UsageError("filter_func must be a plain function; await in the handler instead")
         return _filtered(handler.filter_func, delivery_to(handler.handler))
     methods = {name: getattr(handler, name, None) for name in ("on_add", "on_update", "on_delete")}
     for name, method in methods.items():
@@ -177,7 +178,7 @@ def _check_call(name: str, function: Any, count: int, arguments: str) -> None:
     try:
         signature.bind(*[None] * count)
     except TypeError:
-        raise UsageError(f"handler.{name}{signature} cannot be called: it is given {arguments}") from None
+        raise UsageError(f"handler.{name}{signature} cannot be called with its arguments: {arguments}") from None
 
 
 def _wants_flag(on_add: Any) -> bool:

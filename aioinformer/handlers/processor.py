@@ -1,7 +1,7 @@
-"""The shared processor: what one informer learns, told to any number of listeners.
+"""The shared processor: distributes the notifications of one informer to its listeners.
 
-Notifications are collected and handed out in batches (`flush`), before the event loop gets a turn: whoever joins
-late finds the store and the batches in step.
+Notifications are collected, and `flush` passes them to the listeners as one batch before the event loop gets a turn. A
+listener that is added late therefore sees a store that matches the batches it receives.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.handlers")
 
-#: So many seconds a handler has to end after it was cancelled.
+#: How many seconds a handler may take to end after its cancellation.
 CLEANING_UP = 10.0
 
 
 class SharedProcessor(Generic[T]):
-    """Hands notifications to listeners, and owns their tasks while it runs.
+    """Distributes notifications to listeners, and owns their tasks while it runs.
 
     Attributes:
-        listeners: those that are handed them.
-        errors: how often handlers raised, removed ones included.
+        listeners: the current listeners.
+        errors: how often handlers raised, those of removed listeners included.
     """
 
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
         self.errors = 0
-        #: Removed, but their handler is still at its last call.
+        #: Removed listeners whose handler has not finished its last call.
         self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
-        #: Positions in the outbox of notifications that are for listeners that are resyncing only.
+        #: Positions in the outbox of notifications for listeners that take part in a resync.
         self._syncs: set[int] = set()
-        #: Batches that listeners could not take, for want of memory.
+        #: Batches that could not be enqueued because memory ran out.
         self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
         self._overdue = OverdueCalls(lambda: (*self.listeners, *self._leaving))
 
     def distribute(self, notification: Notification[T], *, sync: bool = False) -> None:
-        """Puts a notification into the next batch; `sync`: for listeners that are resyncing only (SI-29)."""
+        """Add a notification to the next batch; if `sync`, only for listeners that take part in the resync."""
         self._outbox.append(notification)
         if sync:
             self._syncs.add(len(self._outbox) - 1)
 
     def distribute_all(self, notifications: list[Notification[T]]) -> None:
-        """Puts all of these notifications into the next batch, or none of them if there is no memory for that."""
+        """Add all of these notifications to the next batch, or none of them if memory runs out."""
         self._outbox += notifications
 
     def flush(self) -> None:
-        """Hands the batch to the listeners. To be called before the event loop gets a turn.
+        """Pass the batch to the listeners. Call this before the event loop gets a turn.
 
         Raises:
-            Exception: some listeners could not take it; they get it with the next flush.
+            Exception: some listeners could not enqueue it; the next flush passes it to them.
         """
         while self._missed:
             listener, batch = self._missed[0]
@@ -88,7 +88,7 @@ class SharedProcessor(Generic[T]):
                     raise
 
     def add_listener(self, listener: ProcessorListener[T]) -> None:
-        """One more from now on."""
+        """Add a listener; it receives the batches from now on."""
         self.listeners.append(listener)
         listener.peers = self.listeners
         listener.overdue = self._overdue
@@ -97,7 +97,7 @@ class SharedProcessor(Generic[T]):
             listener.start(self._tasks)
 
     def remove_listener(self, listener: ProcessorListener[T]) -> None:
-        """One less from now on; what waits for it is dropped."""
+        """Remove a listener; notifications that wait for its handler are dropped."""
         if listener in self.listeners:
             self.listeners.remove(listener)
             self._leaving = [each for each in (*self._leaving, listener) if not each.finished.is_set()]
@@ -107,12 +107,12 @@ class SharedProcessor(Generic[T]):
         self.errors += 1
 
     def should_resync(self, now: float) -> bool:
-        """Whether any listener takes part in a resync now; each makes up its mind."""
+        """Let each listener decide whether it takes part in a resync now; return whether any does."""
         due = [listener for listener in self.listeners if listener.resync.decide(now)]
         return bool(due)
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Runs the listeners' tasks until cancelled."""
+        """Run the tasks of the listeners until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             for listener in self.listeners:
@@ -125,9 +125,9 @@ class SharedProcessor(Generic[T]):
                 self._overdue.close()
 
     async def stop(self, grace: float) -> None:
-        """Ends all listeners: what waits is dropped, a handler that is running has `grace` seconds to finish.
+        """Stop all listeners: queued notifications are dropped, and a running handler has `grace` seconds to finish.
 
-        Then it is cancelled, and has `CLEANING_UP` seconds to end. If it does not, it is named in the log and left.
+        Then it is cancelled and has `CLEANING_UP` seconds to end. If it does not, it is logged and abandoned.
         """
         listeners = [*self.listeners, *self._leaving]
         for listener in listeners:
@@ -143,5 +143,5 @@ class SharedProcessor(Generic[T]):
                 await listener.finished.wait()
         for listener in cut:
             if not listener.finished.is_set():
-                _log.error("%s did not end within %g s of being cancelled: left behind", listener.name, CLEANING_UP)
+                _log.error("%s did not end within %g s of its cancellation: abandoned", listener.name, CLEANING_UP)
                 listener.abandon()

@@ -1,11 +1,11 @@
-"""What blocks the event loop: the functions of users that run for too long at a time, named in the log.
+"""Log the functions of users that block the event loop.
 
-Two measures, neither of which costs anything for a single event:
+There are two measurements, neither of which costs anything for a single event:
 
-- A task that calls handlers runs `Steps`, which times each of its steps: from one suspension to the next
-  nothing else runs on the loop, whether the handler is a coroutine function or not.
-- Transforms, decoders and index functions are timed call by call (`Stalls.timed`), and only where a user has given
-  some. What they have been blamed for is not blamed a second time on the handler that called them.
+- A task that calls handlers runs `Steps`, which times each step from one suspension to the next. During a step, no
+  other code runs on the event loop, whether the handler is a coroutine function or not.
+- Transforms, decoders and index functions of users are timed for each call (`Stalls.timed`). Time that is attributed to
+  them is not attributed to the handler that called them, too.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _log = get_logger("aioinformer.handlers")
 
 _F = TypeVar("_F")
 
-#: A function that runs for longer at a time blocks the loop, in seconds.
+#: A function that runs for longer than this blocks the event loop, in seconds.
 LIMIT: Final = 0.1
-#: Each function is named at most once in so many seconds.
+#: Each function is logged at most once in this time, in seconds.
 QUIET: Final = 60.0
 
 
 class Stalls:
-    """Writes a warning for each function that blocks the loop, at most once a minute each.
+    """Log a warning for each function that blocks the event loop, at most once a minute for each.
 
     Args:
         name: of the informer.
 
     Attributes:
-        blamed: seconds for which functions have been found to block the loop, so far.
+        blamed: for how many seconds functions have blocked the event loop so far.
     """
 
     def __init__(self, name: str) -> None:
@@ -47,12 +47,12 @@ class Stalls:
         self._quiet_until: dict[str, float] = {}
 
     def timed(self, function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
-        """Return the function, with each of its calls timed.
+        """Return the function with each of its calls timed.
 
         Args:
             function: of one argument.
-            what: the function's name for people: "transform trim at app/pods.py:12".
-            key_of: the key of the object in the argument; may raise.
+            what: the name of the function for the log: "transform trim at app/pods.py:12".
+            key_of: returns the key of the object in the argument; may raise.
         """
 
         called = cast("Callable[[Any], Any]", function)
@@ -69,7 +69,7 @@ class Stalls:
         return cast("_F", timed)
 
     def blame(self, subject: str, argument: Any, key_of: Callable[[Any], str], seconds: float) -> None:
-        """Count a block of the loop, and write a warning unless one of this subject was written within a minute."""
+        """Count a block of the event loop, and log it unless this subject was logged within the last minute."""
         self.blamed += seconds
         now = perf_counter()
         if now < self._quiet_until.get(subject, now):
@@ -80,8 +80,8 @@ class Stalls:
         except Exception:
             key = "an object without key"
         _log.warning(
-            "%s blocked the event loop for %.2f s with %s; everything else waited meanwhile. Await what takes long, or "
-            "move it to a thread",
+            "%s blocked the event loop for %.2f s with %s; all other tasks waited. Await slow operations, or run them "
+            "in a thread",
             subject,
             seconds,
             key,
@@ -97,11 +97,11 @@ def _on_a_loop() -> bool:
 
 
 class Steps(Root):
-    """A coroutine whose steps are timed.
+    """A coroutine with timed steps.
 
     Args:
-        coroutine: what the task runs.
-        stalls: what others are blamed for while a step lasts is not a part of it.
+        coroutine: the body of the task.
+        stalls: time that is attributed to other functions during a step is subtracted.
         report: called with the seconds of a step that takes longer than `LIMIT`.
     """
 

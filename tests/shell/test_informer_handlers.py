@@ -81,7 +81,7 @@ async def test_invalid_handler_is_refused_with_a_remedy() -> None:
         informer.add_event_handler(object())
     with pytest.raises(UsageError, match=r"the function print is no handler by itself: .* on_add=print"):
         informer.add_event_handler(print)
-    with pytest.raises(UsageError, match="there is no handler: give at least one function as on_add"):
+    with pytest.raises(UsageError, match="there is no handler: pass at least one function as on_add"):
         informer.add_event_handler()
     with pytest.raises(UsageError, match="not both"):
         informer.add_event_handler(Recorder(), on_add=print)
