@@ -77,7 +77,7 @@ async def test_detailed_add_has_the_initial_list_flag() -> None:
 
 async def test_invalid_handler_is_refused_with_a_remedy() -> None:
     informer = SharedIndexInformer(Collection())
-    with pytest.raises(UsageError, match="give on_add, on_update or on_delete"):
+    with pytest.raises(UsageError, match="pass on_add, on_update or on_delete"):
         informer.add_event_handler(object())
     with pytest.raises(UsageError, match=r"the function print is no handler by itself: .* on_add=print"):
         informer.add_event_handler(print)
