@@ -79,7 +79,7 @@ async def test_invalid_handler_is_refused_with_a_remedy() -> None:
     informer = SharedIndexInformer(Collection())
     with pytest.raises(UsageError, match="pass on_add, on_update or on_delete"):
         informer.add_event_handler(object())
-    with pytest.raises(UsageError, match=r"the function print is no handler by itself: .* on_add=print"):
+    with pytest.raises(UsageError, match=r"the function print is not a handler: .* on_add=print"):
         informer.add_event_handler(print)
     with pytest.raises(UsageError, match="there is no handler: pass at least one function as on_add"):
         informer.add_event_handler()
