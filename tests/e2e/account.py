@@ -1,7 +1,7 @@
-"""What a handler was told, replayed: where it leads, and whether it can be true.
+"""Replay the notifications of a handler: compute the resulting objects, and check consistency.
 
-For each key, notifications must form one story: an add, updates that start where the last one ended, a delete, and
-perhaps an add again, with versions that only grow. Whatever does not fit is a lie, and is kept for the test to show.
+The notifications of each key must form a sequence: an add, updates that start from the last state, a delete, perhaps an
+add again, with increasing resourceVersions. Anything else is a violation, and is kept for the test.
 """
 
 from __future__ import annotations
@@ -12,54 +12,53 @@ from tests.e2e.real_cluster import Version
 
 
 class Account:
-    """Takes notifications in the form in which `aioinformer watch -o jsonl` prints them.
+    """Replays notifications in the format of `aioinformer watch -o jsonl`.
 
     Attributes:
-        objects: what must be in the cache, according to what was told.
-        told: key, uid and version of all that was added or updated.
-        deleted: key and uid of all that was deleted.
-        lies: what cannot be true.
-        is_synced: whether the end of the initial list was told.
+        objects: the objects that result from the notifications.
+        delivered: key, uid and resourceVersion of all adds and updates.
+        deleted: key and uid of all deletes.
+        violations: inconsistent notifications.
+        is_synced: whether `synced` was received.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, Version] = {}
-        self.told: set[tuple[str, str, str]] = set()
+        self.delivered: set[tuple[str, str, str]] = set()
         self.deleted: set[tuple[str, str]] = set()
-        self.lies: list[str] = []
+        self.violations: list[str] = []
         self.is_synced = False
         self._last: dict[str, int] = {}
 
     def take(self, line: dict[str, Any]) -> None:
-        """One notification more."""
+        """Replay one notification."""
         match line["event"]:
             case "synced":
                 self._expect(not self.is_synced, line, "synced twice")
                 self.is_synced = True
             case "add":
-                self._expect(line["key"] not in self.objects, line, "is there already")
-                self._become(line)
+                self._expect(line["key"] not in self.objects, line, "add of a present object")
+                self._put(line)
             case "update":
-                self._expect(
-                    self._current(line).resource_version == line["oldResourceVersion"], line, "starts elsewhere"
-                )
-                self._become(line)
+                current = self._current(line).resource_version
+                self._expect(current == line["oldResourceVersion"], line, "update from another state than the last")
+                self._put(line)
             case "delete":
                 self._delete(line)
 
-    def _become(self, line: dict[str, Any]) -> None:
+    def _put(self, line: dict[str, Any]) -> None:
         key, number = line["key"], int(line["resourceVersion"])
-        self._expect(number > self._last.get(key, 0), line, "is not newer than what was told before")
+        self._expect(number > self._last.get(key, 0), line, "not newer than the last notification")
         self._last[key] = number
         self.objects[key] = Version(line["uid"], line["resourceVersion"])
-        self.told.add((key, *self.objects[key]))
+        self.delivered.add((key, *self.objects[key]))
 
     def _delete(self, line: dict[str, Any]) -> None:
         key, number, last = line["key"], int(line["resourceVersion"]), self._current(line)
-        self._expect(line["uid"] == last.uid, line, "is another object than the one that was told")
+        self._expect(line["uid"] == last.uid, line, "delete of another object")
         if line["tombstone"]:
-            self._expect(line["resourceVersion"] == last.resource_version, line, "is not the last known version")
-        self._expect(number >= self._last.get(key, 0), line, "is older than what was told before")
+            self._expect(line["resourceVersion"] == last.resource_version, line, "not the last known version")
+        self._expect(number >= self._last.get(key, 0), line, "older than the last notification")
         self._last[key] = number
         self.objects.pop(key, None)
         self.deleted.add((key, line["uid"]))
@@ -67,6 +66,6 @@ class Account:
     def _current(self, line: dict[str, Any]) -> Version:
         return self.objects.get(line["key"], Version("", ""))
 
-    def _expect(self, truth: bool, line: dict[str, Any], what: str) -> None:
-        if not truth:
-            self.lies.append(f"{what}: {line}")
+    def _expect(self, holds: bool, line: dict[str, Any], violation: str) -> None:
+        if not holds:
+            self.violations.append(f"{violation}: {line}")

@@ -1,4 +1,4 @@
-"""Configmaps that come, change and go at random, and what the server has acknowledged of it."""
+"""Random writes of ConfigMaps, and the writes that the server acknowledged."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Written(NamedTuple):
 
     Attributes:
         key: `namespace/name`.
-        uid: of the object.
-        resource_version: what the object became; "" if it was deleted.
+        uid: the uid of the object.
+        resource_version: the new resourceVersion of the object; "" if it was deleted.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 class Churn:
-    """Writes at random into one namespace."""
+    """Sends random writes to one namespace."""
 
     def __init__(self, operator: Operator, namespace: str, random: Random) -> None:
         self._operator = operator
@@ -46,11 +46,11 @@ class Churn:
         self._count = 0
 
     async def prepare(self) -> None:
-        """Makes the namespace."""
-        await self._operator.make("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        """Create the namespace."""
+        await self._operator.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
 
     async def write(self, count: int) -> list[Written]:
-        """So many acknowledged writes, one after the other."""
+        """Send writes one after another until `count` are acknowledged, and return these."""
         written: list[Written] = []
         while len(written) < count:
             if (done := await self._write_once()) is not None:
@@ -58,27 +58,27 @@ class Churn:
         return written
 
     @asynccontextmanager
-    async def going_on(self) -> AsyncIterator[None]:
-        """Writes all the time, as far as the server lets it."""
+    async def running(self) -> AsyncIterator[None]:
+        """Write continuously during the block, while the server accepts writes."""
         async with asyncio.TaskGroup() as tasks:
             writer = tasks.create_task(self._write_for_ever(), name="churn")
             yield
             writer.cancel()
 
-    async def acknowledged(self, count: int) -> None:
-        """Returns after so many further writes."""
+    async def wait_for_acknowledged(self, count: int) -> None:
+        """Wait until `count` further writes are acknowledged."""
         async with self._acknowledged:
             wanted = self._count + count
             await self._acknowledged.wait_for(lambda: self._count >= wanted)
 
     async def _write_for_ever(self) -> None:
         while True:
-            with suppress(aiohttp.ClientError):  # the server may be down; that is the point
+            with suppress(aiohttp.ClientError):  # the test stops the server
                 await self._write_once()
             await asyncio.sleep(_PAUSE)
 
     async def _write_once(self) -> Written | None:
-        """One write; None if the server refused it, because the object was there already, or was not."""
+        """Send one write; return None if the server refused it because the object exists, or does not."""
         name = f"churn-{self._random.randrange(_NAMES)}"
         body = {"metadata": {"name": name}, "data": {"value": str(self._random.random())}}
         method = self._random.choice(("POST", "PUT", "PUT", "DELETE"))

@@ -1,4 +1,4 @@
-"""One real cluster for all tests of this folder, where AIOINFORMER_TEST_CLUSTER says how to make it."""
+"""One real cluster for all tests of this folder, made by the tools in the folder AIOINFORMER_TEST_CLUSTER."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.real_cluster import Operator, RealCluster
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-# The first test may have to wait for the API server to be compiled.
+# The first test may have to compile the API server.
 _FIRST_BUILD = 3600
 _HERE = Path(__file__).parent
 
@@ -26,10 +26,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """A running cluster. Tests leave it running; what they leave in it, they leave in namespaces of their own."""
+    """Provide a running cluster. Tests must not stop it, and leave objects only in their own namespaces."""
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
-        pytest.skip("needs a real API server: AIOINFORMER_TEST_CLUSTER names no test cluster")
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/testing.md)")
     cluster = RealCluster(Path(tools), tmp_path_factory.mktemp("cluster") / "data")
     cluster.up()
     try:
@@ -40,6 +40,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 @pytest.fixture
 async def operator(cluster: RealCluster) -> AsyncIterator[Operator]:
-    """Somebody with all rights in the cluster."""
+    """Provide an administrator of the cluster."""
     async with Operator(cluster) as operator:
         yield operator

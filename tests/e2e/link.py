@@ -1,4 +1,4 @@
-"""The network between an informer and its API server, which can be cut."""
+"""A network link between an informer and its API server that can be cut."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Link:
-    """Passes bytes on to the API server of a cluster, until it is cut. An async context manager.
+    """Forwards connections to the API server of a cluster. An async context manager.
 
     Attributes:
-        kubeconfig: of the administrator, by way of this link.
+        kubeconfig: a kubeconfig of the administrator that uses this link.
     """
 
     def __init__(self, cluster: RealCluster, directory: Path) -> None:
@@ -40,12 +40,12 @@ class Link:
         await self.cut()
 
     async def restore(self) -> None:
-        """Lets connections through, on the same port as before."""
+        """Accept connections, on the same port as before."""
         self._listener = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         self._port = self._listener.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
-        """Refuses connections, and breaks those that there are."""
+        """Refuse new connections and break open ones."""
         self._listener.close()
         for connection in self._connections:
             connection.cancel()

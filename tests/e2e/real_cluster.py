@@ -1,4 +1,4 @@
-"""A real kube-apiserver on loopback, and an account of it that owes nothing to the code under test."""
+"""A real kube-apiserver on loopback, and a client for it that is independent of the code under test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONFIGMAPS = "/api/v1/configmaps"
 
 
 class Version(NamedTuple):
-    """One state of one object, as the API names it."""
+    """The uid and resourceVersion of one state of an object."""
 
     uid: str
     resource_version: str
@@ -27,12 +27,12 @@ class Version(NamedTuple):
 
 @dataclass(frozen=True)
 class RealCluster:
-    """A test cluster, made by the tools in the folder that AIOINFORMER_TEST_CLUSTER names.
+    """A test cluster, made by the tools in the folder AIOINFORMER_TEST_CLUSTER.
 
     Attributes:
         tools: that folder.
-        directory: where the cluster keeps its things.
-        options: others, for the start.
+        directory: the data directory of the cluster.
+        options: further options for the start.
     """
 
     tools: Path
@@ -40,19 +40,19 @@ class RealCluster:
     options: tuple[str, ...] = ()
 
     def up(self) -> None:
-        """Starts it; it ends with this process, whatever happens."""
+        """Start the cluster. It also ends when this process ends."""
         self._run("up", "--detach", "--dir", self.directory, "--exit-with-pid", os.getpid(), *self.options)
 
     def down(self) -> None:
-        """Stops it, and removes what it left."""
+        """Stop the cluster and remove its data."""
         self._run("down", "--dir", self.directory, "--rm")
 
     def fault(self, name: str) -> None:
-        """Does something to it: "compact", "restart-apiserver" …; returns when it is done."""
+        """Run a fault such as "compact" or "restart-apiserver", and return when it is done."""
         self._run("fault", "--dir", self.directory, name)
 
     def restart(self) -> None:
-        """The API server anew, and with it the controllers: they give up for good if they miss it while they start."""
+        """Restart the API server, and the controllers, which would exit if it were missing while they start."""
         self.fault("restart-apiserver")
         self.fault("restart-controllers")
 
@@ -62,11 +62,11 @@ class RealCluster:
 
     @property
     def restricted_kubeconfig(self) -> Path:
-        """Of a user without any right."""
+        """The kubeconfig of a user without permissions."""
         return self.directory / "restricted.kubeconfig"
 
     def address(self, field: str) -> str:
-        """One of the addresses and tokens of the cluster."""
+        """Return one of the addresses or tokens of the cluster."""
         return str(json.loads((self.directory / "cluster.json").read_text())[field])
 
     def _run(self, tool: str, *arguments: object) -> None:
@@ -74,7 +74,7 @@ class RealCluster:
 
 
 class Operator:
-    """Somebody with all rights: reads and writes the cluster, and breaks it. An async context manager."""
+    """An administrator who reads and writes the cluster and injects faults. An async context manager."""
 
     def __init__(self, cluster: RealCluster) -> None:
         self._cluster = cluster
@@ -94,24 +94,24 @@ class Operator:
         await self._session.close()
 
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """The status and the body of an answer."""
+        """Send a request; return the status and the body of the response."""
         async with self._session.request(method, self._server + path, json=body) as response:
             return response.status, await response.json()
 
-    async def make(self, path: str, body: Any) -> dict[str, Any]:
-        """Creates an object, and returns it."""
+    async def create(self, path: str, body: Any) -> dict[str, Any]:
+        """Create an object and return it."""
         status, answer = await self.request("POST", path, body)
         assert status == 201, answer
         return answer
 
     async def configmaps(self) -> dict[str, Version]:
-        """What there is, by key: the truth that informers must arrive at."""
+        """Return the versions of all ConfigMaps by key, which informers must reach."""
         status, answer = await self.request("GET", CONFIGMAPS)
         assert status == 200, answer
         return {f"{each['namespace']}/{each['name']}": version_of(each) for each in map(_metadata, answer["items"])}
 
     async def act(self, action: str, *flags: str) -> None:
-        """Does something to the cluster: "kill-apiserver", "start-apiserver", "compact" …"""
+        """Run an action such as "kill-apiserver", "start-apiserver" or "compact"."""
         headers = {"Authorization": f"Bearer {self._cluster.address('controlToken')}"}
         url = f"{self._cluster.address('control')}/{action}"
         async with self._session.post(url, json=list(flags), headers=headers) as response:

@@ -1,4 +1,4 @@
-"""`aioinformer bench` on a real API server, for a short time."""
+"""`aioinformer bench` on a real API server, with few objects."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SHORT = ("--objects", "30", "--rate", "50", "--seconds", "1")
 
 
 async def start(kubeconfig: Path, *options: str) -> asyncio.subprocess.Process:
-    """The command, on its way."""
+    """Start the command."""
     command = [sys.executable, "-m", "aioinformer", "bench", "--kubeconfig", str(kubeconfig), *options]
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
 
 
 async def left_behind(operator: Operator) -> list[str]:
-    """Namespaces of the command that nobody asked the server to remove."""
+    """Return the namespaces of the command that are not being deleted."""
     status, answer = await operator.request("GET", "/api/v1/namespaces")
     assert status == 200, answer
     kept = [each["metadata"] for each in answer["items"] if "deletionTimestamp" not in each["metadata"]]

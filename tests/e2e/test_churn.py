@@ -1,4 +1,4 @@
-"""What is told while the API server is killed and its history compacted is true, and leads to the truth."""
+"""Notifications are consistent and complete while the API server is killed and its history compacted."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ async def test_notifications_are_complete_through_kill_and_compaction(
     async with witness_class(cluster.kubeconfig) as witness:
         await witness.until(lambda account: account.is_synced)
         before = await churn.write(150)
-        await witness.until_told(await operator.configmaps())
-        assert untold(before, witness.account) == []
+        await witness.until_matching(await operator.configmaps())
+        assert missing(before, witness.account) == []
 
-        async with churn.going_on():
-            await churn.acknowledged(20)
+        async with churn.running():
+            await churn.wait_for_acknowledged(20)
             await operator.act("kill-apiserver")
             await operator.act("start-apiserver")
-            await churn.acknowledged(20)
+            await churn.wait_for_acknowledged(20)
             await operator.act("compact")
-            await churn.acknowledged(20)
-        await witness.until_told(await operator.configmaps())
+            await churn.wait_for_acknowledged(20)
+        await witness.until_matching(await operator.configmaps())
 
         after = await churn.write(150)
-        await witness.until_told(await operator.configmaps())
-        assert untold(after, witness.account) == []
+        await witness.until_matching(await operator.configmaps())
+        assert missing(after, witness.account) == []
 
         stored = await witness.stop()
     assert stored == await operator.configmaps()
-    assert witness.account.lies == []
+    assert witness.account.violations == []
 
 
 @WITNESSES
@@ -64,50 +64,50 @@ async def test_missed_changes_are_delivered_as_a_difference(
     churn = Churn(operator, f"missed-{witness_class.__name__.lower()}", Random(410))
     await churn.prepare()
     path = f"/api/v1/namespaces/{churn.namespace}/configmaps"
-    made = {
-        name: (await operator.make(path, {"metadata": {"name": name}}))["metadata"]
-        for name in ("stays", "changes", "goes", "returns")
+    created = {
+        name: (await operator.create(path, {"metadata": {"name": name}}))["metadata"]
+        for name in ("unchanged", "updated", "deleted", "recreated")
     }
     await churn.write(40)
     async with Link(cluster, tmp_path) as link, witness_class(link.kubeconfig) as witness:
-        await witness.until_told(await operator.configmaps())
+        await witness.until_matching(await operator.configmaps())
 
         await link.cut()
         await churn.write(40)
-        await operator.request("PUT", f"{path}/changes", {"metadata": {"name": "changes"}, "data": {"a": "b"}})
-        for name in ("goes", "returns"):
+        await operator.request("PUT", f"{path}/updated", {"metadata": {"name": "updated"}, "data": {"a": "b"}})
+        for name in ("deleted", "recreated"):
             await operator.request("DELETE", f"{path}/{name}")
-        again = (await operator.make(path, {"metadata": {"name": "returns"}}))["metadata"]
-        # Neither the new server's memory nor etcd knows now what happened since the cut.
+        recreated = (await operator.create(path, {"metadata": {"name": "recreated"}}))["metadata"]
+        # Remove the history since the cut from the memory of the server and from etcd.
         await operator.act("restart-apiserver")
         await operator.act("compact")
         await link.restore()
         truth = await operator.configmaps()
-        await witness.until_told(truth)
-        told = {name: [_brief(line) for line in witness.about(f"{churn.namespace}/{name}")] for name in made}
+        await witness.until_matching(truth)
+        delivered = {name: [_brief(line) for line in witness.about(f"{churn.namespace}/{name}")] for name in created}
 
         stored = await witness.stop()
-    first = {name: ("add", version_of(metadata), True) for name, metadata in made.items()}
-    assert told == {
-        "stays": [first["stays"]],
-        "changes": [first["changes"], ("update", truth[f"{churn.namespace}/changes"], None)],
-        "goes": [first["goes"], ("delete", version_of(made["goes"]), True)],
-        "returns": [first["returns"], ("update", version_of(again), None)],
+    first = {name: ("add", version_of(metadata), True) for name, metadata in created.items()}
+    assert delivered == {
+        "unchanged": [first["unchanged"]],
+        "updated": [first["updated"], ("update", truth[f"{churn.namespace}/updated"], None)],
+        "deleted": [first["deleted"], ("delete", version_of(created["deleted"]), True)],
+        "recreated": [first["recreated"], ("update", version_of(recreated), None)],
     }
     assert stored == await operator.configmaps()
-    assert witness.account.lies == []
+    assert witness.account.violations == []
 
 
 def _brief(line: dict[str, Any]) -> tuple[str, Version, bool | None]:
-    """What happened, to which version; whether an add was initial, or a deletion is a tombstone."""
+    """Return the event, the version, and whether an add was initial or a delete is a tombstone."""
     flag = line.get("initial", line.get("tombstone"))
     return line["event"], Version(line["uid"], line["resourceVersion"]), flag
 
 
-def untold(written: list[Written], account: Account) -> list[Written]:
-    """The acknowledged writes that were not told, though nothing but a relist may skip one."""
+def missing(written: list[Written], account: Account) -> list[Written]:
+    """Return the acknowledged writes without a notification; only a relist may skip some."""
     return [
         each
         for each in written
-        if each not in account.told and (each.resource_version or (each.key, each.uid) not in account.deleted)
+        if each not in account.delivered and (each.resource_version or (each.key, each.uid) not in account.deleted)
     ]

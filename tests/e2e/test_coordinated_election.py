@@ -1,4 +1,4 @@
-"""Coordinated leader election, with a real API server that chooses."""
+"""Coordinated leader election with a real API server."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OPTIONS = LeaderElectionOptions(coordinated=True)
 
 
 @pytest.fixture
-def choosing_cluster(tmp_path: Path) -> Iterator[RealCluster]:
-    """A cluster of its own: what chooses leaders has to be switched on."""
+def coordinated_cluster(tmp_path: Path) -> Iterator[RealCluster]:
+    """Provide a separate cluster with the feature gate for coordinated election."""
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
-        pytest.skip("needs a real API server: AIOINFORMER_TEST_CLUSTER names no test cluster")
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/testing.md)")
     cluster = RealCluster(Path(tools), tmp_path / "data", GATES)
     cluster.up()
     try:
@@ -38,10 +38,10 @@ def choosing_cluster(tmp_path: Path) -> Iterator[RealCluster]:
 
 
 @pytest.mark.conformance("LE-13", "LE-14")
-async def test_server_prefers_the_older_version(choosing_cluster: RealCluster) -> None:
+async def test_server_prefers_the_older_version(coordinated_cluster: RealCluster) -> None:
     terms: asyncio.Queue[str] = asyncio.Queue()
     async with AsyncExitStack() as stack, asyncio.timeout(120):
-        connection = await stack.enter_async_context(await connect(kubeconfig=choosing_cluster.kubeconfig))
+        connection = await stack.enter_async_context(await connect(kubeconfig=coordinated_cluster.kubeconfig))
 
         async def stand(name: str, version: str) -> None:
             async with LeaseCandidate(connection.transport, name, lease="it", binary_version=version) as candidate:

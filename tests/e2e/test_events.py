@@ -1,4 +1,4 @@
-"""Events on a real API server, which knows both of their forms and validates them."""
+"""Events on a real API server, in both APIs."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ async def test_repetitions_are_one_event_in_either_api(
     cluster: RealCluster, operator: Operator, sink_class: type[CoreEventSink | SeriesEventSink]
 ) -> None:
     body = {"metadata": {"generateName": "events-"}}
-    namespace = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
+    namespace = (await operator.create("/api/v1/namespaces", body))["metadata"]["name"]
     path = f"/api/v1/namespaces/{namespace}"
-    made = await operator.make(f"{path}/configmaps", {"metadata": {"name": "it"}})
+    made = await operator.create(f"{path}/configmaps", {"metadata": {"name": "it"}})
     about = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}
     async with await connect(kubeconfig=cluster.kubeconfig) as connection:
         assert isinstance(await discover_event_sink(connection.transport), SeriesEventSink)
         async with EventBroadcaster(grace=30.0) as broadcaster:
-            to_sink = broadcaster.start_recording_to_sink(sink_class(connection.transport))
+            recording = broadcaster.start_recording_to_sink(sink_class(connection.transport))
             recorder = broadcaster.new_recorder("example.com/recorder", "recorder-0")
             for _ in range(4):
                 recorder.eventf(about, "Warning", "Tested", "%s", "ä" * 600, action="Test", annotations={"a": "1"})
-                while to_sink.statistics().waiting:
-                    await broadcaster_turn(operator)
-    assert to_sink.statistics().refused == 0
+                while recording.statistics().waiting:
+                    await wait_for_one_request(operator)
+    assert recording.statistics().refused == 0
     [event] = (await operator.request("GET", f"{path}/events"))[1]["items"]
     assert event["involvedObject"]["uid"] == made["metadata"]["uid"]
     counts = event.get("count") if sink_class is CoreEventSink else event["series"]["count"]
     assert (counts, event["action"], event["metadata"]["annotations"]) == (4, "Test", {"a": "1"})
 
 
-async def broadcaster_turn(operator: Operator) -> None:
-    """Lets others have their turn, for as long as the server needs for a request."""
+async def wait_for_one_request(operator: Operator) -> None:
+    """Let other tasks run for the duration of one request."""
     await operator.request("GET", "/version")

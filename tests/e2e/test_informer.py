@@ -1,4 +1,4 @@
-"""Single promises of an informer, kept on a real API server."""
+"""Single guarantees of an informer on a real API server."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ GADGETS: Resource[Any] = Resource("e2e.example.com", "v1", "gadgets", kind="Gadg
 
 @pytest.fixture
 async def transport(cluster: RealCluster) -> AsyncIterator[Transport]:
-    """The cluster as its administrator reaches it."""
+    """Provide a transport of the administrator."""
     async with await connect(kubeconfig=cluster.kubeconfig) as connection:
         yield connection.transport
 
 
 @pytest.fixture
 async def namespace(operator: Operator) -> str:
-    """A namespace of the test's own."""
+    """Create a namespace for the test."""
     body = {"metadata": {"generateName": "informer-"}}
-    name: str = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
+    name: str = (await operator.create("/api/v1/namespaces", body))["metadata"]["name"]
     return name
 
 
-async def make_configmaps(operator: Operator, namespace: str, *names: str, **labels: str) -> None:
+async def create_configmaps(operator: Operator, namespace: str, *names: str, **labels: str) -> None:
     for name in names:
         body = {"metadata": {"name": name, "labels": labels}, "data": {"of": name}}
-        await operator.make(f"/api/v1/namespaces/{namespace}/configmaps", body)
+        await operator.create(f"/api/v1/namespaces/{namespace}/configmaps", body)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ async def make_configmaps(operator: Operator, namespace: str, *names: str, **lab
         ReflectorOptions(streaming_list=False, page_size=3),
         ReflectorOptions(streaming_list=False, list_resource_version="0"),
     ],
-    ids=["streaming list", "pages of three", "what the server has in memory"],
+    ids=["streaming list", "pages of three", "list from the watch cache"],
 )
 async def test_cache_equals_the_server(
     operator: Operator, transport: Transport, namespace: str, options: ReflectorOptions
 ) -> None:
-    await make_configmaps(operator, namespace, *(f"map-{number}" for number in range(8)))
+    await create_configmaps(operator, namespace, *(f"map-{number}" for number in range(8)))
     async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS, namespace), options=options) as informer:
         await informer.wait_for_sync()
         assert sorted(each.data["of"] for each in informer.lister().list()) == [f"map-{number}" for number in range(8)]
@@ -79,7 +79,7 @@ async def test_own_write_is_visible_after_waiting_for_its_version(cluster: RealC
 async def test_cached_object_is_accepted_as_a_request_body(
     operator: Operator, cluster: RealCluster, namespace: str
 ) -> None:
-    await make_configmaps(operator, namespace, "original")
+    await create_configmaps(operator, namespace, "original")
     async with (
         await connect(kubeconfig=cluster.kubeconfig) as connection,
         SharedInformerFactory(connection.api_client, namespace=namespace) as factory,
@@ -95,7 +95,7 @@ async def test_cached_object_is_accepted_as_a_request_body(
 async def test_server_without_streaming_lists_is_listed_in_pages(
     operator: Operator, transport: Transport, namespace: str
 ) -> None:
-    await make_configmaps(operator, namespace, "a", "b")
+    await create_configmaps(operator, namespace, "a", "b")
     await operator.act("restart-apiserver", "--feature-gates=WatchList=false")
     try:
         async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS, namespace)) as informer:
@@ -107,8 +107,8 @@ async def test_server_without_streaming_lists_is_listed_in_pages(
 
 
 async def test_selectors_are_applied_by_the_server(operator: Operator, transport: Transport, namespace: str) -> None:
-    await make_configmaps(operator, namespace, "a", "b", tier="web")
-    await make_configmaps(operator, namespace, "c", tier="db")
+    await create_configmaps(operator, namespace, "a", "b", tier="web")
+    await create_configmaps(operator, namespace, "c", tier="db")
     selection = ListWatch(transport, CONFIG_MAPS, namespace, "tier=web", "metadata.name!=b")
     async with SharedIndexInformer(selection) as informer:
         await informer.wait_for_sync()
@@ -118,7 +118,7 @@ async def test_selectors_are_applied_by_the_server(operator: Operator, transport
 async def test_metadata_only_informer_receives_no_data(
     operator: Operator, transport: Transport, namespace: str
 ) -> None:
-    await make_configmaps(operator, namespace, "a", tier="web")
+    await create_configmaps(operator, namespace, "a", tier="web")
     selection = ListWatch(transport, CONFIG_MAPS, namespace, metadata_only=True)
     async with SharedIndexInformer(selection) as informer:
         await informer.wait_for_sync()
@@ -133,7 +133,7 @@ async def test_forbidden_informer_reports_it_and_recovers(operator: Operator, cl
         states = States(informer)
         async with informer:
             forbidden = await states.until(Phase.FORBIDDEN)
-            await let_everybody_read_configmaps(operator)
+            await allow_reading_configmaps(operator)
             await states.until(Phase.WATCHING)
     assert "configmaps is forbidden" in forbidden.reason
 
@@ -146,7 +146,7 @@ async def test_informer_waits_for_a_resource_that_is_not_served_yet(operator: Op
         await states.until(Phase.NOT_FOUND)
         await define_gadgets(operator)
         await factory.wait_for_cache_sync()
-        await operator.make(
+        await operator.create(
             GADGETS.path("default"),
             {"apiVersion": GADGETS.api_version, "kind": "Gadget", "metadata": {"name": "first"}, "spec": {"size": 3}},
         )
@@ -156,26 +156,26 @@ async def test_informer_waits_for_a_resource_that_is_not_served_yet(operator: Op
 
 
 class States:
-    """The states that an informer goes through, from now on."""
+    """The states that an informer reports from now on."""
 
     def __init__(self, informer: SharedIndexInformer[Any]) -> None:
         self._queue: asyncio.Queue[InformerState] = asyncio.Queue()
         informer.add_state_handler(self._queue.put_nowait)
 
     async def until(self, phase: Phase) -> InformerState:
-        """The next state of this phase."""
+        """Wait for the next state with this phase."""
         async with asyncio.timeout(60):
             while (state := await self._queue.get()).phase is not phase:
                 pass
         return state
 
 
-async def let_everybody_read_configmaps(operator: Operator) -> None:
+async def allow_reading_configmaps(operator: Operator) -> None:
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
-    await operator.make(f"{rbac}/clusterroles", {"metadata": {"name": "readers"}, "rules": [rule]})
+    await operator.create(f"{rbac}/clusterroles", {"metadata": {"name": "readers"}, "rules": [rule]})
     group = "rbac.authorization.k8s.io"
-    await operator.make(
+    await operator.create(
         f"{rbac}/clusterrolebindings",
         {
             "metadata": {"name": "readers"},
@@ -187,7 +187,7 @@ async def let_everybody_read_configmaps(operator: Operator) -> None:
 
 async def define_gadgets(operator: Operator) -> None:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    await operator.make(
+    await operator.create(
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
             "metadata": {"name": GADGETS.group_resource},

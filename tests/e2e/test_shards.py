@@ -1,4 +1,4 @@
-"""Shards on a real API server, which knows of them."""
+"""Shards on a real API server that supports them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @pytest.mark.conformance("SHD-01", "SHD-02")
 async def test_server_and_client_agree_on_shards(cluster: RealCluster, operator: Operator) -> None:
     body = {"metadata": {"generateName": "shards-"}}
-    namespace = (await operator.make("/api/v1/namespaces", body))["metadata"]["name"]
+    namespace = (await operator.create("/api/v1/namespaces", body))["metadata"]["name"]
     for number in range(30):
-        await operator.make(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"map-{number}"}})
+        await operator.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"map-{number}"}})
     seen: list[str] = []
     async with await connect(kubeconfig=cluster.kubeconfig) as connection:
         for shard in shard_selectors(3):

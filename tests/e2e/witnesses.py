@@ -1,4 +1,4 @@
-"""Two ways to be told of configmaps: through the command line, as a script is, and through the library."""
+"""Two watchers of ConfigMaps: through the command line, as a script does, and through the library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONVERGENCE = 90.0
 
 
 class Witness(ABC):
-    """Somebody who is told of the configmaps of a cluster. An async context manager."""
+    """A watcher of the ConfigMaps of a cluster. An async context manager."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.account = Account()
@@ -35,26 +35,28 @@ class Witness(ABC):
         self._news = asyncio.Event()
 
     async def until(self, predicate: Callable[[Account], bool]) -> None:
-        """Returns once this is true of what was told."""
+        """Wait until a condition holds for the notifications."""
         async with asyncio.timeout(_CONVERGENCE):
             while not predicate(self.account):
                 self._news.clear()
                 await self._news.wait()
 
-    async def until_told(self, truth: dict[str, Version]) -> None:
-        """Returns once what was told leads to this; fails with the difference if it never does."""
+    async def until_matching(self, truth: dict[str, Version]) -> None:
+        """Wait until the notifications result in these objects; fail with the difference otherwise."""
         try:
             await self.until(lambda account: account.objects == truth)
         except TimeoutError as error:
-            told, true = self.account.objects.items(), truth.items()
-            raise AssertionError(f"never told: {dict(true - told)}; told, but not so: {dict(told - true)}") from error
+            delivered, actual = self.account.objects.items(), truth.items()
+            raise AssertionError(
+                f"missing: {dict(actual - delivered)}; delivered instead: {dict(delivered - actual)}"
+            ) from error
 
     @abstractmethod
     async def stop(self) -> dict[str, Version]:
-        """Ends it; what it had in its cache at the end."""
+        """End the watcher and return the contents of its cache."""
 
     def about(self, key: str) -> list[dict[str, Any]]:
-        """What was told of one object, in order."""
+        """Return the notifications about one object, in order."""
         return [line for line in self._lines if line.get("key") == key]
 
     def _take(self, line: dict[str, Any]) -> None:
@@ -72,7 +74,7 @@ class Witness(ABC):
 
 
 class CommandLine(Witness):
-    """`aioinformer watch configmaps -A -o jsonl --dump-on-exit`, in a process of its own."""
+    """`aioinformer watch configmaps -A -o jsonl --dump-on-exit` in a separate process."""
 
     async def __aenter__(self) -> Self:
         command = ["-m", "aioinformer", "watch", "configmaps", "-A", "-o", "jsonl", "--dump-on-exit"]
@@ -115,7 +117,7 @@ class Library(Witness):
         self._connection = await connect(kubeconfig=self._kubeconfig)
         self._informer = SharedIndexInformer(ListWatch(self._connection.transport, CONFIG_MAPS))
         self._informer.add_event_handler(self)
-        self._waiter = asyncio.create_task(self._tell_sync(), name="waits for the sync")
+        self._waiter = asyncio.create_task(self._record_sync(), name="waits for the sync")
         await self._informer.__aenter__()
         return self
 
@@ -131,23 +133,23 @@ class Library(Witness):
         return {_key(each): _version(each) for each in self._informer.get_store().list()}
 
     def on_add(self, obj: V1ConfigMap, is_in_initial_list: bool) -> None:
-        self._tell("add", obj, initial=is_in_initial_list)
+        self._record("add", obj, initial=is_in_initial_list)
 
     def on_update(self, old: V1ConfigMap, new: V1ConfigMap) -> None:
-        self._tell("update", new, oldResourceVersion=old.metadata.resource_version)
+        self._record("update", new, oldResourceVersion=old.metadata.resource_version)
 
     def on_delete(self, obj: V1ConfigMap | DeletedFinalStateUnknown[V1ConfigMap]) -> None:
         if isinstance(obj, DeletedFinalStateUnknown):
             assert obj.obj is not None
-            self._tell("delete", obj.obj, tombstone=True)
+            self._record("delete", obj.obj, tombstone=True)
         else:
-            self._tell("delete", obj, tombstone=False)
+            self._record("delete", obj, tombstone=False)
 
-    def _tell(self, event: str, obj: V1ConfigMap, **fields: Any) -> None:
+    def _record(self, event: str, obj: V1ConfigMap, **fields: Any) -> None:
         uid, version = _version(obj)
         self._take({"event": event, "key": _key(obj), "uid": uid, "resourceVersion": version, **fields})
 
-    async def _tell_sync(self) -> None:
+    async def _record_sync(self) -> None:
         await self._informer.wait_for_sync()
         self._take({"event": "synced"})
 

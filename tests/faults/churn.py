@@ -1,4 +1,4 @@
-"""An informer, a server that fails, and changes all the while: held together for one test."""
+"""One server with faults, random changes, and an informer that watches it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from aioinformer.reflector.state import InformerState, Phase
 
-#: Times are short where they are not the point.
+#: Short times, for tests of other things.
 QUICK: dict[str, Any] = {
     "backoff": BackoffOptions(initial=0.02, cap=0.1),
     "idle_timeout": 2.0,
@@ -33,11 +33,14 @@ QUICK: dict[str, Any] = {
 _NAMES = [f"c{number}" for number in range(60)]
 
 
-class Following:
-    """A server, an informer of its config maps, and what the informer told.
+class WatchedServer:
+    """A server, an informer of its ConfigMaps, and a handler that checks the notifications.
 
     Attributes:
-        states: what the informer showed.
+        server: the server.
+        informer: the informer.
+        witness: the handler.
+        states: the states that the informer has reported.
     """
 
     def __init__(
@@ -57,46 +60,46 @@ class Following:
         self.informer.add_state_handler(self._saw)
 
     def change(self, times: int) -> None:
-        """Makes, changes and takes away objects, as it comes."""
+        """Create, update and delete random objects."""
         for _ in range(times):
             names = [obj["metadata"]["name"] for obj in self.server.list("configmaps")]
-            what = self._random.choice(["make", "change", "change", "take"] if names else ["make"])
-            if what == "make":
+            action = self._random.choice(["create", "update", "update", "delete"] if names else ["create"])
+            if action == "create":
                 name = self._random.choice([name for name in _NAMES if name not in names])
                 self.server.create("configmaps", {"metadata": {"name": name}})
-            elif what == "change":
+            elif action == "update":
                 self._touch(self._random.choice(names))
             else:
                 self.server.delete("configmaps", self._random.choice(names))
 
     @property
     def shown(self) -> set[Phase]:
-        """The phases that the informer has shown."""
+        """The phases that the informer has reported."""
         return {state.phase for state in self.states}
 
     async def catch_up(self, marker: str = "last") -> None:
-        """Returns when the informer has told everything up to now; the fault must be over, or harmless.
+        """Wait until all changes so far have been delivered. The fault must be over or harmless.
 
         Args:
-            marker: an object that nobody else touches; made if it is not there.
+            marker: an object that is not changed otherwise; it is created if necessary.
         """
-        await self.witness.was_told(f"default/{marker}", self._touch(marker))
-        # What a list brought was told in any order, but before what is told now.
-        await self.witness.was_told(f"default/{marker}", self._touch(marker))
+        await self.witness.wait_for_version(f"default/{marker}", self._touch(marker))
+        # Objects of a list are delivered in any order, but before the next change of the marker.
+        await self.witness.wait_for_version(f"default/{marker}", self._touch(marker))
 
     async def until(self, holds: Callable[[InformerState], bool]) -> None:
-        """Returns when something holds of the state that the informer shows."""
+        """Wait until a condition holds for the state of the informer."""
         while not holds(self.informer.state):
             self._changed.clear()
             await self._changed.wait()
 
-    def assert_truth_was_told(self) -> None:
-        """Nothing is lost, doubled, out of order, or untrue."""
+    def assert_consistent(self) -> None:
+        """Check that the cache and the notifications match the server, and that notifications were consistent."""
         there = truth(self.server.list("configmaps"))
         cached = truth([obj.to_dict() for obj in self.informer.get_store().list()])
         assert cached == there
         assert self.witness.present == there
-        assert self.witness.lies == []
+        assert self.witness.violations == []
         assert self._registration.errors == 0
 
     def _saw(self, state: InformerState) -> None:
@@ -114,18 +117,18 @@ class Following:
 
 
 @asynccontextmanager
-async def following(random: Random, *, queue: str = "delta", **options: Any) -> AsyncIterator[Following]:
-    """A server with objects, and an informer that is not started yet.
+async def watched_server(random: Random, *, queue: str = "delta", **options: Any) -> AsyncIterator[WatchedServer]:
+    """Provide a server with objects, and an informer that is not started yet.
 
     Args:
-        random: decides what happens to the objects.
-        queue: of the informer.
-        options: of the reflector, where they are not `QUICK`.
+        random: chooses the changes.
+        queue: the queue of the informer.
+        options: options of the reflector, in addition to `QUICK`.
     """
     async with (
         ApiServer(bookmark_interval=0.1) as server,
         HttpTransport(server.url, header_timeout=0.5) as transport,
     ):
-        follower = Following(server, transport, random, ReflectorOptions(**{**QUICK, **options}), queue)
-        follower.change(40)
-        yield follower
+        watched = WatchedServer(server, transport, random, ReflectorOptions(**{**QUICK, **options}), queue)
+        watched.change(40)
+        yield watched

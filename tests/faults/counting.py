@@ -1,4 +1,4 @@
-"""A transport that counts what came of its requests, as an operator of the server would."""
+"""A transport that counts failed requests, as seen by an operator of the server."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Request, Response, Transport
 
-#: A watch that ends before it is this old, in seconds, has ended at once.
+#: A watch that ends earlier than this, in seconds, counts as ended at once.
 AT_ONCE = 1.0
 
 
 class CountingTransport:
-    """Passes everything on.
+    """Passes requests on and counts failures.
 
     Attributes:
-        vain: what was asked in vain: refused, failed, ended or given up at once; with when, from the first request.
+        failures: requests that were refused or failed, and responses that ended or were closed at once, each with its
+            time since the first request.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._clock = asyncio.get_running_loop().time
         self._begin: float | None = None
-        self.vain: list[tuple[float, str]] = []
+        self.failures: list[tuple[float, str]] = []
 
     async def request(self, request: Request) -> CountedResponse:
         if self._begin is None:
@@ -40,22 +41,22 @@ class CountingTransport:
         return CountedResponse(response, self, is_watch=("watch", "true") in request.query)
 
     def note(self, what: str) -> None:
-        """One more was in vain."""
+        """Count a failure."""
         begin = self._begin if self._begin is not None else self._clock()
-        self.vain.append((round(self._clock() - begin, 3), what))
+        self.failures.append((round(self._clock() - begin, 3), what))
 
     def restart(self) -> None:
-        """Counts from now."""
+        """Restart counting from now."""
         self._begin = self._clock()
-        self.vain.clear()
+        self.failures.clear()
 
     def within(self, seconds: float) -> list[tuple[float, str]]:
-        """What was asked in vain in the first seconds."""
-        return [entry for entry in self.vain if entry[0] <= seconds]
+        """Return the failures of the first seconds."""
+        return [entry for entry in self.failures if entry[0] <= seconds]
 
 
 class CountedResponse:
-    """Tells its transport how it ended."""
+    """A response that reports to its transport how it ended."""
 
     def __init__(self, response: Response, transport: CountingTransport, *, is_watch: bool) -> None:
         self._response = response
@@ -82,13 +83,13 @@ class CountedResponse:
         self._end("the watch ended at once" if self._is_watch and self._is_young() else "")
 
     async def close(self) -> None:
-        self._end("given up at once" if self._is_young() else "")
+        self._end("closed at once" if self._is_young() else "")
         await self._response.close()
 
     def _is_young(self) -> bool:
         return asyncio.get_running_loop().time() - self._opened_at < AT_ONCE
 
-    def _end(self, in_vain: str) -> None:
-        if in_vain and not self._over:
-            self._transport.note(in_vain)
+    def _end(self, failure: str) -> None:
+        if failure and not self._over:
+            self._transport.note(failure)
         self._over = True

@@ -17,7 +17,7 @@ from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, ApiServer
 from aioinformer.transport.http import HttpTransport
-from tests.faults.churn import Following
+from tests.faults.churn import WatchedServer
 from tests.faults.witness import truth
 
 #: Seconds that a fault lasts.
@@ -122,13 +122,15 @@ async def measure(row: Row, lasts: float | None = None) -> Cell:
         server = await stack.enter_async_context(ApiServer(bookmark_interval=0.5))
         transport = await stack.enter_async_context(HttpTransport(server.url))
         streaming = row.fault != "half_page"
-        follower = Following(server, transport, Random(row.title), ReflectorOptions(streaming_list=streaming), "delta")
-        follower.change(40)
-        await stack.enter_async_context(follower.informer)
-        await follower.catch_up()
+        watched = WatchedServer(
+            server, transport, Random(row.title), ReflectorOptions(streaming_list=streaming), "delta"
+        )
+        watched.change(40)
+        await stack.enter_async_context(watched.informer)
+        await watched.catch_up()
         server.requests.clear()
-        follower.states.clear()
-        follower.witness.versions_go_back = row.fault == "restore"
+        watched.states.clear()
+        watched.witness.versions_go_back = row.fault == "restore"
         async with AsyncExitStack() as failing:
             await failing.enter_async_context(server.fault(row.fault, **row.params))
             if row.first and FAULTS[row.first].sort == "stream":
@@ -137,28 +139,28 @@ async def measure(row: Row, lasts: float | None = None) -> Cell:
                 await server.fault(row.first, times=2)
             end = clock() + seconds
             while clock() < end:
-                follower.change(1)
+                watched.change(1)
                 await asyncio.sleep(0.05)
             asked = [entry for entry in server.requests if entry.verb in ("list", "watch")]
         over = clock()
         async with asyncio.timeout(PATIENCE):
-            await follower.catch_up(f"after-{row.fault.replace('_', '-')}")
-            await follower.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
+            await watched.catch_up(f"after-{row.fault.replace('_', '-')}")
+            await watched.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
         served = truth(server.list("configmaps"))
-        cached = truth([obj.to_dict() for obj in follower.informer.get_store().list()])
-        delivered = follower.witness.present
+        cached = truth([obj.to_dict() for obj in watched.informer.get_store().list()])
+        delivered = watched.witness.present
         return Cell(
             row.title,
             seconds,
             sum(entry.verb == "list" for entry in asked),
             sum(entry.verb == "watch" for entry in asked),
             max((sum(begin.at <= entry.at < begin.at + 1 for entry in asked) for begin in asked), default=0),
-            sorted({str(state.phase) for state in follower.states if state.phase not in _QUIET}),
+            sorted({str(state.phase) for state in watched.states if state.phase not in _QUIET}),
             round(clock() - over, 1),
             len(
                 {key for key, _ in ({*served.items()} ^ {*cached.items()}) | ({*served.items()} ^ {*delivered.items()})}
             ),
-            len(follower.witness.lies),
+            len(watched.witness.violations),
         )
 
 

@@ -1,6 +1,6 @@
-"""However the server fails, an informer with the usual options asks it no more than three times in vain in 2 s.
+"""With each fault, an informer with default options sends at most three failing requests in 2 s.
 
-All faults at a time, each with a server and an informer of its own: this is about real seconds.
+All faults run at the same time, each with its own server and informer, because the test measures real seconds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from aioinformer.transport.http import HttpTransport
 from tests.faults.counting import CountingTransport
 
 SECONDS = 2.0
-MOST = 3
+MAX_FAILURES = 3
 
-#: What makes a fault as bad as it can be.
+#: The parameters that make a fault as bad as possible.
 _WORST: dict[str, dict[str, Any]] = {
     "throttle": {"retry_after": 0},
     "unavailable": {"retry_after": 0},
@@ -54,15 +54,15 @@ _HARMLESS = {
 }
 
 
-async def asked_in_vain(name: str, params: dict[str, Any], *, synced: bool) -> list[tuple[float, str]]:
-    """What an informer asks in vain in the first 2 s of a fault that lasts: from its start, or once it has synced."""
+async def failed_requests(name: str, params: dict[str, Any], *, synced: bool) -> list[tuple[float, str]]:
+    """Return an informer's failing requests in the first 2 s of a fault, from its start or after its sync."""
     resource = find("", "v1", "configmaps")
     assert resource is not None
     async with ApiServer(bookmark_interval=0.5) as server, HttpTransport(server.url) as transport:
         for number in range(20):
             server.create("configmaps", {"metadata": {"name": f"c{number}"}})
         counting = CountingTransport(transport)
-        # Only lists have pages.
+        # Streaming lists have no pages.
         options = ReflectorOptions(streaming_list=name != "half_page")
         informer = SharedIndexInformer(ListWatch(counting, resource), options=options)
         fault = server.fault(name, **params)
@@ -72,7 +72,7 @@ async def asked_in_vain(name: str, params: dict[str, Any], *, synced: bool) -> l
                 counting.restart()
                 async with fault:
                     if FAULTS[name].sort in ("answer", "transport"):
-                        await server.fault("watch_close", times=1)  # so that there is something to be asked
+                        await server.fault("watch_close", times=1)  # makes the informer send a request
                     await asyncio.sleep(SECONDS + 0.1)
         else:
             async with fault, informer:
@@ -80,17 +80,19 @@ async def asked_in_vain(name: str, params: dict[str, Any], *, synced: bool) -> l
     return counting.within(SECONDS)
 
 
-async def in_vain_by_fault(*, synced: bool) -> dict[str, list[tuple[float, str]]]:
-    asked = await asyncio.gather(*(asked_in_vain(name, params, synced=synced) for name, params in _CASES))
-    return {f"{name} {params or ''}".strip(): vain for (name, params), vain in zip(_CASES, asked, strict=True)}
+async def failures_by_fault(*, synced: bool) -> dict[str, list[tuple[float, str]]]:
+    measured = await asyncio.gather(*(failed_requests(name, params, synced=synced) for name, params in _CASES))
+    return {
+        f"{name} {params or ''}".strip(): failures for (name, params), failures in zip(_CASES, measured, strict=True)
+    }
 
 
 async def test_request_rate_is_limited_for_faults_from_the_start() -> None:
-    asked = await in_vain_by_fault(synced=False)
-    assert {case: vain for case, vain in asked.items() if len(vain) > MOST} == {}
-    assert {case.split()[0] for case, vain in asked.items() if not vain} == _HARMLESS
+    failures = await failures_by_fault(synced=False)
+    assert {case: each for case, each in failures.items() if len(each) > MAX_FAILURES} == {}
+    assert {case.split()[0] for case, each in failures.items() if not each} == _HARMLESS
 
 
 async def test_request_rate_is_limited_for_faults_after_sync() -> None:
-    asked = await in_vain_by_fault(synced=True)
-    assert {case: vain for case, vain in asked.items() if len(vain) > MOST} == {}
+    failures = await failures_by_fault(synced=True)
+    assert {case: each for case, each in failures.items() if len(each) > MAX_FAILURES} == {}

@@ -86,5 +86,5 @@ async def test_handlers_that_come_and_go_get_valid_histories(seed: int) -> None:
             await settled()
             there = truth(list(pods.objects.values()))
             assert steady.present == late.present == there
-    assert [lie for witness in (steady, late, *crowd.witnesses) for lie in witness.lies] == []
+    assert [violation for witness in (steady, late, *crowd.witnesses) for violation in witness.violations] == []
     assert crowd.errors() == 0

@@ -1,10 +1,10 @@
-"""Hours of churn and faults: does anything grow, is anything left, is the truth told in the end?
+"""Run informers for hours with changes and faults, and check for leaks and wrong notifications.
 
     python -m tests.soak --target own --duration 1h --output benchmarks/results/soak-own.json
 
-The informers are in a process of their own (`subject.py`), so that nothing but them is measured. This one writes to
-the server and lets it fail. Every half minute it asks for a census; every other minute it stops writing, waits until
-all caches and handlers have arrived at what the server holds, and takes the census at rest: there a leak has no excuse.
+The informers run in a separate process (`subject.py`), so that the figures contain nothing else. This process writes to
+the server and injects faults. Every 30 seconds it requests a census of resources. About every two minutes it stops
+writing, waits until all caches and handlers match the server, and requests a census at rest, which must not grow.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ if TYPE_CHECKING:
 _SAMPLE = 30.0
 _ROUND = 100.0
 _BETWEEN_FAULTS = 8.0
-#: Writes a second, about.
+#: Writes a second, approximately.
 _RATE = 15.0
 
 
 class Subject:
-    """The process with the informers, by its standard input and output."""
+    """The process with the informers, controlled through its standard input and output."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self._turn = asyncio.Lock()
 
     async def ask(self, do: str, **more: Any) -> dict[str, Any]:
-        """One order, one answer."""
+        """Send a command and return its answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         async with self._turn, asyncio.timeout(300):
             self._process.stdin.write(json.dumps({"do": do, **more}).encode() + b"\n")
             line = await self._process.stdout.readline()
             if not line:
-                raise RuntimeError(f"the informers' process ended with {await self._process.wait()}")
+                raise RuntimeError(f"the process of the informers ended with {await self._process.wait()}")
             answer: dict[str, Any] = json.loads(line)
             return answer
 
 
 @asynccontextmanager
 async def running_subject(kubeconfig: Path, seed: int) -> AsyncIterator[Subject]:
-    """Starts it; it has ended when this ends."""
+    """Start the process, and end it at the end of the block."""
     command = [sys.executable, "-m", "tests.soak.subject", str(kubeconfig), str(seed)]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=2**24)
@@ -76,12 +76,12 @@ async def running_subject(kubeconfig: Path, seed: int) -> AsyncIterator[Subject]
 
 
 class Soak:
-    """One run.
+    """One run of the soak test.
 
     Args:
         target: the server, started.
-        seconds: how long writes and faults go on.
-        seed: of all that is left to chance.
+        seconds: the duration of writes and faults.
+        seed: the seed of all random choices.
     """
 
     def __init__(self, target: Target, seconds: float, seed: int) -> None:
@@ -96,7 +96,7 @@ class Soak:
         self._rests: list[dict[str, Any]] = []
 
     async def run(self) -> dict[str, Any]:
-        """Runs to the end, and returns all figures."""
+        """Run the test and return all figures."""
         await self._target.prepare()
         for _ in range(200):
             await self._write()
@@ -162,15 +162,15 @@ def _brief(answer: dict[str, Any]) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """`90`, `90s`, `10m` or `1h`."""
+    """Return the seconds of a duration such as `90`, `90s`, `10m` or `1h`."""
     match = re.fullmatch(r"(\d+)([smh]?)", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write it like 90s, 10m or 1h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 1h")
     return int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def target_of(name: str, directory: Path) -> Target:
-    """The server of a name."""
+    """Return the server with this name."""
     if name == "own":
         return OwnTarget(directory)
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
@@ -180,12 +180,12 @@ def target_of(name: str, directory: Path) -> Target:
 
 
 async def main() -> int:
-    """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(description="Churn with faults, and a census of what grows")
+    """Parse the command line and run the test."""
+    parser = argparse.ArgumentParser(description="Run informers with changes and faults, and check for leaks")
     parser.add_argument("--target", choices=("own", "real"), default="own")
     parser.add_argument("--duration", type=seconds_of, default=3600.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
+    parser.add_argument("--output", type=Path, help="write the figures to this JSON file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
         async with target_of(arguments.target, Path(directory)) as target:

@@ -1,4 +1,4 @@
-"""What a process holds of what can leak."""
+"""Count the resources of this process that can leak."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPEN_FILES = Path("/proc/self/fd")
 
 
 def census() -> dict[str, Any]:
-    """Resident KiB, tasks, open files, sockets among them, threads, objects that the collector sees, CPU seconds."""
+    """Return resident memory, tasks, open files, sockets, threads, objects of the garbage collector, and CPU time."""
     gc.collect()
     times = os.times()
     links = [_target(each) for each in list(_OPEN_FILES.iterdir())]
@@ -30,12 +30,12 @@ def census() -> dict[str, Any]:
 
 
 def sockets() -> int:
-    """How many sockets this process has open."""
+    """Return the number of open sockets."""
     return sum(_target(each).startswith("socket:") for each in list(_OPEN_FILES.iterdir()))
 
 
 def _target(link: Path) -> str:
     try:
         return str(link.readlink())
-    except FileNotFoundError:  # the one by which the folder was read
+    except FileNotFoundError:  # the descriptor that was used to read the folder
         return ""

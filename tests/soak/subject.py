@@ -1,11 +1,11 @@
-"""The process that is measured: informers of one collection in every form, for as long as it is told.
+"""The measured process: informers of one collection in all variants.
 
-It obeys lines on its standard input, each with one JSON object, and answers each with one:
+It reads commands from its standard input, one JSON object on each line, and answers each with one JSON object:
 
-- `{"do": "sample"}`: its census, while all goes on;
-- `{"do": "settle", "truth": {key: [uid, version]}}`: waits until caches and handlers have arrived at what the server
-  holds, and what is only passing is gone; then the census at rest;
-- `{"do": "stop"}`: ends everything, and answers with what is left.
+- `{"do": "sample"}`: return the census while the informers run;
+- `{"do": "settle", "truth": {key: [uid, version]}}`: wait until caches and handlers match the server, remove temporary
+  handlers and informers, and return the census at rest;
+- `{"do": "stop"}`: stop all informers, and return what is left.
 """
 
 from __future__ import annotations
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
     from aioinformer.transport.kubernetes import KubernetesTransport
 
 NAMESPACE = "soak"
-#: So long may it take to arrive at the truth, and so long may idle connections be kept, in seconds.
+#: How long caches and handlers may take to match the server, in seconds.
 _PATIENCE = 120.0
+#: How long idle connections may stay open, in seconds.
 _KEPT_ALIVE = 40.0
+#: Seconds between two temporary informers.
 _VISIT = 4.0
 
 _QUICK = BackoffOptions(cap=5.0)
 STREAMS = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, stream_patience=10.0)
 PAGES = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, streaming_list=False, page_size=40)
 
-#: Every queue, every tier of storage, both ways to list, with and without the usual times.
+#: Every queue, every storage tier, both kinds of list, with default and with short times.
 FORMS: dict[str, dict[str, Any]] = {
     "as it comes": {},
     "in order": {"queue": "in_order", "options": STREAMS},
@@ -58,7 +60,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 class SlowWitness(Witness):
-    """Takes a moment for each notification."""
+    """Sleeps for a moment in each notification."""
 
     async def on_add(self, obj: Any) -> None:  # type: ignore[override]
         await asyncio.sleep(0.002)
@@ -70,7 +72,7 @@ class SlowWitness(Witness):
 
 
 class RepeatedWitness(Witness):
-    """Is told of everything again by resyncs, and knows what is no news."""
+    """Ignores updates of resyncs."""
 
     def on_update(self, old: Any, new: Any) -> None:
         if incarnation(old) != incarnation(new):
@@ -78,7 +80,7 @@ class RepeatedWitness(Witness):
 
 
 class RaisingWitness(Witness):
-    """Notes what it is told, and fails at every tenth update."""
+    """Raises in every tenth update, after recording it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,11 +89,11 @@ class RaisingWitness(Witness):
     def on_update(self, old: Any, new: Any) -> None:
         super().on_update(old, new)
         if next(self._updates) % 10 == 0:
-            raise RuntimeError("a handler that fails now and then")
+            raise RuntimeError("every tenth update fails")
 
 
 class Subject:
-    """Informers, handlers that watch them, and visitors that come and go. An async context manager."""
+    """Informers, their handlers, and temporary handlers and informers. An async context manager."""
 
     def __init__(self, kubeconfig: str, seed: int) -> None:
         self._kubeconfig = kubeconfig
@@ -134,13 +136,13 @@ class Subject:
         await self._stack.aclose()
 
     def sample(self) -> dict[str, Any]:
-        """The census, while all goes on."""
+        """Return the census while the informers run."""
         figures = census()
         figures["sockets"] -= self._sockets
         return {**figures, "state_changes": self._states, "visits": self._visits}
 
     async def settle(self, there: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-        """Waits for the truth, then for rest; what is not true in the end is in `differences`."""
+        """Wait until caches and handlers match the server, then for rest; return the census and any differences."""
         async with self._visiting:
             begin = asyncio.get_running_loop().time()
             took: float | None = None
@@ -160,14 +162,14 @@ class Subject:
             return {**self.sample(), "settled_after": took, "differences": differences, "lies": self.lies()}
 
     def lies(self) -> list[str]:
-        """What was told and cannot be true, and what nobody handled."""
-        lies = [f"{name}: {lie}" for name, witness in self._witnesses.items() for lie in witness.lies]
-        return lies + self._unhandled
+        """Return inconsistent notifications and unhandled exceptions."""
+        violations = [f"{name}: {each}" for name, witness in self._witnesses.items() for each in witness.violations]
+        return violations + self._unhandled
 
     def _differences(self, there: Mapping[str, tuple[str, str]]) -> list[str]:
-        different = [f"{name}: the cache" for name, informer in self._informers.items() if _held(informer) != there]
+        different = [f"{name}: the cache" for name, informer in self._informers.items() if _cached(informer) != there]
         witnesses = [*self._witnesses.items(), *(("late joiner", witness) for *_, witness in self._joiners)]
-        return different + [f"{name}: what was told" for name, witness in witnesses if witness.present != there]
+        return different + [f"{name}: the notifications" for name, witness in witnesses if witness.present != there]
 
     def _informer(self, name: str, **options: Any) -> SharedIndexInformer[Any]:
         resource = find("", "v1", "configmaps")
@@ -187,7 +189,7 @@ class Subject:
                 self._visits += 1
 
     async def _visit(self) -> None:
-        """A handler joins for a while, and an informer lives for a moment, however far it comes."""
+        """Add a handler until the next rest, and run another informer for a moment, synced or not."""
         informer = self._random.choice(list(self._informers.values()))
         witness = Witness()
         self._joiners.append((informer, informer.add_event_handler(witness), witness))
@@ -200,12 +202,12 @@ class Subject:
         self._states += 1
 
 
-def _held(informer: SharedIndexInformer[Any]) -> Mapping[str, tuple[str, str]]:
+def _cached(informer: SharedIndexInformer[Any]) -> Mapping[str, tuple[str, str]]:
     return {meta_namespace_key_func(obj): incarnation(obj) for obj in informer.get_store().list()}
 
 
-async def obey(kubeconfig: str, seed: int) -> None:
-    """Does what the standard input says, until it says stop or ends."""
+async def run_commands(kubeconfig: str, seed: int) -> None:
+    """Run the commands of the standard input until `stop` or its end."""
     orders = asyncio.StreamReader(limit=16 * 1024 * 1024)
     pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(orders), sys.stdin
@@ -231,4 +233,4 @@ async def obey(kubeconfig: str, seed: int) -> None:
 if __name__ == "__main__":
     logging.getLogger("aioinformer").addHandler(logging.NullHandler())
     logging.getLogger("aioinformer").propagate = False
-    asyncio.run(obey(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(run_commands(sys.argv[1], int(sys.argv[2])))

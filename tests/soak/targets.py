@@ -1,4 +1,4 @@
-"""The two API servers that informers are tried on, each with the ways in which it can fail."""
+"""The two API servers of the soak test, with their faults."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NO_ANSWER = (aiohttp.ClientError, TimeoutError, ConnectionError)
 
 
 class Target(ABC):
-    """A server, somebody who writes to it, and somebody who breaks it. An async context manager.
+    """A server that can be written to and made to fail. An async context manager.
 
     Attributes:
-        about: which server it is.
-        kubeconfig: by which the informers reach it.
-        faults: the names of what can go wrong.
+        about: the name of the server.
+        kubeconfig: the kubeconfig for the informers.
+        faults: the names of the faults.
     """
 
     about: str
@@ -48,19 +48,19 @@ class Target(ABC):
 
     @abstractmethod
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        """The status and the body of an answer."""
+        """Send a request; return the status and the body of the response."""
 
     @abstractmethod
     async def fail(self, fault: str, random: Random) -> None:
-        """Lets something go wrong; returns when it is over."""
+        """Inject a fault, and return when it is over."""
 
     async def prepare(self) -> None:
-        """Makes the namespace."""
+        """Create the namespace."""
         status, answer = await self.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         assert status == 201, answer
 
     async def write(self, random: Random) -> bool:
-        """One write at random; whether the server took it."""
+        """Send a random write; return whether the server accepted it."""
         name = f"c-{random.randrange(_NAMES)}"
         body = {
             "metadata": {"name": name, "labels": {"kind": random.choice("abc")}},
@@ -75,7 +75,7 @@ class Target(ABC):
         return False
 
     async def truth(self) -> dict[str, tuple[str, str]]:
-        """Uid and version of all that there is, by key; asked until there is an answer."""
+        """Return the uid and resourceVersion of each object by key; retry until the server answers."""
         async with asyncio.timeout(60):
             while True:
                 with suppress(*_NO_ANSWER):
@@ -90,7 +90,7 @@ class Target(ABC):
 
 
 class RealTarget(Target):
-    """A kube-apiserver, reached over a link that can be cut."""
+    """A kube-apiserver, connected through a link that can be cut."""
 
     about = "kube-apiserver"
     faults = (
@@ -152,7 +152,7 @@ class RealTarget(Target):
                 await self._link.restore()
 
 
-#: Faults of the server for tests, as they come over HTTP; those that last end by themselves.
+#: Parameters of the faults of the embedded server. Faults with a duration end by themselves.
 _OWN_FAULTS: dict[str, dict[str, Any]] = {
     "black_hole": {"duration": 5, "verbs": ["watch", "list"]},
     "compaction": {},
@@ -181,7 +181,7 @@ _OWN_FAULTS: dict[str, dict[str, Any]] = {
     "version_only_bookmark": {"times": 9},
     "watch_close": {"times": 12, "events": 2},
 }
-#: Faults that strike only what is asked anew.
+#: Faults that affect only new requests.
 _OF_REQUESTS = {
     "black_hole", "expired", "forbidden", "half_page", "html", "ignore_send_initial_events", "latency",
     "refuse_send_initial_events", "server_error", "throttle", "too_large", "unauthorized", "unavailable",
@@ -189,7 +189,7 @@ _OF_REQUESTS = {
 
 
 class OwnTarget(Target):
-    """The API server for tests, in a process of its own."""
+    """The embedded API server, in a separate process."""
 
     about = "aioinformer serve"
     faults = tuple(_OWN_FAULTS)

@@ -1,4 +1,4 @@
-"""The soak itself: short, it finds nothing; and what its figures say is what they mean."""
+"""A short soak test, and the verdict on its figures."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ async def test_short_soak_converges_and_leaves_nothing(tmp_path: Path) -> None:
     async with OwnTarget(tmp_path) as target:
         target.faults = ("cut", "compaction")
         figures = await Soak(target, seconds=3, seed=7).run()
-    said = verdict(figures)
-    assert (said["checkpoints"], said["checkpoints_settled"]) == (2, 2)
-    assert (said["tasks_left"], said["sockets_left"], said["lies"]) == ([], 0, [])
+    found = verdict(figures)
+    assert (found["checkpoints"], found["checkpoints_settled"]) == (2, 2)
+    assert (found["tasks_left"], found["sockets_left"], found["lies"]) == ([], 0, [])
 
 
 def test_flat_figures_pass_and_make_a_page() -> None:

@@ -1,28 +1,29 @@
-"""What the figures of a run say."""
+"""Judge the figures of a soak run."""
 
 from __future__ import annotations
 
 from statistics import mean
 from typing import Any
 
-#: How much more may be resident in the last third than in the first, after the warm-up: what allocators do.
+#: By how much the resident memory may grow from the first third to the last, after the warm-up, due to allocators.
 _GROWTH = 1.03
-#: How far the number of objects, with as many held, may lie apart.
+#: By how much the number of objects of the garbage collector may grow.
 _OBJECTS = 1.05
-#: The first part of a run is its warm-up; a run shorter than this, in seconds, is nothing else.
+#: The share of a run that is its warm-up.
 _WARM_UP = 0.2
+#: Memory is not judged in runs shorter than this, in seconds: they consist of warm-up.
 _LONG_ENOUGH = 1800
 
 
 def verdict(figures: dict[str, Any]) -> dict[str, Any]:
-    """Each claim with what it rests on, and whether all hold."""
+    """Return the figures that are judged, and whether all are good as `passed`."""
     rests, left = figures["rests"], figures["left"]
     warm = rests[int(len(rests) * _WARM_UP) :]
     third = max(1, len(warm) // 3)
     first, last = warm[:third], warm[-third:]
     memory = [round(mean(rest["rss_kib"] for rest in part)) for part in (first, last)]
     objects = [round(mean(rest["objects"] for rest in part)) for part in (first, last)]
-    said: dict[str, Any] = {
+    found: dict[str, Any] = {
         "checkpoints": len(rests),
         "checkpoints_settled": sum(rest["settled_after"] is not None for rest in rests),
         "longest_to_settle": max((rest["settled_after"] or 0.0 for rest in rests), default=0.0),
@@ -40,20 +41,20 @@ def verdict(figures: dict[str, Any]) -> dict[str, Any]:
         "sockets_left": left["sockets"],
         "lies": left["lies"],
     }
-    said["passed"] = (
-        said["checkpoints_settled"] == len(rests)
+    found["passed"] = (
+        found["checkpoints_settled"] == len(rests)
         and (memory[1] <= memory[0] * _GROWTH or figures["seconds"] < _LONG_ENOUGH)
         and objects[1] <= objects[0] * _OBJECTS
-        and len(said["tasks_at_rest"]) == 1
+        and len(found["tasks_at_rest"]) == 1
         # A watch that waits for its backoff has no socket.
-        and said["sockets_at_rest"][-1] <= len(figures["informers"])
+        and found["sockets_at_rest"][-1] <= len(figures["informers"])
         and not (left["tasks_left"] or left["sockets"] or left["lies"])
     )
-    return said
+    return found
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Of the straight line that lies closest to the points."""
+    """Return the slope of the linear regression through the points."""
     middle_x, middle_y = mean(x for x, _ in points), mean(y for _, y in points)
     spread = sum((x - middle_x) ** 2 for x, _ in points)
     return sum((x - middle_x) * (y - middle_y) for x, y in points) / spread if spread else 0.0

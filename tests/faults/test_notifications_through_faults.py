@@ -1,4 +1,4 @@
-"""Whatever goes wrong, what is told is true, nothing is lost, and what goes wrong is shown while it does."""
+"""During each fault, notifications are consistent and complete, and the informer reports the fault."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from aioinformer.informer.pipeline import QueueKind
 from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, Fault
-from tests.faults.churn import Following, following
+from tests.faults.churn import WatchedServer, watched_server
 
 BACKING_OFF = Phase.BACKING_OFF
 
-#: A fault, its parameters, and what is shown once it has struck that often; what may happen at once is not.
+#: A fault, its parameters, and the phase that the informer reports after that many strikes, None if it need not.
 _CASES: list[tuple[str, dict[str, Any], Phase | None]] = [
     ("black_hole", {"duration": 0.5}, None),
     ("cut", {"times": 3}, BACKING_OFF),
@@ -53,87 +53,87 @@ _CASES: list[tuple[str, dict[str, Any], Phase | None]] = [
     ("watch_close", {"times": 5}, BACKING_OFF),
     ("watch_close", {"times": 5, "events": 2}, None),
 ]
-#: Faults of one of the two ways to list.
-_WAYS = {"half_page": [False], "refuse_send_initial_events": [True], "ignore_send_initial_events": [True]}
+#: Faults of only one kind of list: streaming (True) or in pages (False).
+_LIST_KINDS = {"half_page": [False], "refuse_send_initial_events": [True], "ignore_send_initial_events": [True]}
 
 
-def _parameters(*, ways: bool) -> list[Any]:
+def _parameters(*, both_lists: bool) -> list[Any]:
     parameters = []
     for name, params, shown in _CASES:
         words = " ".join([name, *(f"{key}={value}" for key, value in params.items())])
-        for streaming in _WAYS.get(name, [True, False] if ways else [True]):
+        for streaming in _LIST_KINDS.get(name, [True, False] if both_lists else [True]):
             identity = f"{'streams' if streaming else 'pages'}, {words}"
             parameters.append(pytest.param(name, params, shown, streaming, id=identity))
     return parameters
 
 
-def assert_shown(follower: Following, fault: Fault, shown: Phase | None) -> None:
-    """The fault has struck, and was shown if it has struck as often as it was to."""
-    assert fault.strikes or fault.name in ("outage", "no_bookmarks")  # the one is not counted, the other may come late
+def assert_shown(watched: WatchedServer, fault: Fault, shown: Phase | None) -> None:
+    """Check that the fault has struck, and that the informer has reported it."""
+    assert fault.strikes or fault.name in ("outage", "no_bookmarks")  # outages are not counted; bookmarks may be late
     if shown is not None and fault.strikes >= fault.params["times"]:
-        assert shown in follower.shown
+        assert shown in watched.shown
 
 
-@pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(ways=True))
+@pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(both_lists=True))
 async def test_fault_from_the_start(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
-    async with following(Random(name), streaming_list=streaming) as follower:
-        async with follower.server.fault(name, **params) as fault, follower.informer:
-            await follower.catch_up()
-            await follower.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
-        follower.assert_truth_was_told()
-        assert_shown(follower, fault, shown)
+    async with watched_server(Random(name), streaming_list=streaming) as watched:
+        async with watched.server.fault(name, **params) as fault, watched.informer:
+            await watched.catch_up()
+            await watched.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
+        watched.assert_consistent()
+        assert_shown(watched, fault, shown)
 
 
-@pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(ways=False))
+@pytest.mark.parametrize(("name", "params", "shown", "streaming"), _parameters(both_lists=False))
 async def test_fault_after_sync(name: str, params: dict[str, Any], shown: Phase | None, streaming: bool) -> None:
     async with (
-        following(Random(name), queue=QueueKind.IN_ORDER, streaming_list=streaming) as follower,
-        follower.informer,
+        watched_server(Random(name), queue=QueueKind.IN_ORDER, streaming_list=streaming) as watched,
+        watched.informer,
     ):
-        await follower.catch_up()
-        async with follower.server.fault(name, **params) as fault:
-            if name in _WAYS:
-                await follower.server.fault("error_event", status=410, reason="Expired", times=1)
+        await watched.catch_up()
+        async with watched.server.fault(name, **params) as fault:
+            if name in _LIST_KINDS:
+                await watched.server.fault("error_event", status=410, reason="Expired", times=1)
             elif FAULTS[name].sort in ("answer", "transport"):
-                await follower.server.fault("watch_close", times=1)
+                await watched.server.fault("watch_close", times=1)
             for _ in range(10):
-                follower.change(10)
+                watched.change(10)
                 await asyncio.sleep(0)
-            await follower.catch_up()
-            await follower.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
-        follower.assert_truth_was_told()
-        assert_shown(follower, fault, shown)
+            await watched.catch_up()
+            await watched.until(lambda state: state.healthy or state.phase is Phase.DEGRADED)
+        watched.assert_consistent()
+        assert_shown(watched, fault, shown)
 
 
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
 async def test_changes_missed_in_an_outage_are_delivered_once(name: str, params: dict[str, Any], queue: str) -> None:
-    async with following(Random(name), queue=queue) as follower, follower.informer:
-        await follower.catch_up()
-        before = set(follower.witness.present)
-        failing = asyncio.create_task(follower.server.fault(name, **params).__aenter__())
-        await follower.until(lambda state: state.phase is Phase.BACKING_OFF)
-        follower.change(200)
-        follower.server.compact()
+    async with watched_server(Random(name), queue=queue) as watched, watched.informer:
+        await watched.catch_up()
+        before = set(watched.witness.present)
+        failing = asyncio.create_task(watched.server.fault(name, **params).__aenter__())
+        await watched.until(lambda state: state.phase is Phase.BACKING_OFF)
+        watched.change(200)
+        watched.server.compact()
         await failing
-        await follower.catch_up()
-        follower.assert_truth_was_told()
-        gone = before - set(follower.witness.present)
+        await watched.catch_up()
+        watched.assert_consistent()
+        gone = before - set(watched.witness.present)
         assert gone
-        assert {key: follower.witness.deletions[key] for key in gone} == dict.fromkeys(gone, 1)
+        assert {key: watched.witness.deletions[key] for key in gone} == dict.fromkeys(gone, 1)
 
 
 @pytest.mark.parametrize("queue", list(QueueKind))
 async def test_restored_server_replaces_the_cache(queue: str) -> None:
-    async with following(Random("restore"), queue=queue, idle_timeout=0.3) as follower, follower.informer:
-        await follower.catch_up()
-        backup = follower.server.backup()
-        follower.change(200)
-        await follower.catch_up()
-        follower.witness.versions_go_back = True
-        follower.server.restore(backup)
-        # Versions that were given out before are given out again, to other states.
-        follower.change(100)
-        await follower.catch_up("after-the-restore")
-        follower.assert_truth_was_told()
+    async with watched_server(Random("restore"), queue=queue, idle_timeout=0.3) as watched, watched.informer:
+        await watched.catch_up()
+        backup = watched.server.backup()
+        watched.change(200)
+        await watched.catch_up()
+        watched.witness.versions_go_back = True
+        watched.server.restore(backup)
+        # The server assigns the same resourceVersions again, to other states.
+        watched.change(100)
+        await watched.catch_up("after-the-restore")
+        watched.assert_consistent()
