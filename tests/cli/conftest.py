@@ -1,4 +1,4 @@
-"""A server, and a shell that starts commands beside it."""
+"""A server, and a shell that starts commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the command as scripts do: a process, its lines, its exit code. Processes are forked, which starts them fast."""
+"""Run commands as scripts do: as a process with output lines and an exit code. Forked processes start fast."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from tests.cli.fork_server import ForkedProcess
 
 PROJECT = Path(__file__).parents[2]
-#: Of every command, and of the process that forks them.
+#: The environment of each command, and of the process that forks them.
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "PYTHONPATH": str(PROJECT),
     "PYTHONWARNINGS": "default::ResourceWarning,default::RuntimeWarning",
 }
 PATIENCE = 30.0
-"""Seconds after which a command that should have said something is taken for one that hangs."""
+"""How long a command may take to produce expected output, in seconds."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command left behind."""
+    """The exit code and the output of a command that has ended."""
 
     code: int
     lines: list[str]
@@ -44,7 +44,7 @@ class Finished:
 
 
 class Command:
-    """A command that runs."""
+    """A running command."""
 
     def __init__(self, process: ForkedProcess) -> None:
         self.process = process
@@ -54,7 +54,7 @@ class Command:
         self._collector = asyncio.create_task(self._collect(), name="stderr of the command")
 
     async def line(self) -> str:
-        """The next line of stdout."""
+        """Read the next line of stdout."""
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE):
             line = (await self.process.stdout.readline()).decode()
@@ -64,25 +64,25 @@ class Command:
         return self._lines[-1]
 
     async def event(self) -> dict[str, Any]:
-        """The next line of stdout, which is JSON."""
+        """Read the next line of stdout as JSON."""
         event: dict[str, Any] = json.loads(await self.line())
         return event
 
     async def until(self, kind: str) -> dict[str, Any]:
-        """Reads until an event of this kind, and returns that."""
+        """Read until an event of this kind, and return it."""
         while (event := await self.event())["event"] != kind:
             pass
         return event
 
     async def says(self, text: str) -> None:
-        """Returns once stderr has this text."""
+        """Wait until stderr contains this text."""
         async with asyncio.timeout(PATIENCE):
             while text not in self._stderr.decode(errors="replace"):
                 self._said.clear()
                 await self._said.wait()
 
     async def finish(self, number: signal.Signals | None = None) -> Finished:
-        """Sends a signal, if one is given, and returns what the command left behind when it has ended."""
+        """Send a signal, if one is given; wait for the end and return the results."""
         if number is not None:
             self.process.send_signal(number)
         assert self.process.stdout is not None
@@ -91,7 +91,7 @@ class Command:
         return Finished(await self.ended(), [*self._lines, *rest.splitlines()], self._stderr.decode())
 
     async def ended(self) -> int:
-        """The exit code, when the command has ended; without reading stdout."""
+        """Wait for the end without reading stdout, and return the exit code."""
         async with asyncio.timeout(PATIENCE):
             code = await self.process.wait()
             await self._collector
@@ -101,7 +101,7 @@ class Command:
         return code
 
     async def kill(self) -> None:
-        """Makes sure that nothing of it is left."""
+        """End the command if it runs, and release its resources."""
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
@@ -115,7 +115,7 @@ class Command:
 
 
 class Shell:
-    """Starts commands, and ends those that a test has left."""
+    """Starts commands, and ends those that are left running."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -125,9 +125,9 @@ class Shell:
         """Start `aioinformer` with these arguments.
 
         Args:
-            arguments: of the command.
-            stdout: a file descriptor instead of a pipe.
-            more: variables to add to the environment.
+            arguments: the arguments of the command.
+            stdout: a file descriptor to use instead of a pipe.
+            more: additional environment variables.
         """
         environment = {**ENVIRONMENT, "HOME": str(self.home), **more}
         process = await fork_server().start([*map(str, arguments)], environment, self.home, stdout)
@@ -136,8 +136,8 @@ class Shell:
         return command
 
     async def run(self, *arguments: str | Path, **more: str) -> Finished:
-        """Runs `aioinformer` with these arguments to its end."""
-        return await (await self.start(*arguments, **more)).finish()
+        """Run `aioinformer` with these arguments to its end."""
+        return await (await self.start(*arguments, stdout=None, **more)).finish()
 
     async def close(self) -> None:
         await self._started.aclose()
