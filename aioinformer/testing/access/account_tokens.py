@@ -165,7 +165,7 @@ def check_token(cluster: Cluster, token: AccountToken, audiences: Sequence[str])
 
 
 def _record(cluster: Cluster, plural: str, namespace: str, name: str) -> Record | None:
-    return cluster.ledger.storage.collection(plural).get(f"{namespace}/{name}" if namespace else name)
+    return cluster.store.storage.collection(plural).get(f"{namespace}/{name}" if namespace else name)
 
 
 def _has_gone(cluster: Cluster, record: Record) -> bool:

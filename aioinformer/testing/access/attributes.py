@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from aioinformer.testing.access.rbac import Deed
+from aioinformer.testing.access.rbac import RequestAttributes
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.selectors import read_field_selector
@@ -24,7 +24,7 @@ class UnreadablePath(Exception):
     """A path begins as one of a resource does, and then names none."""
 
 
-def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
+def attributes_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttributes:
     """What a request wants to do, as far as its first line tells: whether there is such a thing does not matter.
 
     Args:
@@ -37,7 +37,7 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
     parts = unquote(path).strip("/").split("/")
     depth = {"api": 2, "apis": 3}.get(parts[0], 0)
     if not depth or len(parts) <= depth:
-        return Deed(method.lower(), path=unquote(path))
+        return RequestAttributes(method.lower(), path=unquote(path))
     group, rest = "" if depth == 2 else parts[1], parts[depth:]
     verb = _VERBS.get(method, "")
     if rest[0] in _VERBS_IN_PATHS:
@@ -56,12 +56,14 @@ def deed_of(method: str, path: str, query: Mapping[str, str]) -> Deed:
         name = _selected_name(query.get("fieldSelector", ""))
     if not name and verb == "delete":
         verb = "deletecollection"
-    return Deed(verb, group, rest[0], subresource, namespace, name)
+    return RequestAttributes(verb, group, rest[0], subresource, namespace, name)
 
 
-def is_stream(deed: Deed) -> bool:
-    """Whether something takes its time and is not counted while it does, unlike a watch."""
-    return deed.verb == "proxy" or deed.subresource in _STREAMS or deed.path.startswith("/debug/pprof/")
+def is_stream(attributes: RequestAttributes) -> bool:
+    """Return whether a request is long-running and, unlike a watch, is not queued by priority."""
+    if attributes.verb == "proxy" or attributes.subresource in _STREAMS:
+        return True
+    return attributes.path.startswith("/debug/pprof/")
 
 
 def _selected_name(selector: str) -> str:
@@ -77,13 +79,13 @@ def _selected_name(selector: str) -> str:
     return "" if "/" in name or "%" in name else name
 
 
-def refusal(user: User, deed: Deed, reason: str = "") -> statuses.StatusError:
+def refusal(user: User, attributes: RequestAttributes, reason: str = "") -> statuses.StatusError:
     """403, as it is told to who may not do something."""
-    why = f'User "{user.name}" cannot {deed}' + (f": {reason}" if reason else "")
-    details = {"name": deed.name, "group": deed.group, "kind": deed.resource}
-    subject = f"{deed.resource}.{deed.group}" if deed.group else deed.resource
-    if deed.name:
-        subject = f"{subject} {quoted(deed.name)}"
-    message = f"{subject} is forbidden: {why}" if deed.resource else f"forbidden: {why}"
+    why = f'User "{user.name}" cannot {attributes}' + (f": {reason}" if reason else "")
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
+    subject = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    if attributes.name:
+        subject = f"{subject} {quoted(attributes.name)}"
+    message = f"{subject} is forbidden: {why}" if attributes.resource else f"forbidden: {why}"
     shown = {name: value for name, value in details.items() if value}
     return statuses.StatusError(403, "Forbidden", message, details=shown)

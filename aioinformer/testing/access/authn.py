@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import DEPRECATED
+from aioinformer.testing.api.responses import DEPRECATED
 
 if TYPE_CHECKING:
     import asyncio

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.access.attributes import deed_of, is_stream, refusal
+from aioinformer.testing.access.attributes import attributes_of, is_stream, refusal
 from aioinformer.testing.access.authn import ADMIN, Authenticator
-from aioinformer.testing.access.rbac import EVERYTHING, Decision, Deed, RoleAuthorizer, User, aggregated
+from aioinformer.testing.access.rbac import EVERYTHING, Decision, RequestAttributes, RoleAuthorizer, User, aggregated
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode
 
@@ -49,9 +49,9 @@ class Access:
         self._rbac = rbac
         self._roles = RoleAuthorizer(self._objects)
         if rbac:
-            cluster.granting = self._check_grant
+            cluster.check_escalation = self._check_escalation
 
-    def admit(self, request: web.BaseRequest, deed: Deed) -> None:
+    def admit(self, request: web.BaseRequest, attributes: RequestAttributes) -> None:
         """Set the user of a request, and check what it asks for.
 
         Raises:
@@ -64,15 +64,15 @@ class Access:
 
                 wanted = wanted_user(request.headers)
                 if wanted is not None:
-                    user = impersonated(user, wanted, deed, self._check)
+                    user = impersonated(user, wanted, attributes, self._check)
         except statuses.StatusError as error:
             error.queued = False
             raise
         _USER.set(user)
         try:
-            self._check(user, deed)
+            self._check(user, attributes)
         except statuses.StatusError as error:
-            error.queued = not is_stream(deed)
+            error.queued = not is_stream(attributes)
             raise
 
     def user(self) -> User:
@@ -85,12 +85,12 @@ class Access:
         Raises:
             StatusError: 403.
         """
-        deed = deed_of(request.method, request.rel_url.raw_path, dict(request.query))
-        self._check(self.user(), replace(deed, verb="create"))
+        attributes = attributes_of(request.method, request.rel_url.raw_path, dict(request.query))
+        self._check(self.user(), replace(attributes, verb="create"))
 
-    def decide(self, user: User, deed: Deed) -> Decision:
+    def decide(self, user: User, attributes: RequestAttributes) -> Decision:
         """Decide whether a user may do something."""
-        return self._roles.decide(user, deed) if self._rbac else Decision(True)
+        return self._roles.decide(user, attributes) if self._rbac else Decision(True)
 
     def rules(self, user: User, namespace: str) -> tuple[Sequence[Mapping[str, Any]], str]:
         """Return what a user may do in a namespace, and what went wrong in finding out."""
@@ -99,22 +99,22 @@ class Access:
         missing = self._roles.missing(user, namespace)
         return self._roles.rules(user, namespace), aggregated(missing) if missing else ""
 
-    def _check(self, user: User, deed: Deed) -> None:
-        decision = self.decide(user, deed)
+    def _check(self, user: User, attributes: RequestAttributes) -> None:
+        decision = self.decide(user, attributes)
         if decision.allowed:
             return
-        raise refusal(user, deed, decision.reason)
+        raise refusal(user, attributes, decision.reason)
 
     def _objects(self, plural: str, namespace: str) -> list[Mapping[str, Any]]:
-        records = self._cluster.ledger.storage.collection(f"{plural}.rbac.authorization.k8s.io").records(namespace)
+        records = self._cluster.store.storage.collection(f"{plural}.rbac.authorization.k8s.io").records(namespace)
         return [_decoded(record.body) for record in records]
 
-    def _check_grant(
+    def _check_escalation(
         self, served: Served, namespace: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None
     ) -> None:
-        from aioinformer.testing.access.escalation import check_grant
+        from aioinformer.testing.access.escalation import check_escalation
 
-        check_grant(self._roles, self.user(), served.resource, namespace, obj, old)
+        check_escalation(self._roles, self.user(), served.resource, namespace, obj, old)
 
 
 @lru_cache(_KEPT)

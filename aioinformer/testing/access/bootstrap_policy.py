@@ -30,25 +30,25 @@ _KINDS = {
 _UID, _TIME, _VERSION = "<uid>", "<time>", "<version>"
 
 
-def create_standing_roles(cluster: Cluster, rng: random.Random) -> None:
+def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
     """Stores those that are missing; what an earlier run has changed stays as it is.
 
     Args:
         rng: for uids.
     """
-    ledger, now = cluster.ledger, cluster.now().encode()
+    store, now = cluster.store, cluster.now().encode()
     for plural, objects in _prepared().items():
-        served = ledger.registry.find(RBAC_GROUP, "v1", plural)
+        served = store.registry.find(RBAC_GROUP, "v1", plural)
         assert served is not None
         for metadata, prepared in objects:
             namespace, name = metadata.get("namespace", ""), metadata["name"]
-            if ledger.find(served, namespace, name) is not None:
+            if store.find(served, namespace, name) is not None:
                 continue
-            version, uid = ledger.storage.next_version(), str(uuid.UUID(int=rng.getrandbits(128), version=4))
+            version, uid = store.storage.next_version(), str(uuid.UUID(int=rng.getrandbits(128), version=4))
             body = prepared.replace(_UID.encode(), uid.encode(), 1).replace(_TIME.encode(), now, 1)
             body = body.replace(_VERSION.encode(), str(version).encode(), 1)
             record = Record(namespace, name, version, uid, body, metadata.get("labels") or {}, ())
-            ledger.write(served, "ADDED", record, None, metadata)
+            store.write(served, "ADDED", record, None, metadata)
 
 
 @cache

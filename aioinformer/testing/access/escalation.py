@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, RBAC_GROUP, Deed, User, aggregated
+from aioinformer.testing.access.rbac import EVERYTHING, MASTERS, RBAC_GROUP, RequestAttributes, User, aggregated
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted
 
@@ -38,7 +38,7 @@ _SHOWN = (
 _Piece = dict[str, list[str]]
 
 
-def check_grant(
+def check_escalation(
     authorizer: RoleAuthorizer,
     user: User,
     resource: Resource[Any],
@@ -65,8 +65,8 @@ def check_grant(
     if resource.group_resource in _ROLES:
         # A request for a new object has no name in its path, whatever its body says.
         path_name = name if old is not None else ""
-        deed = Deed("escalate", RBAC_GROUP, resource.plural, namespace=namespace, name=path_name)
-        if authorizer.decide(user, deed).allowed:
+        attributes = RequestAttributes("escalate", RBAC_GROUP, resource.plural, namespace=namespace, name=path_name)
+        if authorizer.decide(user, attributes).allowed:
             return
         _confirm(authorizer, user, resource, namespace, name, obj.get("rules") or ())
         sums = any(((each or {}).get("aggregationRule") or {}).get("clusterRoleSelectors") for each in (obj, old))
@@ -77,7 +77,12 @@ def check_grant(
         kind, wanted = str(reference.get("kind") or ""), str(reference.get("name") or "")
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(kind)
         group = str(reference.get("apiGroup") or "")
-        if plural and authorizer.decide(user, Deed("bind", group, plural, namespace=namespace, name=wanted)).allowed:
+        if (
+            plural
+            and authorizer.decide(
+                user, RequestAttributes("bind", group, plural, namespace=namespace, name=wanted)
+            ).allowed
+        ):
             return
         if not plural:
             raise statuses.internal_error(f"unsupported role reference kind: {quoted(kind)}")

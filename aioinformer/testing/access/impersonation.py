@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.access.attributes import refusal
-from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, Deed, User
+from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, RequestAttributes, User
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.golike import quoted
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from multidict import CIMultiDictProxy
 
-    Check = Callable[[User, Deed], None]
+    Check = Callable[[User, RequestAttributes], None]
 
 _EXTRA = "impersonate-extra-"
 _AUTHENTICATION = "authentication.k8s.io"
@@ -55,14 +55,14 @@ def wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
     raise statuses.bad_request(f"requested {what} without impersonating a user name")
 
 
-def impersonated(requester: User, wanted: User, deed: Deed, check: Check) -> User:
+def impersonated(requester: User, wanted: User, attributes: RequestAttributes, check: Check) -> User:
     """The user that somebody acts as.
 
     Args:
         requester: who sent the request.
         wanted: as `wanted_user` found him.
-        deed: what the request wants to do.
-        check: raises what forbids a deed to a user.
+        attributes: what the request wants to do.
+        check: raises what forbids a attributes to a user.
 
     Raises:
         StatusError: 403.
@@ -80,7 +80,7 @@ def impersonated(requester: User, wanted: User, deed: Deed, check: Check) -> Use
     for sort in (*sorts, ""):
         try:
             if sort:
-                check(requester, replace(deed, verb=f"impersonate-on:{sort}:{deed.verb}"))
+                check(requester, replace(attributes, verb=f"impersonate-on:{sort}:{attributes.verb}"))
             for claim in _claims(wanted, account, sort):
                 if sort and claim.resource == "groups" and claim.name == MASTERS:
                     raise refusal(requester, claim, f"impersonating the {MASTERS} group is not allowed")
@@ -92,20 +92,20 @@ def impersonated(requester: User, wanted: User, deed: Deed, check: Check) -> Use
     raise first
 
 
-def _claims(wanted: User, account: re.Match[str] | None, sort: str) -> list[Deed]:
+def _claims(wanted: User, account: re.Match[str] | None, sort: str) -> list[RequestAttributes]:
     """What one must be allowed, for what a request claims to be."""
     verb, group = (f"impersonate:{sort}", _AUTHENTICATION) if sort else ("impersonate", "")
-    user = Deed(verb, group, "users", name=wanted.name)
+    user = RequestAttributes(verb, group, "users", name=wanted.name)
     if account:
-        user = Deed(verb, group, "serviceaccounts", namespace=account[1], name=account[2])
+        user = RequestAttributes(verb, group, "serviceaccounts", namespace=account[1], name=account[2])
     elif sort == "arbitrary-node":
-        user = Deed(verb, group, "nodes", name=wanted.name.removeprefix(_NODE))
+        user = RequestAttributes(verb, group, "nodes", name=wanted.name.removeprefix(_NODE))
     return [
         user,
-        *([Deed(verb, _AUTHENTICATION, "uids", name=wanted.uid)] if wanted.uid else []),
-        *(Deed(verb, group, "groups", name=each) for each in wanted.groups),
+        *([RequestAttributes(verb, _AUTHENTICATION, "uids", name=wanted.uid)] if wanted.uid else []),
+        *(RequestAttributes(verb, group, "groups", name=each) for each in wanted.groups),
         *(
-            Deed(verb, _AUTHENTICATION, "userextras", key, name=value)
+            RequestAttributes(verb, _AUTHENTICATION, "userextras", key, name=value)
             for key, values in wanted.extra.items()
             for value in values
         ),

@@ -53,7 +53,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class RequestAttributes:
     """What somebody wants to do: to a resource, or with a path that is about none.
 
     Attributes:
@@ -99,15 +99,15 @@ class RoleAuthorizer:
     def __init__(self, find: Find) -> None:
         self._find = find
 
-    def decide(self, user: User, deed: Deed) -> Decision:
+    def decide(self, user: User, attributes: RequestAttributes) -> Decision:
         """Whether a user may do it."""
         if MASTERS in user.groups:
             return Decision(True)
         missing = []
-        for bound in self._bound(user, deed.namespace):
+        for bound in self._bound(user, attributes.namespace):
             if bound.rules is None:
                 missing.append(_not_found(bound.kind.lower(), bound.name))
-            elif any(_allows(rule, deed) for rule in bound.rules):
+            elif any(_allows(rule, attributes) for rule in bound.rules):
                 return Decision(True, bound.reason)
         return Decision(False, f"RBAC: {aggregated(missing)}" if missing else "")
 
@@ -178,25 +178,27 @@ def _is(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
     return False
 
 
-def _allows(rule: Mapping[str, Any], deed: Deed) -> bool:
-    if not _has(rule, "verbs", deed.verb):
+def _allows(rule: Mapping[str, Any], attributes: RequestAttributes) -> bool:
+    if not _has(rule, "verbs", attributes.verb):
         return False
-    if deed.path:
-        return any(_covers(each, deed.path) for each in rule.get("nonResourceURLs") or ())
-    if not _has(rule, "apiGroups", deed.group):
+    if attributes.path:
+        return any(_covers(each, attributes.path) for each in rule.get("nonResourceURLs") or ())
+    if not _has(rule, "apiGroups", attributes.group):
         return False
     names = rule.get("resourceNames")
-    return (not names or deed.name in names) and _has_resource(rule.get("resources") or (), deed)
+    return (not names or attributes.name in names) and _has_resource(rule.get("resources") or (), attributes)
 
 
 def _has(rule: Mapping[str, Any], field: str, wanted: str) -> bool:
     return not {"*", wanted}.isdisjoint(rule.get(field) or ())
 
 
-def _has_resource(resources: Sequence[str], deed: Deed) -> bool:
-    if not deed.subresource:
-        return not {"*", deed.resource}.isdisjoint(resources)
-    return not {"*", f"{deed.resource}/{deed.subresource}", f"*/{deed.subresource}"}.isdisjoint(resources)
+def _has_resource(resources: Sequence[str], attributes: RequestAttributes) -> bool:
+    if not attributes.subresource:
+        return not {"*", attributes.resource}.isdisjoint(resources)
+    return not {"*", f"{attributes.resource}/{attributes.subresource}", f"*/{attributes.subresource}"}.isdisjoint(
+        resources
+    )
 
 
 def _covers(pattern: str, path: str) -> bool:

@@ -56,7 +56,7 @@ class BuiltinAdmission:
         if old is None and served.resource.group_resource in _RANKED:
             from aioinformer.testing.admission.kinds.priorities import settle_priority
 
-            settle_priority(self._cluster.ledger, served, obj, whole=whole)
+            settle_priority(self._cluster.store, served, obj, whole=whole)
         if served.resource.group_resource == "services":
             self._network.settle(served, obj, old, name=name, dry_run=dry_run, whole=whole)
 
@@ -100,7 +100,7 @@ class BuiltinAdmission:
         if old is not None and not found and name == "persistentvolumeclaims":
             from aioinformer.testing.admission.kinds.claim_growth import check_growth
 
-            check_growth(self._cluster.ledger, served, obj, old)
+            check_growth(self._cluster.store, served, obj, old)
         return found
 
     def warn(self, served: Served, body: bytes, *, subresource: str = "", created: bool) -> list[str]:
@@ -121,19 +121,19 @@ class BuiltinAdmission:
     ) -> web.StreamResponse:
         """Answer reviews, bindings, evictions and streams of pods."""
         if wanted is None:
-            from aioinformer.testing.admission.subresources.streams import pod_stream_answer
+            from aioinformer.testing.admission.subresources.streams import pod_stream_response
 
-            return pod_stream_answer(request, self._cluster, target, served)
+            return pod_stream_response(request, self._cluster, target, served)
         if target.subresource or served.resource.group_resource == "bindings":
             from aioinformer.testing.admission.subresources.pods import PodActions
 
             return await PodActions(self._cluster).answer(request, target, wanted)
-        from aioinformer.testing.admission.reviews.reviews import review_answer
+        from aioinformer.testing.admission.reviews.reviews import review_response
 
-        return await review_answer(request, target, served, wanted, self._cluster, self._access)
+        return await review_response(request, target, served, wanted, self._cluster, self._access)
 
     @cached_property
     def _network(self) -> ServiceNetwork:
         from aioinformer.testing.admission.service_network import ServiceNetwork
 
-        return ServiceNetwork(self._cluster.ledger)
+        return ServiceNetwork(self._cluster.store)

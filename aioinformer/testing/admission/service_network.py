@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
     from aioinformer.testing.state.storage import Record
 
 _RANGE = ipaddress.ip_network("10.0.0.0/16")
@@ -46,11 +46,11 @@ class ServiceNetwork:
     """Gives services what they need and do not have yet.
 
     Args:
-        ledger: where all services are.
+        store: where all services are.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
         self._position = -1
         self._used: Counter[str | int] = Counter()
 
@@ -158,7 +158,7 @@ class ServiceNetwork:
 
     def _catch_up(self, served: Served) -> None:
         """Learns what has become of all services since this was last asked for something."""
-        collection = self._ledger.collection(served)
+        collection = self._store.collection(served)
         if self._position < 0 or collection.changes(self._position, 1) is None:
             self._used.clear()
             for record in collection.records():

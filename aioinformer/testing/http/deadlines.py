@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from aioinformer.testing.access.attributes import is_stream
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import drop_priority, text_answer
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.golike import DurationError, seconds
+from aioinformer.testing.api.responses import drop_priority, text_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     from aiohttp import web
 
-    from aioinformer.testing.access.rbac import Deed
+    from aioinformer.testing.access.rbac import RequestAttributes
 
 _LONGEST = 60.0
 # In less than that no server does anything.
@@ -30,14 +30,14 @@ _MESSAGE = "Timeout: request did not complete within the allotted timeout"
 
 
 @asynccontextmanager
-async def deadline(deed: Deed, query: Mapping[str, str]) -> AsyncIterator[None]:
+async def deadline(attributes: RequestAttributes, query: Mapping[str, str]) -> AsyncIterator[None]:
     """The time that a request may take.
 
     Raises:
         StatusError: 400, `timeout` is no length of time.
         TimeoutError: it is over; `timed_out` says so.
     """
-    if deed.verb == "watch" or is_stream(deed):
+    if attributes.verb == "watch" or is_stream(attributes):
         yield
         return
     allowed = _LONGEST
@@ -63,7 +63,7 @@ def timed_out(request: web.BaseRequest) -> web.Response:
         raise asyncio.CancelledError
     error = statuses.StatusError(504, "Timeout", _MESSAGE, details={})
     body = {name: field for name, field in error.body().items() if name not in ("kind", "apiVersion")}
-    answer = text_answer(request, encode_plain(body).decode() + "\n", 504)
+    answer = text_response(request, encode_plain(body).decode() + "\n", 504)
     drop_priority(answer)
     return answer
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import DEPRECATED
 from aioinformer.testing.api.negotiation import negotiate
+from aioinformer.testing.api.responses import DEPRECATED
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.http.reading.reads import Reads
 

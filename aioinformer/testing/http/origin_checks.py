@@ -22,7 +22,7 @@ _OPEN = frozenset({"healthz", "livez", "readyz", "version"})
 _SAFE = frozenset({"GET", "HEAD"})
 
 
-class Guard:
+class OriginChecks:
     """Checks each request before anything else is done with it.
 
     Args:

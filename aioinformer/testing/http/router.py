@@ -13,17 +13,17 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
-from aioinformer.testing.access.attributes import UnreadablePath, deed_of, is_stream
+from aioinformer.testing.access.attributes import UnreadablePath, attributes_of, is_stream
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import (
-    SERVER_CLOCK,
-    drop_priority,
-    json_answer,
-    status_answer,
-    text_answer,
-)
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.responses import (
+    SERVER_CLOCK,
+    drop_priority,
+    json_response,
+    status_response,
+    text_response,
+)
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.deadlines import deadline, timed_out
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.access.rbac import Deed
+    from aioinformer.testing.access.rbac import RequestAttributes
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.faults.effects import FaultEffects
     from aioinformer.testing.http.handlers import ResourceHandlers
-    from aioinformer.testing.http.origin_checks import Guard
+    from aioinformer.testing.http.origin_checks import OriginChecks
     from aioinformer.testing.state.storage import Storage
 
 _log = get_logger("aioinformer.testing")
@@ -74,7 +74,7 @@ class RequestEntry:
     status: int = 0
 
 
-class FrontDoor:
+class Router:
     """Answers every request.
 
     Args:
@@ -85,7 +85,7 @@ class FrontDoor:
         effects: what they do.
         access: who is let in, and may do what.
         faults_over_http: serve `/_faults`.
-        guard: checks requests that may come from elsewhere; None to check none.
+        origin_checks: checks requests that may come from elsewhere; None to check none.
         clock: seconds since 1970.
 
     Attributes:
@@ -102,7 +102,7 @@ class FrontDoor:
         *,
         access: Access,
         faults_over_http: bool,
-        guard: Guard | None,
+        origin_checks: OriginChecks | None,
         clock: Callable[[], float],
     ) -> None:
         self.requests: deque[RequestEntry] = deque(maxlen=_LONGEST_LOG)
@@ -113,7 +113,7 @@ class FrontDoor:
         self._effects = effects
         self._access = access
         self._faults_over_http = faults_over_http
-        self._guard = guard
+        self._origin_checks = origin_checks
         self._clock = clock
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -128,7 +128,7 @@ class FrontDoor:
                 _illegible(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
             )
         except statuses.StatusError as error:
-            response = with_warnings(status_answer(request, error), error.warnings)
+            response = with_warnings(status_response(request, error), error.warnings)
             if not error.queued:
                 drop_priority(response)
         except TimeoutError:
@@ -136,17 +136,17 @@ class FrontDoor:
         except UnreadablePath as error:
             response = _unreadable(request, path, error)
         except UnknownPath:
-            response = text_answer(request, "404 page not found\n", 404)
+            response = text_response(request, "404 page not found\n", 404)
             if path.startswith("/debug/pprof/"):
                 drop_priority(response)
         except ConnectionResetError:
             # The client has left; of what else is raised aiohttp would print a traceback.
             raise asyncio.CancelledError from None
         except web.HTTPRequestEntityTooLarge:
-            response = status_answer(request, _too_large())
+            response = status_response(request, _too_large())
         except Exception as error:
             _log.exception("the server failed to answer %s %s", request.method, path)
-            response = status_answer(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
+            response = status_response(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
         close_without_body(request, response)
         entry.status = response.status
         return response
@@ -154,8 +154,8 @@ class FrontDoor:
     async def _answer(
         self, request: web.BaseRequest, path: str, query: Mapping[str, str], entry: RequestEntry
     ) -> web.StreamResponse:
-        if self._guard is not None:
-            self._guard.check(request, path)
+        if self._origin_checks is not None:
+            self._origin_checks.check(request, path)
         if self._faults_over_http and path.startswith("/_faults"):
             return await self._fault_request(request, path)
         wrong: statuses.StatusError | UnknownPath | None = None
@@ -168,36 +168,38 @@ class FrontDoor:
         replaced = await self._effects.intercept(request, target)
         if replaced is not None:
             return replaced
-        deed = deed_of(request.method, path, query)
-        async with deadline(deed, query):
-            if self._guard is None or not self._guard.is_open(request.method, path):
-                self._access.admit(request, deed)
+        attributes = attributes_of(request.method, path, query)
+        async with deadline(attributes, query):
+            if self._origin_checks is None or not self._origin_checks.is_open(request.method, path):
+                self._access.admit(request, attributes)
             starting = self._effects.is_starting(target)
             try:
                 if wrong is not None:
                     raise wrong
                 if target.served is None:
-                    from aioinformer.testing.http.nonresource.endpoints import nonresource_answer
+                    from aioinformer.testing.http.nonresource.endpoints import nonresource_response
 
-                    return nonresource_answer(request, path, self._registry, self._storage, starting=starting)
+                    return nonresource_response(request, path, self._registry, self._storage, starting=starting)
                 if starting and target.served.custom:
                     raise UnknownPath(path)
-                return await self._about_resource(request, target, deed)
+                return await self._about_resource(request, target, attributes)
             except statuses.StatusError as error:
-                error.queued = error.queued and not is_stream(deed)
+                error.queued = error.queued and not is_stream(attributes)
                 raise
             except UnknownPath:
                 if starting:
                     raise statuses.not_installed() from None
                 raise
 
-    async def _about_resource(self, request: web.BaseRequest, target: Target, deed: Deed) -> web.StreamResponse:
+    async def _about_resource(
+        self, request: web.BaseRequest, target: Target, attributes: RequestAttributes
+    ) -> web.StreamResponse:
         sent = request.content_length or 0
         if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
             raise _too_large()
         let_body_come(request)
         answer = await self._handlers.answer(request, target)
-        if is_stream(deed):
+        if is_stream(attributes):
             drop_priority(answer)
         if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
             # Nobody reads on only to find the next request.
@@ -211,18 +213,18 @@ class FrontDoor:
                 name: {"about": kind.about, "params": dict(kind.defaults)} for name, kind in sorted(FAULTS.items())
             }
             active = [fault.describe() for fault in self._faults.active()]
-            return json_answer(request, encode_plain({"faults": kinds, "active": active}))
+            return json_response(request, encode_plain({"faults": kinds, "active": active}))
         if name not in FAULTS:
             raise statuses.StatusError(404, "NotFound", f"there is no fault named {name!r}; GET /_faults lists them")
         if request.method == "DELETE":
             ended = self._faults.active(name)
             for fault in ended:
                 await self._effects.end(fault)
-            return json_answer(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
+            return json_response(request, encode_plain({"ended": [fault.describe() for fault in ended]}))
         if request.method != "POST":
             raise statuses.method_not_allowed()
-        if self._guard is not None:
-            self._guard.check_json(request)
+        if self._origin_checks is not None:
+            self._origin_checks.check_json(request)
         let_body_come(request)
         try:
             params = json.loads(await request.read() or b"{}")
@@ -239,7 +241,7 @@ class FrontDoor:
             raise statuses.bad_request(f"the parameters are not JSON: {error}") from None
         except UsageError as error:
             raise statuses.bad_request(str(error)) from None
-        return json_answer(request, encode_plain(fault.describe()), status=201)
+        return json_response(request, encode_plain(fault.describe()), status=201)
 
 
 def first_values(request: web.BaseRequest) -> dict[str, str]:
@@ -264,7 +266,7 @@ def _illegible(path: str) -> web.Response | None:
 def _unreadable(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
     """What is said to a path that cannot be read: nobody has asked yet who is there."""
     text = f"Internal Server Error: {quoted(path)}: failed to create RequestInfo: {error}\n"
-    answer = text_answer(request, text, 500)
+    answer = text_response(request, text, 500)
     drop_priority(answer)
     del answer.headers["Cache-Control"]
     return answer

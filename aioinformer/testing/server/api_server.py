@@ -15,12 +15,12 @@ from aioinformer.testing.http.faults.kinds import Fault, FaultSet
 from aioinformer.testing.http.faults.scope import FaultScope
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listener import Listener
-from aioinformer.testing.http.router import FrontDoor, RequestEntry
+from aioinformer.testing.http.router import RequestEntry, Router
 from aioinformer.testing.server.contents import Contents
 from aioinformer.testing.state.admission import is_installed, load_admission
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.housekeeping import Housekeeper
-from aioinformer.testing.state.ledger import Ledger
+from aioinformer.testing.state.object_store import ObjectStore
 from aioinformer.testing.state.storage import Backup, Storage
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.certificates import Authority
-    from aioinformer.testing.http.origin_checks import Guard
+    from aioinformer.testing.http.origin_checks import OriginChecks
     from aioinformer.testing.state.persistence.durable import Database
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -101,7 +101,7 @@ class ApiServer(Contents):
         self._tokens = None if tokens is None else dict(tokens)
         registry = Registry(tuple(extra_resources), converted=is_installed())
         self._storage = Storage(history=history)
-        super().__init__(Cluster(Ledger(registry, self._storage), now, rng))
+        super().__init__(Cluster(ObjectStore(registry, self._storage), now, rng))
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
         access = self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
@@ -120,7 +120,7 @@ class ApiServer(Contents):
         self._listener = Listener(self._answer, host, port, secured)
         self._housekeeper = Housekeeper(self._cluster)
         self._effects = FaultEffects(self._faults, self._listener, self._storage, registry, self._handlers.streams)
-        self._front = FrontDoor(
+        self._router = Router(
             registry,
             self._storage,
             self._handlers,
@@ -128,7 +128,7 @@ class ApiServer(Contents):
             self._effects,
             access=self._access,
             faults_over_http=faults_over_http,
-            guard=_guard(host, self._access) if guarded else None,
+            origin_checks=_origin_checks(host, self._access) if guarded else None,
             clock=now,
         )
         self._database = None if database is None else self._use(Path(database))
@@ -137,9 +137,9 @@ class ApiServer(Contents):
             if name not in known:
                 self.load("namespaces", [_namespace(name, self._cluster.now())])
         if authorization_mode == "RBAC":
-            from aioinformer.testing.access.bootstrap_policy import create_standing_roles
+            from aioinformer.testing.access.bootstrap_policy import create_bootstrap_policy
 
-            create_standing_roles(self._cluster, rng)
+            create_bootstrap_policy(self._cluster, rng)
         # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
         self._storage.compact()
 
@@ -180,7 +180,7 @@ class ApiServer(Contents):
     @property
     def requests(self) -> deque[RequestEntry]:
         """The latest requests, oldest first; may be cleared."""
-        return self._front.requests
+        return self._router.requests
 
     @property
     def resource_version(self) -> str:
@@ -255,12 +255,12 @@ class ApiServer(Contents):
 
         database = Database(path)
         load_database(self._cluster, database)
-        self._cluster.ledger.changed = database.note
+        self._cluster.store.changed = database.note
         self._storage.restored = database.replace
         return database
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await self._front.handle(request)
+        return await self._router.handle(request)
 
 
 # What few servers need is imported by those alone: most tests start a server, and should not wait for it.
@@ -272,10 +272,10 @@ def _authority() -> Authority:
     return Authority()
 
 
-def _guard(host: str, access: Access) -> Guard:
-    from aioinformer.testing.http.origin_checks import Guard
+def _origin_checks(host: str, access: Access) -> OriginChecks:
+    from aioinformer.testing.http.origin_checks import OriginChecks
 
-    return Guard(host, access)
+    return OriginChecks(host, access)
 
 
 def _namespace(name: str, now: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Contents:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._registry = cluster.ledger.registry
+        self._registry = cluster.store.registry
 
     def create(
         self, resource: str | Resource[Any], obj: Mapping[str, Any], namespace: str | None = None
@@ -82,7 +82,7 @@ class Contents:
         from aioinformer.testing.state.persistence.loading import all_bodies
         from aioinformer.testing.state.persistence.manifests import write_manifests
 
-        write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.ledger.storage.version)
+        write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.store.storage.version)
 
     def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
         """Returns a copy of an object.
@@ -91,12 +91,12 @@ class Contents:
             StatusError: 404.
         """
         served = self._registry.resolve(resource)
-        return _decoded(served.body(self._cluster.ledger.get(served, _namespace(served, {}, namespace), name).body))
+        return _decoded(served.body(self._cluster.store.get(served, _namespace(served, {}, namespace), name).body))
 
     def list(self, resource: str | Resource[Any], namespace: str = "") -> list[dict[str, Any]]:
         """Returns copies of all objects, of one namespace or of all, in the order of a list."""
         served = self._registry.resolve(resource)
-        records = self._cluster.ledger.collection(served).records(namespace)
+        records = self._cluster.store.collection(served).records(namespace)
         return [_decoded(served.body(record.body)) for record in records]
 
     def update(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.ownership.managers import Manager
-from aioinformer.testing.state.ledger import CLUSTER_ROLES
+from aioinformer.testing.state.object_store import CLUSTER_ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _CONTROLLER = Manager("clusterrole-aggregation-controller", "Apply", "rbac.authorization.k8s.io/v1")
 
 
-def sum_up_roles(cluster: Cluster) -> None:
+def aggregate_roles(cluster: Cluster) -> None:
     """Gives every role that says what it is the sum of the rules of those others, by their names and each rule once."""
-    served = cluster.ledger.registry.find_collection(CLUSTER_ROLES)
+    served = cluster.store.registry.find_collection(CLUSTER_ROLES)
     assert served is not None
-    records = cluster.ledger.collection(served).records()
+    records = cluster.store.collection(served).records()
     for record in records:
         if b'"aggregationRule"' not in record.body:
             continue

@@ -1,7 +1,7 @@
 """The state of a server, and how it is changed.
 
 What the real server leaves to controllers (emptying a namespace, removing the objects of a CustomResourceDefinition) is
-left to `housekeeping`, which `Ledger.untidy` wakes.
+left to `housekeeping`, which `ObjectStore.on_cleanup_needed` wakes.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.api.statuses import Cause
     from aioinformer.testing.state.admission import Admission
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
     from aioinformer.testing.state.storage import Record
     from aioinformer.testing.state.writer import Writer
 
-    Granting = Callable[[Served, str, Mapping[str, Any], Mapping[str, Any] | None], None]
+    CheckEscalation = Callable[[Served, str, Mapping[str, Any], Mapping[str, Any] | None], None]
 
 
 class Cluster:
     """The state of the server and the rules of changing it.
 
     Args:
-        ledger: where changes are written down.
+        store: where changes are written down.
         clock: seconds since 1970, for timestamps.
         rng: for uids and generated names.
 
     Attributes:
-        ledger: as given.
+        store: as given.
         clock: as given.
         naming: makes uids and generated names.
-        granting: is asked before anything is written, with what it replaces if it replaces something; raises what
-            forbids to give such rights.
+        check_escalation: called before a write, with the object and the one that it replaces; raises if the user may not
+            grant these rights.
         load_admission: called once, when something first depends on a built-in kind.
     """
 
-    def __init__(self, ledger: Ledger, clock: Callable[[], float], rng: random.Random) -> None:
-        self.ledger = ledger
+    def __init__(self, store: ObjectStore, clock: Callable[[], float], rng: random.Random) -> None:
+        self.store = store
         self.clock = clock
-        self.granting: Granting = lambda served, namespace, obj, old: None
+        self.check_escalation: CheckEscalation = lambda served, namespace, obj, old: None
         self.load_admission: Callable[[], Admission] = NoAdmission
         self.naming = Naming(rng)
 
@@ -93,8 +93,8 @@ class Cluster:
         check_metadata(served, metadata)
         metadata.setdefault("creationTimestamp", self.now())
         metadata.setdefault("uid", self.naming.uid())
-        old = self.ledger.find(served, namespace, metadata["name"])
-        return self.ledger.commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
+        old = self.store.find(served, namespace, metadata["name"])
+        return self.store.commit(served, "MODIFIED" if old else "ADDED", obj, old, version)
 
     def delete(
         self,
@@ -121,9 +121,9 @@ class Cluster:
             StatusError: 403, 404 or 409.
         """
         check_permanence(served, name)
-        record = self.ledger.get(served, namespace, name)
+        record = self.store.get(served, namespace, name)
         check_delete_preconditions(served, record, uid, version)
-        return delete_record(self.ledger, served, record, policy, self.now(), dry_run=dry_run)
+        return delete_record(self.store, served, record, policy, self.now(), dry_run=dry_run)
 
 
 def check_metadata(served: Served, metadata: Mapping[str, Any], others: Sequence[Cause] = ()) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
     from aioinformer.testing.state.storage import Record, Storage
 
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
@@ -28,7 +28,7 @@ _MARK = b'"ownerReferences"'
 
 
 def delete_record(
-    ledger: Ledger, served: Served, record: Record, policy: str, now: str, *, dry_run: bool
+    store: ObjectStore, served: Served, record: Record, policy: str, now: str, *, dry_run: bool
 ) -> tuple[bytes, bool]:
     """Deletes an object that may be deleted, or begins to.
 
@@ -53,7 +53,7 @@ def delete_record(
     if extra and extra not in finalizers and "deletionTimestamp" not in metadata:
         finalizers.append(extra)
     if not finalizers and not is_namespace and not graceful:
-        return (record if dry_run else ledger.remove(served, record)).body, True
+        return (record if dry_run else store.remove(served, record)).body, True
     if "deletionTimestamp" in metadata:
         return record.body, False
     metadata["deletionTimestamp"] = now
@@ -67,14 +67,14 @@ def delete_record(
         metadata["finalizers"] = finalizers
     if dry_run:
         return encode_object(obj, custom=served.custom), False
-    changed = ledger.commit(served, "MODIFIED", obj, record)
+    changed = store.commit(served, "MODIFIED", obj, record)
     if graceful and not finalizers:
         # Even without grace watches see a pod marked before it is gone.
-        ledger.remove(served, changed)
+        store.remove(served, changed)
         return changed.body, True
-    ledger.suspect(served, changed, metadata)
+    store.add_garbage_candidate(served, changed, metadata)
     if is_namespace or is_definition:
-        ledger.untidy()
+        store.on_cleanup_needed()
     return changed.body, False
 
 

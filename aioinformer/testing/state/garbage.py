@@ -44,20 +44,20 @@ class GarbageCollector:
     """Settles what deletions leave behind, one object a step.
 
     Args:
-        cluster: to keep in order; the `suspects` of its ledger are what is to be looked at.
+        cluster: to keep in order; the `garbage_candidates` of its store are what is to be looked at.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._suspects: deque[Place] = cluster.ledger.suspects
+        self._garbage_candidates: deque[Place] = cluster.store.garbage_candidates
 
     def step(self) -> bool:
         """Looks at one object; False if there is none to look at."""
-        if not self._suspects:
+        if not self._garbage_candidates:
             return False
-        place = self._suspects.popleft()
+        place = self._garbage_candidates.popleft()
         served = self._served(place)
-        record = None if served is None else self._cluster.ledger.collection(served).get(place.key)
+        record = None if served is None else self._cluster.store.collection(served).get(place.key)
         if served is not None and record is not None:
             try:
                 self._look_at(served, record, decode(record.body)["metadata"])
@@ -72,12 +72,12 @@ class GarbageCollector:
         if "deletionTimestamp" not in metadata:
             self._look_for_owners(served, record, metadata)
         elif ORPHAN in finalizers:
-            for place in self._cluster.ledger.dependents.of(record.uid):
+            for place in self._cluster.store.dependents.of(record.uid):
                 self._forget_owner(place, record.uid)
             self._drop_finalizer(served, record, ORPHAN)
         elif FOREGROUND in finalizers:
-            owned = self._cluster.ledger.dependents.of(record.uid)
-            self._suspects.extend(owned)
+            owned = self._cluster.store.dependents.of(record.uid)
+            self._garbage_candidates.extend(owned)
             if not any(self._blocks(place, record.uid) for place in owned):
                 self._drop_finalizer(served, record, FOREGROUND)
 
@@ -91,17 +91,17 @@ class GarbageCollector:
             self._change(served, record, lambda metadata: metadata.update(ownerReferences=kept))
             return
         policy = "Background"
-        if any(each.waits for each in owners) and self._cluster.ledger.dependents.of(record.uid):
+        if any(each.waits for each in owners) and self._cluster.store.dependents.of(record.uid):
             policy = "Foreground"
         self._cluster.delete(served, record.namespace, record.name, uid=record.uid, policy=policy)
 
     def _owner(self, record: Record, reference: dict[str, Any]) -> _Owner:
-        kind = self._cluster.ledger.registry.find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
+        kind = self._cluster.store.registry.find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
         if kind is None:
             # Nobody can tell, so nothing is deleted.
             return _Owner(reference, exists=True, waits=False)
         key = f"{record.namespace}/{reference.get('name')}" if kind.resource.namespaced else str(reference.get("name"))
-        owner = self._cluster.ledger.collection(kind).get(key)
+        owner = self._cluster.store.collection(kind).get(key)
         if owner is None or owner.uid != reference.get("uid"):
             return _Owner(reference, exists=False, waits=False)
         metadata = decode(owner.body)["metadata"]
@@ -110,7 +110,7 @@ class GarbageCollector:
 
     def _blocks(self, place: Place, uid: str) -> bool:
         served = self._served(place)
-        record = None if served is None else self._cluster.ledger.collection(served).get(place.key)
+        record = None if served is None else self._cluster.store.collection(served).get(place.key)
         if record is None:
             return False
         owners = decode(record.body)["metadata"].get("ownerReferences") or ()
@@ -118,7 +118,7 @@ class GarbageCollector:
 
     def _forget_owner(self, place: Place, uid: str) -> None:
         served = self._served(place)
-        record = None if served is None else self._cluster.ledger.collection(served).get(place.key)
+        record = None if served is None else self._cluster.store.collection(served).get(place.key)
         if served is None or record is None:
             return
 
@@ -141,4 +141,4 @@ class GarbageCollector:
         self._cluster.writer.update(served, record.namespace, record.name, obj, by=by)
 
     def _served(self, place: Place) -> Served | None:
-        return self._cluster.ledger.registry.find_collection(place.group_resource)
+        return self._cluster.store.registry.find_collection(place.group_resource)

@@ -36,7 +36,7 @@ class Housekeeper:
         self._cluster = cluster
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        cluster.ledger.untidy = self._wake.set
+        cluster.store.on_cleanup_needed = self._wake.set
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: housekeeping")
@@ -51,7 +51,7 @@ class Housekeeper:
     async def _run(self) -> None:
         await self._wake.wait()
         # Loaded when there is something to do: many servers never delete anything.
-        from aioinformer.testing.state.aggregated_roles import sum_up_roles
+        from aioinformer.testing.state.aggregated_roles import aggregate_roles
         from aioinformer.testing.state.garbage import GarbageCollector
 
         garbage = GarbageCollector(self._cluster)
@@ -62,7 +62,7 @@ class Housekeeper:
                 await self._collect_garbage(garbage)
                 await self._finish_namespaces()
                 await self._finish_definitions()
-                sum_up_roles(self._cluster)
+                aggregate_roles(self._cluster)
             except Exception:
                 _log.exception("housekeeping failed; it goes on with the next deletion")
 
@@ -73,7 +73,7 @@ class Housekeeper:
             for served in self._namespaced():
                 left += await self._delete_all(served, namespace.name)
             if left == 0 and self._is_current(namespaces, namespace):
-                self._cluster.ledger.remove(namespaces, namespace)
+                self._cluster.store.remove(namespaces, namespace)
 
     async def _finish_definitions(self) -> None:
         from aioinformer.testing.schemas.definitions import is_established
@@ -83,14 +83,14 @@ class Housekeeper:
             obj = decode(definition.body)
             spec = obj["spec"]
             version = next(version["name"] for version in spec["versions"] if version.get("storage"))
-            served = self._cluster.ledger.registry.find(spec["group"], version, spec["names"]["plural"])
+            served = self._cluster.store.registry.find(spec["group"], version, spec["names"]["plural"])
             if served is not None and is_established(obj) and await self._delete_all(served, ""):
                 continue
             if self._is_current(definitions, definition):
                 if is_established(obj):
-                    self._cluster.ledger.registry.forget(obj)
-                self._cluster.ledger.storage.drop(definition.name)
-                self._cluster.ledger.remove(definitions, definition)
+                    self._cluster.store.registry.forget(obj)
+                self._cluster.store.storage.drop(definition.name)
+                self._cluster.store.remove(definitions, definition)
                 self._cluster.writer.accept_names(definitions)
 
     async def _collect_garbage(self, garbage: GarbageCollector) -> None:
@@ -102,7 +102,7 @@ class Housekeeper:
 
     async def _delete_all(self, served: Served, namespace: str) -> int:
         """Deletes every object there; returns how many are held back by finalizers."""
-        collection = self._cluster.ledger.collection(served)
+        collection = self._cluster.store.collection(served)
         for index, record in enumerate(collection.records(namespace)):
             try:
                 self._cluster.delete(served, record.namespace, record.name)
@@ -116,22 +116,22 @@ class Housekeeper:
     def _deleting(self, served: Served) -> list[Record]:
         return [
             record
-            for record in self._cluster.ledger.collection(served).records()
+            for record in self._cluster.store.collection(served).records()
             if b'"deletionTimestamp"' in record.body and "deletionTimestamp" in decode(record.body)["metadata"]
         ]
 
     def _is_current(self, served: Served, record: Record) -> bool:
-        return self._cluster.ledger.collection(served).get(record.key) is record
+        return self._cluster.store.collection(served).get(record.key) is record
 
     def _namespaced(self) -> list[Served]:
         by_collection = {
             served.collection: served
-            for served in self._cluster.ledger.registry
+            for served in self._cluster.store.registry
             if served.resource.namespaced and served.conversion is None
         }
         return list(by_collection.values())
 
     def _served(self, group: str, version: str, plural: str) -> Served:
-        served = self._cluster.ledger.registry.find(group, version, plural)
+        served = self._cluster.store.registry.find(group, version, plural)
         assert served is not None
         return served

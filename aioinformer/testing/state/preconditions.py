@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
     from aioinformer.testing.state.storage import Record
 
 _PERMANENT = frozenset({"default", "kube-system", "kube-public"})
@@ -167,7 +167,7 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
     return metadata
 
 
-def check_namespace(ledger: Ledger, served: Served, namespace: str, name: str) -> None:
+def check_namespace(store: ObjectStore, served: Served, namespace: str, name: str) -> None:
     """Refuses new objects where there is no namespace, or one that goes.
 
     Args:
@@ -179,9 +179,9 @@ def check_namespace(ledger: Ledger, served: Served, namespace: str, name: str) -
     """
     if not served.resource.namespaced:
         return
-    namespaces = ledger.registry.find("", "v1", "namespaces")
+    namespaces = store.registry.find("", "v1", "namespaces")
     assert namespaces is not None
-    record = ledger.get(namespaces, "", namespace)
+    record = store.get(namespaces, "", namespace)
     if b'"deletionTimestamp"' in record.body and decode(record.body)["metadata"].get("deletionTimestamp"):
         raise statuses.forbidden(
             served.resource,

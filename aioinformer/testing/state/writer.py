@@ -50,7 +50,7 @@ class Writer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._ledger = cluster.ledger
+        self._store = cluster.store
 
     @property
     def _admission(self) -> Admission:
@@ -99,14 +99,14 @@ class Writer:
             metadata.pop(name, None)
         self._fill_defaults(served, obj)
         metadata = obj["metadata"]
-        self._cluster.granting(served, namespace, obj, None)
+        self._cluster.check_escalation(served, namespace, obj, None)
         if owners is None:
             track(served, None, obj, by or _ourselves(served), self._cluster.now())
         else:
             note_owners(obj, owners)
         if metadata.get("resourceVersion", "0") != "0" and not dry_run:
             raise statuses.internal_error("resourceVersion should not be set on objects to be created")
-        check_namespace(self._ledger, served, namespace, str(metadata.get("name") or ""))
+        check_namespace(self._store, served, namespace, str(metadata.get("name") or ""))
         name = str(metadata.get("name") or "")
         if not name and metadata.get("generateName"):
             name = self._cluster.naming.generated(str(metadata["generateName"]))
@@ -122,13 +122,13 @@ class Writer:
         if served.resource.group_resource == _CRD:
             check_definition(obj, lambda: self._admission.validate(served, obj, None))
         check_schema(served, obj, None, lambda causes: self._admission.validate(served, obj, None, causes=causes))
-        if (there := self._ledger.find(served, namespace, name)) is not None:
+        if (there := self._store.find(served, namespace, name)) is not None:
             going = b'"deletionTimestamp"' in there.body and "deletionTimestamp" in decode(there.body)["metadata"]
             raise statuses.already_exists(served.resource, name, going=going)
         if dry_run:
             return encode_object(obj, custom=served.custom)
-        record = self._ledger.commit(served, "ADDED", obj, None)
-        self._ledger.suspect(served, record, metadata)
+        record = self._store.commit(served, "ADDED", obj, None)
+        self._store.add_garbage_candidate(served, record, metadata)
         if served.resource.group_resource == _CRD:
             self._establish(served, obj)
         return record.body
@@ -162,11 +162,11 @@ class Writer:
         """
         metadata = checked_metadata(served, namespace, obj)
         check_name(metadata, name)
-        record = self._ledger.get(served, namespace, name)
+        record = self._store.get(served, namespace, name)
         check_preconditions(served, record, metadata)
         old = decode(served.body(record.body))
         self._fill_defaults(served, obj)
-        self._cluster.granting(served, namespace, obj, old)
+        self._cluster.check_escalation(served, namespace, obj, old)
         asked = obj["metadata"].get("managedFields")
         if served.resource.group_resource == _SERVICES and not subresource:
             if owners is None:
@@ -203,12 +203,12 @@ class Writer:
             return body
         if gone:
             # What watches are told is the object as it was stored, not as this write would have made it.
-            self._ledger.remove(served, record)
+            self._store.remove(served, record)
             return body
-        changed = self._ledger.commit(served, "MODIFIED", obj, record, encoded=body)
-        self._ledger.suspect(served, changed, metadata)
+        changed = self._store.commit(served, "MODIFIED", obj, record, encoded=body)
+        self._store.add_garbage_candidate(served, changed, metadata)
         if served.resource.group_resource == _CRD and not subresource and is_established(obj):
-            self._ledger.registry.define(obj)
+            self._store.registry.define(obj)
         return changed.body
 
     def apply(
@@ -242,7 +242,7 @@ class Writer:
         """
         from aioinformer.testing.ownership.applying import applied
 
-        record = self._ledger.find(served, namespace, name)
+        record = self._store.find(served, namespace, name)
         if record is None and subresource:
             raise statuses.not_found(served.resource, name)
         live = None if record is None else decode(served.body(record.body))
@@ -256,7 +256,7 @@ class Writer:
 
     def accept_names(self, definitions: Served) -> None:
         """Serves the definitions whose names are free by now."""
-        stored = [decode(record.body) for record in self._ledger.collection(definitions).records()]
+        stored = [decode(record.body) for record in self._store.collection(definitions).records()]
         for obj in stored:
             if not is_established(obj) and is_established(establish(deepcopy(obj), stored, "")):
                 self._establish(definitions, obj)
@@ -264,7 +264,7 @@ class Writer:
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
         """Serves a new definition at once; the real server takes some hundred milliseconds."""
         old = decode(encode_object(obj, custom=False))
-        others = [decode(record.body) for record in self._ledger.collection(served).records()]
+        others = [decode(record.body) for record in self._store.collection(served).records()]
         obj = establish(decode(encode_object(obj, custom=False)), others, self._cluster.now())
         track(
             served,
@@ -274,8 +274,8 @@ class Writer:
             self._cluster.now(),
         )
         if is_established(obj):
-            self._ledger.registry.define(obj)
-        self._ledger.commit(served, "MODIFIED", obj, self._ledger.get(served, "", obj["metadata"]["name"]))
+            self._store.registry.define(obj)
+        self._store.commit(served, "MODIFIED", obj, self._store.get(served, "", obj["metadata"]["name"]))
 
     def _preparing(self, served: Served) -> Admission:
         """What prepares an object: custom resources need nothing that has to be loaded."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
 
 _CLASSES = "storageclasses.storage.k8s.io"
 _NOT_EXPANDABLE = (
@@ -21,7 +21,7 @@ _NOT_EXPANDABLE = (
 )
 
 
-def check_growth(ledger: Ledger, served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> None:
+def check_growth(store: ObjectStore, served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]) -> None:
     """Check that a claim may grow.
 
     Raises:
@@ -30,7 +30,7 @@ def check_growth(ledger: Ledger, served: Served, obj: Mapping[str, Any], old: Ma
     if served.resource.group_resource != "persistentvolumeclaims" or _size(obj) <= _size(old):
         return
     name = str((obj.get("spec") or {}).get("storageClassName") or "")
-    found = ledger.find(ledger.registry.resolve(_CLASSES), "", name)
+    found = store.find(store.registry.resolve(_CLASSES), "", name)
     if found is None or not decode(found.body).get("allowVolumeExpansion"):
         raise statuses.forbidden(served.resource, old["metadata"]["name"], _NOT_EXPANDABLE)
 

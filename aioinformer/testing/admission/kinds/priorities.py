@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.state.ledger import Ledger
+    from aioinformer.testing.state.object_store import ObjectStore
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
 _SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -22,7 +22,7 @@ _COMPUTED = "priority admission controller computed {} from the given PriorityCl
 _PREEMPTION = "PreemptLowerPriority"
 
 
-def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whole: bool) -> None:
+def settle_priority(store: ObjectStore, served: Served, obj: dict[str, Any], *, whole: bool) -> None:
     """Set the priority of a new pod, or check that a new default class is the only one.
 
     Args:
@@ -35,7 +35,7 @@ def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whol
     metadata = obj["metadata"]
     name = str(metadata.get("name") or metadata.get("generateName") or "Unknown")
     if served.resource.group_resource == _CLASSES:
-        default = _default_class(ledger) if obj.get("globalDefault") else None
+        default = _default_class(store) if obj.get("globalDefault") else None
         if default is not None and default["metadata"]["name"] != name:
             why = (
                 f"PriorityClass {default['metadata']['name']} is already marked as default. Only one default can exist"
@@ -45,7 +45,7 @@ def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whol
         return
     spec = obj["spec"]
     wanted = spec.get("priorityClassName")
-    found = _class(ledger, wanted) if wanted else _default_class(ledger)
+    found = _class(store, wanted) if wanted else _default_class(store)
     if found is None and wanted and whole:
         raise statuses.forbidden(served.resource, name, f"no PriorityClass with name {wanted} was found")
     if found is not None and not wanted:
@@ -60,8 +60,8 @@ def settle_priority(ledger: Ledger, served: Served, obj: dict[str, Any], *, whol
         raise statuses.forbidden(served.resource, name, why + _COMPUTED.format(preemption))
 
 
-def _class(ledger: Ledger, name: str) -> Mapping[str, Any] | None:
-    record = ledger.find(ledger.registry.resolve(_CLASSES), "", name)
+def _class(store: ObjectStore, name: str) -> Mapping[str, Any] | None:
+    record = store.find(store.registry.resolve(_CLASSES), "", name)
     if record is not None:
         found: dict[str, Any] = decode(record.body)
         return found
@@ -69,9 +69,9 @@ def _class(ledger: Ledger, name: str) -> Mapping[str, Any] | None:
     return None if value is None else {"metadata": {"name": name}, "value": value}
 
 
-def _default_class(ledger: Ledger) -> Mapping[str, Any] | None:
+def _default_class(store: ObjectStore) -> Mapping[str, Any] | None:
     """Return the default class; of several, the one with the lowest value."""
-    records = ledger.collection(ledger.registry.resolve(_CLASSES)).records("")
+    records = store.collection(store.registry.resolve(_CLASSES)).records("")
     classes: list[dict[str, Any]] = [
         decode(record.body) for record in records if b'"globalDefault":true' in record.body
     ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.access.authn import ISSUER, TokenError
-from aioinformer.testing.access.rbac import Deed, User
+from aioinformer.testing.access.rbac import RequestAttributes, User
 from aioinformer.testing.admission.reviews.review_checks import evaluation_error, question_causes
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.warnings import with_warnings
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.write_options import write_options
@@ -33,7 +33,7 @@ _SELF = f"selfsubjectaccessreviews.{_GROUP}"
 _LOCAL = f"localsubjectaccessreviews.{_GROUP}"
 
 
-async def review_answer(
+async def review_response(
     request: web.BaseRequest, target: Target, served: Served, wanted: Wanted, cluster: Cluster, access: Access
 ) -> web.Response:
     """Answer a review.
@@ -45,7 +45,7 @@ async def review_answer(
     obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
     warnings = check_object(served, obj, options.directive, repeated)
     review = _reviewed(served, target.namespace, obj, access.user(), access, options.by, cluster.now())
-    return with_warnings(json_answer(request, encode_plain(review), status=201, wanted=wanted), warnings)
+    return with_warnings(json_response(request, encode_plain(review), status=201, wanted=wanted), warnings)
 
 
 def _reviewed(
@@ -97,10 +97,10 @@ def _access_status(
     if others:
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), spec.get("extra") or {})
     fields = ("verb", "group", "resource", "subresource", "namespace", "name")
-    deed = Deed(**{name: str((wanted or {}).get(name) or "") for name in fields})
+    attributes = RequestAttributes(**{name: str((wanted or {}).get(name) or "") for name in fields})
     if path is not None:
-        deed = Deed(str(path.get("verb") or ""), path=str(path.get("path") or ""))
-    decision = access.decide(user, deed)
+        attributes = RequestAttributes(str(path.get("verb") or ""), path=str(path.get("path") or ""))
+    decision = access.decide(user, attributes)
     told = {"reason": decision.reason, "evaluationError": evaluation_error(wanted or {})}
     return {"allowed": decision.allowed} | {field: text for field, text in told.items() if text}
 

@@ -12,8 +12,8 @@ from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.resources.resource import Resource
 from aioinformer.testing.admission.kinds.pod_status import set_condition
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.api.warnings import with_warnings
@@ -84,7 +84,7 @@ class PodActions:
         else:
             self._evict(target.namespace, name, obj, options)
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        return with_warnings(json_answer(request, encode_plain(status), status=201, wanted=wanted), warnings)
+        return with_warnings(json_response(request, encode_plain(status), status=201, wanted=wanted), warnings)
 
     def _bind(self, namespace: str, name: str, binding: Mapping[str, Any], options: WriteOptions) -> None:
         target, metadata = binding.get("target") or {}, binding.get("metadata") or {}
@@ -104,7 +104,7 @@ class PodActions:
         pod["status"].pop("nominatedNodeName", None)
         set_condition(pod["status"], _SCHEDULED, self._cluster.now())
         if not options.dry_run:
-            self._cluster.ledger.commit(pods, "MODIFIED", pod, record)
+            self._cluster.store.commit(pods, "MODIFIED", pod, record)
 
     def _evict(self, namespace: str, name: str, eviction: Mapping[str, Any], options: WriteOptions) -> None:
         query = {"dryRun": "All"} if options.dry_run else {}
@@ -119,21 +119,21 @@ class PodActions:
         check_delete_preconditions(pods, record, uid, version)
         if not dry_run:
             set_condition(pod["status"], _EVICTED, self._cluster.now())
-            self._cluster.ledger.commit(pods, "MODIFIED", pod, record)
+            self._cluster.store.commit(pods, "MODIFIED", pod, record)
         policy = str(wanted.get("propagationPolicy") or "")
         self._cluster.delete(pods, namespace, name, policy=policy, dry_run=dry_run)
 
     def _pod(self, namespace: str, name: str) -> tuple[Served, Record]:
-        served = self._cluster.ledger.registry.find("", "v1", "pods")
+        served = self._cluster.store.registry.find("", "v1", "pods")
         assert served is not None
-        return served, self._cluster.ledger.get(served, namespace, name)
+        return served, self._cluster.store.get(served, namespace, name)
 
     def _ask_budget(self, pod: Mapping[str, Any], *, dry_run: bool) -> None:
         """Takes one disruption from the budget of a pod, if it has one."""
-        served = self._cluster.ledger.registry.find("policy", "v1", "poddisruptionbudgets")
+        served = self._cluster.store.registry.find("policy", "v1", "poddisruptionbudgets")
         assert served is not None
         namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
-        records = self._cluster.ledger.collection(served).records(namespace)
+        records = self._cluster.store.collection(served).records(namespace)
         budgets = [(record, decode(record.body)) for record in records]
         found = [(record, budget) for record, budget in budgets if _is_for(budget, labels)]
         if len(found) > 1:
@@ -156,7 +156,7 @@ class PodActions:
             when = {"observedGeneration": status.get("observedGeneration", 0), "lastTransitionTime": now}
             status["conditions"] = [*others, _ALLOWED | when]
         budget["status"] = status
-        self._cluster.ledger.commit(served, "MODIFIED", budget, record)
+        self._cluster.store.commit(served, "MODIFIED", budget, record)
 
 
 def _target_faults(target: Mapping[str, Any]) -> list[str]:

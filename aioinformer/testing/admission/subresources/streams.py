@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import text_answer
 from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.responses import text_response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.cluster import Cluster
 
 
-def pod_stream_answer(request: web.BaseRequest, cluster: Cluster, target: Target, served: Served) -> web.Response:
+def pod_stream_response(request: web.BaseRequest, cluster: Cluster, target: Target, served: Served) -> web.Response:
     """The log of a pod that has none yet.
 
     Raises:
         StatusError: 400, there is no such container, or the pod is on no node; 501, a kubelet would have to answer.
     """
-    pod: dict[str, Any] = decode(cluster.ledger.get(served, target.namespace, target.name).body)
+    pod: dict[str, Any] = decode(cluster.store.get(served, target.namespace, target.name).body)
     name, subresource = pod["metadata"]["name"], target.subresource
     if subresource != "portforward":
         _check_container(pod, target.query.get("container", ""))
@@ -36,7 +36,7 @@ def pod_stream_answer(request: web.BaseRequest, cluster: Cluster, target: Target
         message = f"this server does not implement pods/{subresource} of a pod that is on a node"
         raise statuses.StatusError(501, "NotImplemented", message)
     if subresource == "log":
-        return text_answer(request, "")
+        return text_response(request, "")
     raise statuses.bad_request(f"pod {name} does not have a host assigned")
 
 

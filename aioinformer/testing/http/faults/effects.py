@@ -10,7 +10,7 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import standing_headers, text_answer
+from aioinformer.testing.api.responses import common_headers, text_response
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.http.reading.watches import error_line
 from aioinformer.testing.state.storage import Storage
@@ -139,16 +139,16 @@ class FaultEffects:
             status = int(fault.params["status"])
             return web.Response(text=_HTML, status=status, content_type="text/html")
         if fault.name == "server_error" and fault.params["text"]:
-            return text_answer(request, "internal server error\n", int(fault.params["status"]))
+            return text_response(request, "internal server error\n", int(fault.params["status"]))
         if fault.name == "throttle":
             # Who counts requests comes before those who know how to write a Status.
-            answer = text_answer(request, "Too many requests, please try again later.\n", 429)
+            answer = text_response(request, "Too many requests, please try again later.\n", 429)
             answer.headers["Retry-After"] = str(int(fault.params["retry_after"]))
             return answer
         error = self._failure(fault, target)
         as_event = fault.name == "too_large" or (fault.name == "expired" and not fault.params["as_status"])
         if target.verb == "watch" and as_event:
-            response = web.StreamResponse(headers={"Content-Type": "application/json", **standing_headers(request)})
+            response = web.StreamResponse(headers={"Content-Type": "application/json", **common_headers(request)})
             await response.prepare(request)
             await response.write(error_line(error))
             await response.write_eof()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import json_answer, standing_headers, text_answer
 from aioinformer.testing.api.encoding import decode, encode_plain, pretty
+from aioinformer.testing.api.responses import common_headers, json_response, text_response
 from aioinformer.testing.api.routes import UnknownPath
 from aioinformer.testing.http.nonresource.discovery import VERSION, discovery_document
 from aioinformer.testing.http.nonresource.health import STARTING, health_paths, health_report
-from aioinformer.testing.http.nonresource.openapi import openapi_answer
+from aioinformer.testing.http.nonresource.openapi import openapi_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ _MISSING = (
 )
 
 
-def nonresource_answer(
+def nonresource_response(
     request: web.BaseRequest, path: str, registry: Registry, storage: Storage, *, starting: bool = False
 ) -> web.StreamResponse:
     """Answers a request that is about no resource.
@@ -53,19 +53,19 @@ def nonresource_answer(
         path, verbose="verbose" in asked, excluded=asked.getall("exclude", ()), failing=STARTING if starting else ()
     )
     if report is not None:
-        return text_answer(request, report.text, 200 if report.healthy else 500)
+        return text_response(request, report.text, 200 if report.healthy else 500)
     if path == "/":
-        return json_answer(request, encode_plain({"paths": sorted(_paths(registry))}))
+        return json_response(request, encode_plain({"paths": sorted(_paths(registry))}))
     if path in _MISSING:
         raise statuses.StatusError(501, "NotImplemented", f"this server has no {path}")
     plain = path.rstrip("/")
     if plain == "/version":
         if request.method != "GET":
             raise statuses.method_not_allowed()
-        return json_answer(request, pretty(encode_plain(VERSION)))
+        return json_response(request, pretty(encode_plain(VERSION)))
     if plain.startswith("/openapi"):
         definitions = [decode(record.body) for record in storage.collection(_CRDS).records()]
-        return openapi_answer(request, plain, registry, definitions)
+        return openapi_response(request, plain, registry, definitions)
     if plain in ("/api", "/apis") or plain.startswith(("/api/", "/apis/")):
         return _discovered(request, plain, registry)
     raise UnknownPath(path)
@@ -80,8 +80,8 @@ def _discovered(request: web.BaseRequest, path: str, registry: Registry) -> web.
         raise statuses.method_not_allowed()
     if "ETag" in headers and headers["ETag"] == request.headers.get("If-None-Match"):
         kept = {name: value for name, value in headers.items() if name != "Content-Type"}
-        return web.Response(status=304, headers=standing_headers(request) | kept)
-    return json_answer(request, encode_plain(document), headers=headers)
+        return web.Response(status=304, headers=common_headers(request) | kept)
+    return json_response(request, encode_plain(document), headers=headers)
 
 
 def _paths(registry: Registry) -> Iterator[str]:

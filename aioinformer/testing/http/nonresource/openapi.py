@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from aioinformer.testing.api.answers import JSON, accepts_gzip, json_answer, standing_headers
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.negotiation import clauses
+from aioinformer.testing.api.responses import JSON, accepts_gzip, common_headers, json_response
 from aioinformer.testing.api.routes import UnknownPath
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.openapi_v2 import ACCEPTED, MEDIA_TYPE, document
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _JSON_TYPES = ("application/json", "application/*", "*/*")
 
 
-def openapi_answer(
+def openapi_response(
     request: web.BaseRequest, path: str, registry: Registry, definitions: Iterable[Mapping[str, Any]]
 ) -> web.StreamResponse:
     """Answer `/openapi/v2`, `/openapi/v3` and the documents of its index.
@@ -50,9 +50,9 @@ def openapi_answer(
     documents |= custom_documents(definitions)
     if request.path == "/openapi/v3":
         headers = {"Content-Type": "text/plain; charset=utf-8"}
-        return json_answer(request, encode_plain(index(documents.values())), headers=headers)
+        return json_response(request, encode_plain(index(documents.values())), headers=headers)
     found = documents.get(path.removeprefix("/openapi/v3/"))
-    standing = standing_headers(request)
+    standing = common_headers(request)
     if found is None:
         return web.Response(status=404, headers=standing)
     if not any(kind in _JSON_TYPES for kind, _, _ in clauses(request.headers.get("Accept", ""))):
@@ -68,7 +68,7 @@ def openapi_answer(
 
 
 def _v2_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, Any]]) -> web.Response:
-    headers = CIMultiDict(standing_headers(request))
+    headers = CIMultiDict(common_headers(request))
     headers.extend([("Vary", "Accept-Encoding"), ("Vary", "Accept")])
     accept = request.headers.get("Accept", "")
     if not any(accepted in accept for accepted in ACCEPTED):

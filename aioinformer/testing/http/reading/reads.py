@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from aiohttp import HttpVersion11, web
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import JSON, half_answer, standing_headers
-from aioinformer.testing.http.reading.audiences import Audiences
+from aioinformer.testing.api.responses import JSON, common_headers, truncated_response
+from aioinformer.testing.http.reading.broadcasts import Broadcasts
 from aioinformer.testing.http.reading.list_options import Options, parse_options, version_fault
 from aioinformer.testing.http.reading.lists import list_chunks, read_page
-from aioinformer.testing.http.reading.responses import object_answer, page_answer
+from aioinformer.testing.http.reading.responses import object_response, page_response
 from aioinformer.testing.http.reading.streams import BookmarkMaker, WatchStream
 from aioinformer.testing.http.reading.watches import (
     Watch,
@@ -60,7 +60,7 @@ class Reads:
         self._version_wait = version_wait
         self._watch_timeout = watch_timeout
         self._rng = rng
-        self._audiences = Audiences(faults)
+        self._broadcasts = Broadcasts(faults)
 
     async def list(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -71,8 +71,8 @@ class Reads:
         collection = storage.collection(served.collection)
         page = await read_page(collection, options, storage.version)
         if self._faults.strike("half_page", target):
-            return await half_answer(request, list_chunks(served, page))
-        return await page_answer(request, served, page, wanted, target.query, self._cluster)
+            return await truncated_response(request, list_chunks(served, page))
+        return await page_response(request, served, page, wanted, target.query, self._cluster)
 
     async def watch(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -88,7 +88,7 @@ class Reads:
         refused = query.get("sendInitialEvents") and self._faults.strike("refuse_send_initial_events", target)
         options = parse_options(query, served, target.namespace, target.name, watch_list=not refused)
         tables = self._cluster.admission.render(served, wanted, query) if wanted.form == "table" else None
-        response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+        response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request)})
         response.enable_chunked_encoding()
         # The header goes out before the first event: a client must know that its watch is open.
         await response.prepare(request)
@@ -97,7 +97,7 @@ class Reads:
             return response
         try:
             if options.send_initial_events:
-                await self._wait_for_version(self._cluster.ledger.storage, options.version_number)
+                await self._wait_for_version(self._cluster.store.storage, options.version_number)
             stream = self._stream(request, response, target, served, options, wanted, tables, "ignored" in query)
             if wanted.form == "nothing":
                 # The first event that cannot be told ends a watch; an error could be.
@@ -128,7 +128,7 @@ class Reads:
         tables: TableRenderer | None,
         plain_bookmarks: bool,
     ) -> WatchStream:
-        collection = self._cluster.ledger.collection(served)
+        collection = self._cluster.store.collection(served)
         body: Callable[[Record], bytes] = object_body(served)
         partial = wanted.group_version if wanted.form == "partial" else ""
         if partial:
@@ -147,13 +147,13 @@ class Reads:
             target,
             served,
             collection,
-            Watch(collection, options, body, self._cluster.ledger.storage.version),
+            Watch(collection, options, body, self._cluster.store.storage.version),
             options,
             BookmarkMaker(bookmark, self._bookmark_interval, initial_end=not plain_bookmarks),
-            lambda: self._cluster.ledger.storage.version,
+            lambda: self._cluster.store.storage.version,
             self._faults,
             options.timeout or self._watch_timeout * (1 + self._rng.random()),
-            self._audiences,
+            self._broadcasts,
             # A table shows ages, and its columns only once.
             None if tables is not None else (served, partial, options.selection),
         )
@@ -168,12 +168,12 @@ class Reads:
         record = storage.collection(served.collection).get(key)
         if record is None:
             raise statuses.not_found(served.resource, target.name)
-        return object_answer(request, served, record.body, wanted, target.query, self._cluster)
+        return object_response(request, served, record.body, wanted, target.query, self._cluster)
 
     def _source(self, target: Target) -> Storage:
         """What a list or a get is answered from."""
         stale = self._faults.strike("stale_replica", target)
-        return self._cluster.ledger.storage if stale is None or stale.replica is None else stale.replica
+        return self._cluster.store.storage if stale is None or stale.replica is None else stale.replica
 
     async def _wait_for_version(self, storage: Storage, version: int) -> None:
         """Returns when a version has happened.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.api.answers import chunked_answer, json_answer
 from aioinformer.testing.api.encoding import decode, partial_body
 from aioinformer.testing.api.negotiation import check_partial
+from aioinformer.testing.api.responses import chunked_response, json_response
 from aioinformer.testing.http.reading.lists import Page, list_chunks, list_metadata, partial_chunks
 from aioinformer.testing.http.reading.watches import beta_metadata_body, metadata_body
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WORK_AT_ONCE = 50
 
 
-def object_answer(
+def object_response(
     request: web.BaseRequest,
     served: Served,
     stored: bytes,
@@ -49,10 +49,10 @@ def object_answer(
         body = cluster.admission.render(served, wanted, query).one(stored)
     else:
         body = served.body(stored)
-    return json_answer(request, body, status=status, wanted=wanted)
+    return json_response(request, body, status=status, wanted=wanted)
 
 
-async def page_answer(
+async def page_response(
     request: web.BaseRequest,
     served: Served,
     page: Page,
@@ -71,13 +71,13 @@ async def page_answer(
     if wanted.form == "table":
         renderer = cluster.admission.render(served, wanted, query)
         table = await renderer.page(page.records, decode(list_metadata(page)))
-        return json_answer(request, table, headers=headers, wanted=wanted)
+        return json_response(request, table, headers=headers, wanted=wanted)
     if wanted.form == "object":
-        return await chunked_answer(request, list_chunks(served, page), wanted, headers)
+        return await chunked_response(request, list_chunks(served, page), wanted, headers)
     for index, record in enumerate(page.records):
         metadata_body(record)
         if index % _WORK_AT_ONCE == 0:
             await asyncio.sleep(0)
     item = metadata_body if wanted.group_version == "meta.k8s.io/v1" else beta_metadata_body
     chunks = partial_chunks(page, map(item, page.records), wanted.group_version)
-    return await chunked_answer(request, chunks, wanted, headers)
+    return await chunked_response(request, chunks, wanted, headers)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.faults.kinds import Fault, FaultSet
-    from aioinformer.testing.http.reading.audiences import Audiences, Seat
+    from aioinformer.testing.http.reading.broadcasts import Broadcasts, Subscription
     from aioinformer.testing.http.reading.list_options import Options
     from aioinformer.testing.state.storage import Collection
 
@@ -76,7 +76,7 @@ class WatchStream:
         current: Callable[[], int],
         faults: FaultSet,
         timeout: float,
-        audiences: Audiences,
+        audiences: Broadcasts,
         sort: Hashable | None,
     ) -> None:
         self.target = target
@@ -91,9 +91,9 @@ class WatchStream:
         self._current = current
         self._faults = faults
         self._timeout = timeout
-        self._audiences = audiences
+        self._broadcasts = audiences
         self._sort = sort
-        self._seat: Seat | None = None
+        self._seat: Subscription | None = None
         self._wake = asyncio.Event()
         self._stopped = False
         self._disruptions: list[Fault] = []
@@ -163,11 +163,11 @@ class WatchStream:
             await self._woken(min(due, deadline))
 
     async def _woken(self, until: float) -> bool:
-        """Waits until there may be something to do; an audience may send changes meanwhile. False if it became late."""
+        """Wait until there may be something to send; a broadcast may send changes meanwhile. Return False if time is up."""
         transport = self._request.transport
         plain = not self._disruptions and self._options.version_number <= self._current()
         if self._sort is not None and plain and transport is not None:
-            self._seat = self._audiences.take_seat(self._collection, self._sort, self._watch, transport, self._rouse)
+            self._seat = self._broadcasts.subscribe(self._collection, self._sort, self._watch, transport, self._rouse)
         if self._seat is None:
             self._collection.subscribe(self._rouse)
         try:
@@ -180,12 +180,12 @@ class WatchStream:
         finally:
             self._rouse()
             self._collection.unsubscribe(self._rouse)
-        # An audience does not wait for a client that does not read; this is where its watch does.
+        # An broadcast does not wait for a client that does not read; this is where its watch does.
         await self._request.writer.drain()
         return woken
 
     def _rouse(self) -> None:
-        """Leaves the audience, and has the task look again."""
+        """Leaves the broadcast, and has the task look again."""
         if self._seat is not None:
             self._seat.leave()
             self._seat = None

@@ -66,7 +66,7 @@ def patch_object(
     told = [] if warnings is None else warnings
     if patch_type(served, content_type) == APPLY_PATCH:
         return _apply(cluster, served, namespace, name, patch, options, subresource, told)
-    current = decode(served.body(cluster.ledger.get(served, namespace, name).body))
+    current = decode(served.body(cluster.store.get(served, namespace, name).body))
     with warned(told):
         patched = checked_patch(served, current, patch, content_type, options.directive, told)
         metadata = checked_metadata(served, namespace, patched)
@@ -236,7 +236,7 @@ def _apply(
 ) -> tuple[bytes, bool]:
     wanted, repeated = read_configuration(served, patch, options.directive)
     warnings += repeated
-    live = cluster.ledger.find(served, namespace, name)
+    live = cluster.store.find(served, namespace, name)
     with warned(warnings):
         name_configuration(wanted, name, exists=live is not None)
         said = wanted.get("metadata")

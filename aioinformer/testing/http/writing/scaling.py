@@ -9,7 +9,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.warnings import with_warnings
-from aioinformer.testing.http.reading.responses import object_answer
+from aioinformer.testing.http.reading.responses import object_response
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.configurations import name_configuration, read_configuration
 from aioinformer.testing.http.writing.patching import checked_patch, patch_type, warned
@@ -50,14 +50,14 @@ class Scaling:
             StatusError: 400, 404, 409, 415, 422 or 500, as the API has it.
         """
         if target.verb == "get":
-            obj = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
-            return self._scale_answer(request, read_scale(served, obj, must_exist=True), wanted, target)
+            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+            return self._scale_response(request, read_scale(served, obj, must_exist=True), wanted, target)
         content_type = request.headers.get("Content-Type", "")
         applies = target.verb == "patch" and patch_type(_SCALE, content_type) == APPLY_PATCH
         data = await request.read()
         kind = "UpdateOptions" if target.verb == "update" else "PatchOptions"
         options = write_options(request, target, served, kind, applies=applies)
-        obj = decode(self._cluster.ledger.get(served, target.namespace, target.name).body)
+        obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
         warnings: list[str] = []
         with warned(warnings):
             if applies:
@@ -70,13 +70,13 @@ class Scaling:
                     served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
                 )
         scale = read_scale(served, decode(body))
-        return with_warnings(self._scale_answer(request, scale, wanted, target), warnings)
+        return with_warnings(self._scale_response(request, scale, wanted, target), warnings)
 
-    def _scale_answer(
+    def _scale_response(
         self, request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted, target: Target
     ) -> web.Response:
         stored = encode_object(scale, custom=False)
-        return object_answer(request, _SCALE, stored, wanted, target.query, self._cluster)
+        return object_response(request, _SCALE, stored, wanted, target.query, self._cluster)
 
     def _wanted(
         self,

@@ -8,8 +8,8 @@ from aioinformer.resources.resource import Resource
 from aioinformer.testing.access.account_tokens import Bound
 from aioinformer.testing.access.authn import ISSUER
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain, ordered_metadata
+from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.warnings import with_warnings
@@ -64,7 +64,7 @@ class TokenRequests:
         warnings = check_object(_REQUEST, obj, options.directive, repeated)
         metadata = obj.get("metadata") or {}
         _check_place(metadata, target)
-        account = self._cluster.ledger.get(served, target.namespace, target.name)
+        account = self._cluster.store.get(served, target.namespace, target.name)
         if metadata.get("uid") not in (None, "", account.uid):
             why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
             raise _conflict("TokenRequest", "authentication.k8s.io", target.name, f"{why} ({account.uid})")
@@ -89,7 +89,7 @@ class TokenRequests:
         token, expires = self._access.authn.issue(account, spec["audiences"], seconds, bound)
         obj["status"] = {"token": token, "expirationTimestamp": expires}
         ordered = {field: obj[field] for field in ("kind", "apiVersion", "metadata", "spec", "status")}
-        return with_warnings(json_answer(request, encode_plain(ordered), status=201, wanted=wanted), warnings)
+        return with_warnings(json_response(request, encode_plain(ordered), status=201, wanted=wanted), warnings)
 
     def _bound(self, account: Record, reference: Mapping[str, Any] | None) -> dict[str, Bound]:
         """What a token is to be bound to, and the node of a pod."""
@@ -110,7 +110,7 @@ class TokenRequests:
                 why = "to pod running with different serviceaccount name."
                 raise statuses.bad_request(f'cannot bind token for serviceaccount "{account.name}" {why}')
             if node := str(spec.get("nodeName") or ""):
-                there = self._cluster.ledger.storage.collection("nodes").get(node)
+                there = self._cluster.store.storage.collection("nodes").get(node)
                 bound["node"] = Bound(node, "" if there is None else there.uid)
         if reference.get("uid") not in (None, "", record.uid):
             why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
@@ -118,9 +118,9 @@ class TokenRequests:
         return bound
 
     def _record(self, plural: str, namespace: str, name: str) -> Record:
-        served = self._cluster.ledger.registry.find("", "v1", plural)
+        served = self._cluster.store.registry.find("", "v1", plural)
         assert served is not None
-        return self._cluster.ledger.get(served, namespace if served.resource.namespaced else "", name)
+        return self._cluster.store.get(served, namespace if served.resource.namespaced else "", name)
 
 
 def _check_place(metadata: Mapping[str, Any], target: Target) -> None:

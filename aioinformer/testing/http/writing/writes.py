@@ -6,14 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.answers import json_answer
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause
 from aioinformer.testing.api.warnings import warning_headers, with_warnings
 from aioinformer.testing.http.reading.list_options import parse_options
 from aioinformer.testing.http.reading.lists import read_page
-from aioinformer.testing.http.reading.responses import object_answer, page_answer
+from aioinformer.testing.http.reading.responses import object_response, page_response
 from aioinformer.testing.http.writing.bodies import read_object, read_options
 from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
 from aioinformer.testing.http.writing.write_options import dry_run_faults, write_options
@@ -69,7 +69,7 @@ class Writes:
         with warned(warnings):
             body = self._cluster.writer.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
         warnings += self._warnings(served, body, created=True)
-        answer = object_answer(request, served, body, wanted, target.query, self._cluster, status=201)
+        answer = object_response(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
     async def update(
@@ -92,7 +92,7 @@ class Writes:
                 check_creation(served, namespace, name, obj)
                 body, created = self._cluster.writer.create(served, namespace, obj, by=by, dry_run=dry_run), True
         warnings += self._warnings(served, body, target.subresource, created=created)
-        answer = object_answer(
+        answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, warnings)
@@ -120,7 +120,7 @@ class Writes:
             warnings=warnings,
         )
         warnings += self._warnings(served, body, target.subresource, created=created)
-        answer = object_answer(
+        answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, warnings)
@@ -131,7 +131,7 @@ class Writes:
         return self._cluster.admission.warn(served, body, subresource=subresource, created=created)
 
     def _is_there(self, served: Served, namespace: str, name: str) -> bool:
-        return self._cluster.ledger.find(served, namespace, name) is not None
+        return self._cluster.store.find(served, namespace, name) is not None
 
     async def delete(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -149,7 +149,7 @@ class Writes:
         )
         warnings = _deletion_warnings(served, options)
         if not gone or returns_deleted(served):
-            answer = object_answer(request, served, body, wanted, target.query, self._cluster)
+            answer = object_response(request, served, body, wanted, target.query, self._cluster)
             return with_warnings(answer, warnings)
         if wanted.form == "table":
             # A Status is never a table, but what is asked of a table is read all the same.
@@ -157,14 +157,14 @@ class Writes:
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return json_answer(request, encode_plain(status), wanted=wanted)
+        return json_response(request, encode_plain(status), wanted=wanted)
 
     async def delete_collection(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
         options = await _delete_options(request, target.query)
         asked = parse_options(target.query, served, target.namespace)
-        page = await read_page(self._cluster.ledger.collection(served), asked, self._cluster.ledger.storage.version)
+        page = await read_page(self._cluster.store.collection(served), asked, self._cluster.store.storage.version)
         if page.records and served.resource.namespaced and not target.namespace:
             raise statuses.bad_request("Namespace parameter required.")
         for index, record in enumerate(page.records):
@@ -183,7 +183,7 @@ class Writes:
                 await asyncio.sleep(0)
         warned_of = warning_headers(_deletion_warnings(served, options))
         headers = {"Warning": warned_of[0]} if warned_of else None
-        return await page_answer(request, served, page, wanted, target.query, self._cluster, headers)
+        return await page_response(request, served, page, wanted, target.query, self._cluster, headers)
 
 
 def _set_requester(spec: dict[str, Any], user: User) -> None:

@@ -56,11 +56,11 @@ def load_database(cluster: Cluster, database: Database) -> None:
 def _take_over(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
     for obj in objects:
         if obj["kind"] == _CRD and is_established(obj):
-            cluster.ledger.registry.define(obj)
+            cluster.store.registry.define(obj)
     for obj in sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)):
         cluster.load(_served(cluster, obj), obj, version=int(obj["metadata"].get("resourceVersion") or 0) or None)
-    cluster.ledger.storage.version = max(cluster.ledger.storage.version, version)
-    cluster.ledger.storage.compact()
+    cluster.store.storage.version = max(cluster.store.storage.version, version)
+    cluster.store.storage.compact()
 
 
 def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
     try:
         check_object(served, obj, "Ignore")
         status = obj.get("status")
-        if cluster.ledger.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
+        if cluster.store.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
             stored = decode(cluster.writer.create(served, namespace, obj, whole=False))
         else:
             stored = decode(cluster.writer.update(served, namespace, name, obj, whole=False))
@@ -86,14 +86,14 @@ def _write(cluster: Cluster, obj: dict[str, Any]) -> None:
 
 
 def _make_namespace(cluster: Cluster, name: str) -> None:
-    namespaces = cluster.ledger.registry.find("", "v1", "namespaces")
+    namespaces = cluster.store.registry.find("", "v1", "namespaces")
     assert namespaces is not None
-    if cluster.ledger.collection(namespaces).get(name) is None:
+    if cluster.store.collection(namespaces).get(name) is None:
         cluster.writer.create(namespaces, "", {"metadata": {"name": name}})
 
 
 def _served(cluster: Cluster, obj: dict[str, Any]) -> Served:
-    found = cluster.ledger.registry.find_kind(obj["apiVersion"], obj["kind"])
+    found = cluster.store.registry.find_kind(obj["apiVersion"], obj["kind"])
     if found is None:
         raise UsageError(
             f"{obj['kind']} of {obj['apiVersion']} is not served; put its CustomResourceDefinition beside it"
@@ -103,5 +103,5 @@ def _served(cluster: Cluster, obj: dict[str, Any]) -> Served:
 
 def all_bodies(cluster: Cluster) -> Iterable[tuple[str, list[bytes]]]:
     """Every resource with the bodies of its objects."""
-    for name, collection in cluster.ledger.storage.items():
+    for name, collection in cluster.store.storage.items():
         yield name, [record.body for record in collection.records()]

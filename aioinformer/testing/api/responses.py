@@ -62,7 +62,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _YamlDumper.add_representer(str, _represent_text)
 
 
-def standing_headers(request: web.BaseRequest) -> dict[str, str]:
+def common_headers(request: web.BaseRequest) -> dict[str, str]:
     """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
     deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
@@ -72,20 +72,20 @@ def standing_headers(request: web.BaseRequest) -> dict[str, str]:
     return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **PRIORITY_HEADERS, **warnings}
 
 
-def status_answer(request: web.BaseRequest, error: StatusError) -> web.Response:
+def status_response(request: web.BaseRequest, error: StatusError) -> web.Response:
     """A failure as the API reports it."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     wanted = Wanted(yaml=prefers_yaml(request.headers.get("Accept", "")))
-    return json_answer(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
+    return json_response(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
 
 
-def text_answer(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
+def text_response(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
     """Plain text, as health checks and unknown paths are answered."""
     return web.Response(
         text=text,
         status=status,
         content_type="text/plain",
-        headers={"X-Content-Type-Options": "nosniff", **standing_headers(request)},
+        headers={"X-Content-Type-Options": "nosniff", **common_headers(request)},
     )
 
 
@@ -95,7 +95,7 @@ def drop_priority(answer: web.StreamResponse) -> None:
         answer.headers.pop(name, None)
 
 
-def json_answer(
+def json_response(
     request: web.BaseRequest,
     body: bytes,
     *,
@@ -112,7 +112,7 @@ def json_answer(
         body = pretty(body)
     elif not body.endswith(b"\n"):
         body += b"\n"
-    all_headers = {"Content-Type": kind, **standing_headers(request), **(headers or {})}
+    all_headers = {"Content-Type": kind, **common_headers(request), **(headers or {})}
     if len(body) > _COMPRESS_FROM and accepts_gzip(request):
         all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         compressor = zlib.compressobj(_COMPRESSION, wbits=31)
@@ -120,7 +120,7 @@ def json_answer(
     return web.Response(body=body, status=status, headers=all_headers)
 
 
-async def chunked_answer(
+async def chunked_response(
     request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted, headers: dict[str, str] | None = None
 ) -> web.StreamResponse:
     """A list: sent piece by piece, so that neither memory nor the loop is taken for long."""
@@ -128,8 +128,8 @@ async def chunked_answer(
     second = next(chunks, None)
     if second is None or wanted.yaml or wants_pretty(request):
         body = b"".join(chain((first, second or b""), chunks))
-        return json_answer(request, body, headers=headers, wanted=wanted)
-    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request), **(headers or {})})
+        return json_response(request, body, headers=headers, wanted=wanted)
+    response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request), **(headers or {})})
     compressor = None
     if accepts_gzip(request):
         response.headers["Content-Encoding"] = "gzip"
@@ -147,10 +147,10 @@ async def chunked_answer(
     return response
 
 
-async def half_answer(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
+async def truncated_response(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
     """The first half of a body; then the connection closes without the end of it."""
     body = b"".join(chunks)
-    response = web.StreamResponse(headers={"Content-Type": JSON, **standing_headers(request)})
+    response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request)})
     await response.prepare(request)
     await response.write(body[: len(body) // 2])
     if request.transport is not None:

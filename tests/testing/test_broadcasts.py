@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.http.reading import audiences
+from aioinformer.testing.http.reading import broadcasts
 from tests.testing.api import CONFIGMAPS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReade
 
 
 async def test_concurrent_watches_deliver_every_change_once(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audiences, "_AT_ONCE", 1)
+    monkeypatch.setattr(broadcasts, "_AT_ONCE", 1)
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)
     async with aiohttp.ClientSession(server.url, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -72,7 +72,7 @@ async def test_concurrent_watches_deliver_every_change_once(server: ApiServer, m
 async def test_watch_between_two_changes_gets_the_second_only(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audiences, "_AT_ONCE", 1)
+    monkeypatch.setattr(broadcasts, "_AT_ONCE", 1)
     server.create("configmaps", {"metadata": {"name": "a"}})
     first = int(server.resource_version)
     connector = aiohttp.TCPConnector(limit=0)

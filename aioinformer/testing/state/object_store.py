@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
 
 
-class Ledger:
+class ObjectStore:
     """The objects of all collections, and the changes of them.
 
     Args:
@@ -33,19 +33,19 @@ class Ledger:
     Attributes:
         registry: as given.
         storage: as given.
-        untidy: called when something has begun that takes more than one step.
+        on_cleanup_needed: called when something has begun that takes more than one step.
         changed: called with each change, before anybody is told.
         dependents: whom each object owns.
-        suspects: objects that the garbage collector is to look at.
+        garbage_candidates: objects that the garbage collector is to look at.
     """
 
     def __init__(self, registry: Registry, storage: Storage) -> None:
         self.registry = registry
         self.storage = storage
-        self.untidy: Callable[[], None] = lambda: None
+        self.on_cleanup_needed: Callable[[], None] = lambda: None
         self.changed: Callable[[str, Change], None] = lambda collection, change: None
         self.dependents = Dependents(storage)
-        self.suspects: deque[Place] = deque()
+        self.garbage_candidates: deque[Place] = deque()
 
     def collection(self, served: Served) -> Collection:
         """The objects of a resource."""
@@ -110,7 +110,7 @@ class Ledger:
         self.changed(served.collection, change)
         self.collection(served).record_change(change)
         self.dependents.note(Place(served.collection, record.key), metadata)
-        self._tell_sums(served)
+        self._note_cluster_roles(served)
 
     def remove(self, served: Served, record: Record) -> Record:
         """Deletes at once, whatever the finalizers; returns the last state."""
@@ -124,23 +124,23 @@ class Ledger:
         self.dependents.forget(place)
         waiting = self._owners(record)
         if owned or waiting:
-            self.suspects.extend((*owned, *waiting))
-            self.untidy()
-        self._tell_sums(served)
+            self.garbage_candidates.extend((*owned, *waiting))
+            self.on_cleanup_needed()
+        self._note_cluster_roles(served)
         return last
 
-    def suspect(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
+    def add_garbage_candidate(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
         """Has the garbage collector look at an object that has owners, or that settles something before it goes."""
         settles = "deletionTimestamp" in metadata and not {ORPHAN, FOREGROUND}.isdisjoint(
             metadata.get("finalizers") or ()
         )
         if settles or metadata.get("ownerReferences"):
-            self.suspects.append(Place(served.collection, record.key))
-            self.untidy()
+            self.garbage_candidates.append(Place(served.collection, record.key))
+            self.on_cleanup_needed()
 
-    def _tell_sums(self, served: Served) -> None:
+    def _note_cluster_roles(self, served: Served) -> None:
         if served.collection == CLUSTER_ROLES:
-            self.untidy()
+            self.on_cleanup_needed()
 
     def _owners(self, record: Record) -> list[Place]:
         """Where an object says that its owners are."""
