@@ -1,4 +1,4 @@
-"""What can be listed and watched: resources, keys, versions, selectors, and what a server serves."""
+"""Resources of the API: their keys, versions, selectors and references, the built-in catalog, and discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As much of CustomResourceDefinitions as it takes to follow what they define."""
+"""CustomResourceDefinitions, as far as informers of the defined resources need them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aioinformer.resources.resource import Resource
 
 
 class DefinedNames(msgspec.Struct, rename="camel"):
-    """What the resource is called."""
+    """The names of the defined resource."""
 
     plural: str
     kind: str
@@ -20,7 +20,7 @@ class DefinedNames(msgspec.Struct, rename="camel"):
 
 
 class DefinedVersion(msgspec.Struct):
-    """One of its versions."""
+    """A version of the defined resource."""
 
     name: str
     served: bool = False
@@ -28,7 +28,7 @@ class DefinedVersion(msgspec.Struct):
 
 
 class DefinitionSpec(msgspec.Struct):
-    """What is wanted."""
+    """The `spec` of a definition."""
 
     group: str
     names: DefinedNames
@@ -37,31 +37,31 @@ class DefinitionSpec(msgspec.Struct):
 
 
 class DefinitionCondition(msgspec.Struct):
-    """Something that is so, or not."""
+    """A condition of a definition."""
 
     type: str
     status: str
 
 
 class DefinitionStatus(msgspec.Struct):
-    """What became of it."""
+    """The `status` of a definition."""
 
     conditions: tuple[DefinitionCondition, ...] | None = ()
 
 
 class CustomResourceDefinition(msgspec.Struct, weakref=True):
-    """One definition; its schemas are skipped."""
+    """A definition without its schemas."""
 
     spec: DefinitionSpec
     status: DefinitionStatus | None = None
 
     @property
     def name(self) -> str:
-        """Its own name: `widgets.example.com`."""
+        """The name of the definition: `widgets.example.com`."""
         return self.resource("").group_resource
 
     def resource(self, version: str) -> Resource[Any]:
-        """The resource in one version."""
+        """Return the defined resource in one version."""
         names, spec = self.spec.names, self.spec
         return Resource(
             spec.group,
@@ -75,7 +75,7 @@ class CustomResourceDefinition(msgspec.Struct, weakref=True):
         )
 
     def served(self) -> list[Resource[Any]]:
-        """What it serves, the version in which objects are stored first; nothing before it is established."""
+        """Return the resource in each served version, the storage version first; [] before it is established."""
         conditions = (self.status.conditions if self.status else None) or ()
         if not any(each.type == "Established" and each.status == "True" for each in conditions):
             return []

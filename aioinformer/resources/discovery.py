@@ -1,10 +1,10 @@
-"""Asks a server what it serves: two requests where it knows aggregated discovery, the legacy documents where not.
+"""Discovery: read the resources that a server serves.
 
-The negotiation is the server's. Both roots are asked with one `Accept` header that prefers the aggregated document (v2,
-then v2beta1) and also takes the legacy one, and what came is told by its `kind`; an older server needs no second
-question. Only then one document per group and version is read, a few at a time, and those that fail are noted beside
-those that do not. The roots are asked one after the other, and the first failure ends the attempt, as does a connection
-that cannot be had: a server in trouble is not asked twice to be told the same.
+A server with aggregated discovery needs two requests, one for each root. Their `Accept` header prefers the aggregated
+document (v2, then v2beta1) and also accepts the legacy one, and the `kind` of the response shows which one came. An
+older server is then read by one request for each group and version, a few at a time. Versions that fail are part of the
+result. The roots are requested one after the other, and the first failure ends the attempt, so that a failing server
+gets one request, not two.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _UNKNOWN_AFTER = 2.0
 
 
 class Discovery:
-    """What one server serves, asked for when needed and remembered.
+    """The resources that a server serves, read at first use and cached.
 
-    Safe to share between tasks: those that ask at the same time share one answer.
+    Tasks can share it: concurrent calls share one discovery.
 
     Args:
-        transport: the server.
-        backoff: the pace of `wait_for`; informers have the same.
-        random: gives numbers in [0, 1) for the jitter.
+        transport: reaches the server.
+        backoff: the backoff of `wait_for`; by default that of informers.
+        random: returns numbers in [0, 1) for the jitter.
     """
 
     def __init__(
@@ -76,43 +76,43 @@ class Discovery:
         self._asking = asyncio.Lock()
 
     async def resources(self, *, refresh: bool = False) -> ServedResources:
-        """Everything the server serves, in the order of its preference.
+        """Return all resources of the server, in the order of its preference.
 
-        A group or version that cannot be read does not fail the whole; see `ServedResources.failures`.
+        A group or version that cannot be read does not raise; see `ServedResources.failures`.
 
         Args:
-            refresh: ask again, even if the answer is known.
+            refresh: read again, even if a result is cached.
 
         Raises:
             TransportError: the server was not reached.
-            ApiError: the server refuses to tell.
-            DecodeError: it tells something that is no discovery document.
+            ApiError: the server answered with an error.
+            DecodeError: the response is not a discovery document.
         """
         known = self._served
         async with self._asking:
-            # Whoever waited for the lock while another asked has a fresh answer already.
+            # A task that waited for the lock while another one read already has a fresh result.
             if self._served is None or (refresh and self._served is known):
                 self._served = await self._ask()
             return self._served
 
     async def resolve(self, name: str, *, fresh: bool = False) -> Resource[Any]:
-        """The resource that a name means on this server, as kubectl takes names.
+        """Return the resource that a name means on this server, with the rules of kubectl.
 
-        A built-in resource named as group/version/plural needs no request. Otherwise what is remembered is used, and
-        the server is asked again if that lacks the name.
+        A built-in resource named as group/version/plural needs no request. Otherwise the cached result is used, and the
+        server is read again if the result lacks the name.
 
         Args:
             name: "pods", "po", "Pod", "deployments.apps", "deployments.v1.apps", "widgets.example.com",
                 "apps/v1/deployments", "v1/pods" …
-            fresh: ask the server in any case, so that a built-in resource, too, is one that it serves now.
+            fresh: read the server in any case, to be sure that it serves the resource now.
 
         Raises:
-            UsageError: this is not the name of a resource.
-            UnknownResource: a complete, successful discovery does not list it.
-            DiscoveryIncomplete: the part of the discovery that would tell has failed.
+            UsageError: the text is not a valid name.
+            UnknownResource: the server does not serve the resource.
+            DiscoveryIncomplete: a part of the discovery failed that could have the resource.
             TransportError: the server was not reached.
-            ApiError: the server refuses to tell.
-            DecodeError: it tells something that is no discovery document.
+            ApiError: the server answered with an error.
+            DecodeError: the response is not a discovery document.
         """
         reading = parse_resource_name(name)[0]
         if not fresh:
@@ -127,19 +127,19 @@ class Discovery:
     async def wait_for(
         self, name: str, report: Callable[[Exception, float], None], *, fresh: bool = False
     ) -> Resource[Any]:
-        """Like `resolve`, but waits for a server that is not there yet, or does not tell.
+        """Return the resource that a name means; retry until the server answers.
 
-        Failures are paced by the backoff, and by what the server says in `Retry-After`. A resource that a complete,
-        successful discovery lacks may just be in the making: it is looked for once more, two seconds later.
+        Attempts follow the backoff and the server's `Retry-After`. A resource that the server does not serve may have
+        been created just now: there is one more attempt, two seconds later.
 
         Args:
             name: as for `resolve`.
-            report: called with each failure, and the seconds until the next attempt.
+            report: called with each failure, and with the seconds until the next attempt.
             fresh: as for `resolve`.
 
         Raises:
-            UsageError: this is not the name of a resource.
-            UnknownResource: two complete, successful discoveries, two seconds apart, do not list it.
+            UsageError: the text is not a valid name.
+            UnknownResource: the server does not serve the resource, in two attempts two seconds apart.
         """
         lacking = False
         while True:
@@ -170,7 +170,7 @@ class Discovery:
             try:
                 versions += await self._root(path)
             except ApiError as error:
-                # An API server may lack one of the two; what lacks both is another kind of server.
+                # An API server may lack one of the two roots. A server that lacks both is not an API server.
                 absent += 1
                 if error.status != 404 or absent == 2:
                     raise
@@ -214,7 +214,9 @@ class Discovery:
             async for chunk in response.chunks():
                 body += chunk
                 if len(body) > _LIMIT:
-                    raise DecodeError(f"{path} answers with more than {_LIMIT} bytes, which is no discovery document")
+                    raise DecodeError(
+                        f"{path}: the response has more than {_LIMIT} bytes; expected a discovery document"
+                    )
         finally:
             await response.close()
         if response.status != 200:
@@ -222,11 +224,11 @@ class Discovery:
         try:
             return msgspec.json.decode(body, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DecodeError(f"{path} answers with something that is no discovery document: {error}") from error
+            raise DecodeError(f"{path}: the response is not a discovery document: {error}") from error
 
 
 class Root(msgspec.Struct):
-    """Whichever document a root answers with; `kind` says which of the fields are meant."""
+    """A document of a root; its `kind` decides which of the fields it has."""
 
     kind: str = ""
     items: tuple[_AggregatedGroup, ...] | None = ()
@@ -234,7 +236,11 @@ class Root(msgspec.Struct):
     versions: tuple[str, ...] | None = ()
 
     def legacy(self) -> list[tuple[str, str]] | None:
-        """The groups and versions to ask for one by one, best first; None if the document has told all already."""
+        """Return groups and versions to read one by one, preferred first; None for an aggregated document.
+
+        Raises:
+            DecodeError: this is not a discovery document.
+        """
         match self.kind:
             case "APIGroupDiscoveryList":
                 return None
@@ -243,20 +249,22 @@ class Root(msgspec.Struct):
             case "APIGroupList":
                 return [(group.name, version) for group in self.groups or () for version in _by_preference(group)]
             case _:
-                raise DecodeError(f"kind {self.kind[:40]!r} is no discovery document")
+                raise DecodeError(f"kind {self.kind[:40]!r} is not a discovery document")
 
     def aggregated(self) -> list[ServedVersion]:
-        """What an aggregated document says of each version, best first."""
+        """Return the versions in an aggregated document, preferred first."""
         return [
             _aggregated(group.metadata.name, version) for group in self.items or () for version in group.versions or ()
         ]
 
 
 class LegacyResources(msgspec.Struct):
+    """A legacy document of one group and version."""
+
     resources: tuple[_LegacyResource, ...] | None = ()
 
     def served(self, group: str, version: str) -> ServedVersion:
-        """What the document of this group and version says."""
+        """Return the version that this document describes."""
         entries = self.resources or ()
         subresources: dict[str, list[str]] = {}
         for entry in entries:
@@ -343,7 +351,7 @@ class _LegacyResource(msgspec.Struct, rename="camel"):
 
 
 def _aggregated(group: str, served: _AggregatedVersion) -> ServedVersion:
-    # A stale version is one whose own server does not answer: what is listed was true once, and may not be all.
+    # The server of a stale version does not answer, so that its list may be out of date.
     failure = "" if served.freshness == "Current" else "its server does not answer; the list may be out of date"
     return ServedVersion(
         group,
@@ -363,7 +371,7 @@ def _aggregated(group: str, served: _AggregatedVersion) -> ServedVersion:
                 categories=entry.categories or (),
             )
             for entry in served.resources or ()
-            # Without a kind there are only subresources, as servers of Kubernetes 1.26 and 1.27 show them.
+            # An entry without a kind has subresources only; servers of Kubernetes 1.26 and 1.27 send such entries.
             if entry.response_kind is not None
         ),
         failure,
@@ -383,8 +391,8 @@ def _model(group: str, version: str, plural: str) -> str:
     return builtin.model if builtin else ""
 
 
-# Now, by one thread: event loops in two threads may be the first to read one, and msgspec learns what is in a class
-# when it is first asked to decode it.
+# Decoders are made here, by one thread: msgspec inspects a class at its first use, and two event loops in two threads
+# may use it at the same time.
 for _document in (Root, LegacyResources):
     msgspec.json.Decoder(_document)
 

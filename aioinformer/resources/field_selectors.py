@@ -1,11 +1,11 @@
-r"""Field selectors: conditions on fields of an object, as the API's `fieldSelector` parameter takes them.
+r"""Field selectors: conditions on fields of an object, for the API's parameter `fieldSelector`.
 
 Requirements are `path=value`, `path==value` and `path!=value`, joined by commas; all must hold. Nothing is trimmed: a
-blank is part of the path or the value. `\`, `,` and `=` in values are written with a backslash before them, and no
-other escape exists. An absent field reads as "". Empty terms are skipped, so `a=b,` is fine. Which paths a resource
-knows is for the server to say: every kind has `metadata.name`, every namespaced one `metadata.namespace`.
+space is part of the path or the value. In values, a backslash precedes `\`, `,` and `=`; there is no other escape. An
+absent field has the value "". Empty terms are skipped, so that `a=b,` is valid. The server decides which paths a
+resource supports: each kind has `metadata.name`, and each namespaced one has `metadata.namespace`.
 
-`str()` of a selector is canonical (sorted, `=` for `==`), and parsing it again gives an equal selector.
+`str()` of a selector is canonical (sorted, `=` for `==`), and parsing it gives an equal selector.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _ESCAPED = re.compile(r"([\\,=])")
 
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
-    """One condition on one field.
+    """A condition on a field.
 
     Attributes:
         path: "metadata.name", "spec.nodeName" …
-        value: what the field is compared with, unescaped.
-        negated: whether it must differ.
+        value: the value to compare with, unescaped.
+        negated: whether the field must differ from the value.
     """
 
     path: str
@@ -43,7 +43,7 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Conditions on fields that must all hold; without any, everything matches.
+    """Conditions on fields that must all hold; without conditions, everything matches.
 
     Immutable, hashable, comparable, and safe to use from any thread.
     """
@@ -56,10 +56,10 @@ class FieldSelector:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, str]) -> FieldSelector:
-        """Wants each of these fields with exactly this value; values are given as they are, not escaped.
+        """Return a selector that requires each of these fields with exactly this value. Values are not escaped.
 
         Raises:
-            SelectorError: a path that the grammar cannot express.
+            SelectorError: the grammar cannot express a path.
         """
         for path in fields:
             if re.search(r"[\\,=]|!$", path):
@@ -72,11 +72,11 @@ class FieldSelector:
         return not self.requirements
 
     def matches(self, get: Callable[[str], str]) -> bool:
-        """Whether an object fulfils every condition.
+        """Return whether an object fulfils all conditions.
 
         Args:
-            get: returns the value of a field by its path, "" for an absent one. Asked only for the paths named, and no
-                longer than needed.
+            get: returns the value of a field by its path, "" for an absent one. It is called only for the paths in the
+                selector, until a condition does not hold.
         """
         return all((get(item.path) == item.value) is not item.negated for item in self.requirements)
 
@@ -85,13 +85,13 @@ class FieldSelector:
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """Parses a field selector with the grammar of Kubernetes; "" matches everything.
+    """Parse a field selector with the grammar of Kubernetes; "" matches everything.
 
     Args:
         text: for example `spec.nodeName=node-1,status.phase!=Running`.
 
     Raises:
-        SelectorError: it does not parse; the message quotes the text, says where, and names the remedy.
+        SelectorError: the selector is invalid. The message quotes it, and says where and what to write.
     """
     items = []
     for start, term in _terms(text):
@@ -109,7 +109,7 @@ def parse_field_selector(text: str) -> FieldSelector:
 
 
 def _terms(text: str) -> Iterator[tuple[int, str]]:
-    """Splits at commas that no backslash precedes, and yields the terms with their positions."""
+    """Split at commas without a backslash before them; yield each term with its position."""
     start, escaped = 0, False
     for position, character in enumerate(text):
         if escaped:
@@ -145,8 +145,8 @@ def _unescape(value: str, text: str, start: int) -> str:
 
 def _bad_escape(text: str, position: int) -> SelectorError:
     return SelectorError(
-        f"field selector {text!r}, at character {position + 1}: a backslash stands only before '\\', ',' or '='; "
-        "write '\\\\' for the character itself"
+        f"field selector {text!r}, at character {position + 1}: a backslash is allowed only before '\\', ',' or '='; "
+        "write '\\\\' for a backslash"
     )
 
 

@@ -1,7 +1,7 @@
-"""Keys: how an object is called within its resource, `namespace/name` or `name`.
+"""Keys: `namespace/name`, or `name` for a cluster-scoped object, identify an object within its resource.
 
-Every key function takes what users put into a store by hand (dicts, models of kubernetes_asyncio, any object with
-`metadata`), and what the cache hands out.
+Each key function accepts objects of the cache, and everything that users put into a store: dicts, models of
+kubernetes_asyncio, and any object with `metadata`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class DeletedFinalStateUnknown(Generic[T_co]):
-    """A tombstone: the object is gone, and its last state before that was missed.
+    """A tombstone: the object was deleted, but the watch missed its deletion and its final state.
 
     Attributes:
         key: `namespace/name`, or `name`.
-        obj: the last state that was known, which may be old; None if none was.
+        obj: the last known state, which may be stale; None if none is known.
     """
 
     key: str
@@ -29,7 +29,7 @@ class DeletedFinalStateUnknown(Generic[T_co]):
 
 
 class ObjectName(NamedTuple):
-    """A key in two parts; `str()` gives the usual form (NAM-01)."""
+    """A key in two parts; `str()` returns `namespace/name` or `name`."""
 
     namespace: str
     name: str
@@ -39,16 +39,16 @@ class ObjectName(NamedTuple):
 
 
 class ExplicitKey(str):
-    """A key that stands for an object where one is asked for (STO-03)."""
+    """A key that can be passed in place of an object."""
 
     __slots__ = ()
 
 
 def metadata_of(obj: Any) -> Any:
-    """The metadata of an object, whatever form it has.
+    """Return the metadata of a mapping, a model or another object.
 
     Raises:
-        KeyFuncError: it has none.
+        KeyFuncError: the object has no metadata.
     """
     metadata = obj.get("metadata") if isinstance(obj, Mapping) else getattr(obj, "metadata", None)
     if metadata is None:
@@ -57,12 +57,12 @@ def metadata_of(obj: Any) -> Any:
 
 
 def metadata_field(metadata: Any, attribute: str, wire: str) -> Any:
-    """One field of metadata: by attribute for models, by its wire name for mappings."""
+    """Return a field of metadata: by its attribute for models, by its JSON name for mappings."""
     return metadata.get(wire) if isinstance(metadata, Mapping) else getattr(metadata, attribute, None)
 
 
 def object_name(obj: Any) -> ObjectName:
-    """Namespace ("" if cluster-scoped) and name of an object.
+    """Return namespace ("" if cluster-scoped) and name of an object.
 
     Raises:
         KeyFuncError: the object has no metadata or no name.
@@ -78,7 +78,7 @@ def object_name(obj: Any) -> ObjectName:
 
 
 def meta_namespace_key_func(obj: Any) -> str:
-    """`namespace/name`, or `name` for an object without namespace.
+    """Return `namespace/name`, or `name` for an object without namespace.
 
     Raises:
         KeyFuncError: the object has no metadata or no name.
@@ -90,21 +90,29 @@ def meta_namespace_key_func(obj: Any) -> str:
 
 
 def deletion_handling_meta_namespace_key_func(obj: Any) -> str:
-    """As `meta_namespace_key_func`, and of a tombstone its key: what `on_delete` should use (CTL-10)."""
+    """Return the key of an object or tombstone. Use it in `on_delete`, which may get tombstones.
+
+    Raises:
+        KeyFuncError: the object has no metadata or no name.
+    """
     if isinstance(obj, DeletedFinalStateUnknown):
         return obj.key
     return meta_namespace_key_func(obj)
 
 
 def deletion_handling_object_name(obj: Any) -> ObjectName:
-    """As `object_name`, tombstones included."""
+    """Return namespace and name of an object or tombstone.
+
+    Raises:
+        KeyFuncError: the object has no metadata or no name.
+    """
     if isinstance(obj, DeletedFinalStateUnknown):
         return split_meta_namespace_key(obj.key)
     return object_name(obj)
 
 
 def split_meta_namespace_key(key: str) -> ObjectName:
-    """The parts of a key.
+    """Return the parts of a key.
 
     Raises:
         KeyFuncError: the key has more than two parts.
@@ -118,6 +126,10 @@ def split_meta_namespace_key(key: str) -> ObjectName:
 
 
 def meta_namespace_index_func(obj: Any) -> list[str]:
-    """The namespace of an object, [""] for cluster-scoped ones: the function of the index `namespace` (STO-11)."""
+    """Return the namespace of an object, [""] for cluster-scoped ones: the function of the index `namespace`.
+
+    Raises:
+        KeyFuncError: the object has no metadata.
+    """
     namespace = metadata_field(metadata_of(obj), "namespace", "namespace")
     return [namespace or ""]

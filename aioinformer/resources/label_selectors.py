@@ -1,7 +1,7 @@
-"""Label selectors as values: conditions on labels, validated once, matched fast.
+"""Label selectors: conditions on labels, validated once and matched fast.
 
-What a requirement means where the label is absent is the API's rule: `!=`, `notin` and `!` hold, everything else does
-not. The text form and its grammar are in `aioinformer.resources.selectors`.
+If a label is absent, `!=`, `notin` and `!` hold, and all other requirements do not, as in the API. The text form and
+its grammar are in `aioinformer.resources.selectors`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class Operator(enum.Enum):
-    """How a requirement compares; the value is its spelling in text."""
+    """The comparison of a requirement; the value is its spelling in text."""
 
     EQUALS = "="
     NOT_EQUALS = "!="
@@ -78,7 +78,7 @@ def _check_value(key: str, value: object) -> None:
 
 
 def _integer(text: str) -> int | None:
-    # int() alone would also take blanks, underscores and digits of other scripts.
+    # int() alone would also accept spaces, underscores and digits of other scripts.
     if not _INTEGER.fullmatch(text) or len(text) > 4000:
         return None
     number = int(text)
@@ -87,16 +87,16 @@ def _integer(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """One condition on one label; what exists has been validated.
+    """A condition on a label, validated.
 
     Args:
         key: name of the label, with or without a DNS prefix.
-        operator: how it is compared.
-        values: what it is compared with; kept sorted and without duplicates. One for `=`, `!=`, `>` and `<`, one or
+        operator: the comparison.
+        values: the values to compare with, kept sorted and without duplicates. One for `=`, `!=`, `>` and `<`, one or
             more for `in` and `notin`, none for the others.
 
     Raises:
-        SelectorError: a key or value no label can have, or values that do not fit the operator.
+        SelectorError: no label can have the key or a value, or the values do not fit the operator.
     """
 
     key: str
@@ -129,7 +129,7 @@ class LabelRequirement:
         object.__setattr__(self, "_bound", bound)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels fulfil the condition."""
+        """Return whether labels fulfil the condition."""
         value = labels.get(self.key)
         operator = self.operator
         if operator is Operator.EQUALS or operator is Operator.IN:
@@ -151,14 +151,14 @@ class LabelRequirement:
         if self.operator is Operator.DOES_NOT_EXIST:
             return f"!{self.key}"
         if self.operator in _SET:
-            # `()` would be the empty set, which the grammar has not; `(,)` is the set of the empty value.
+            # `()` would be the empty set, which the grammar does not have; `(,)` is the set of the empty value.
             return f"{self.key} {self.operator.value} ({','.join(self.values) or ','})"
         return f"{self.key}{self.operator.value}{self.values[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Conditions on labels that must all hold; without any, everything matches.
+    """Conditions on labels that must all hold; without conditions, everything matches.
 
     Immutable, hashable, comparable, picklable, and safe to use from any thread.
     """
@@ -176,23 +176,23 @@ class LabelSelector:
 
     @classmethod
     def from_labels(cls, labels: Mapping[str, str]) -> LabelSelector:
-        """Wants each of these labels with exactly this value.
+        """Return a selector that requires each of these labels with exactly this value.
 
         Raises:
-            SelectorError: a key or value that no label can have.
+            SelectorError: no label can have a key or value.
         """
         return cls(tuple(LabelRequirement(key, Operator.EQUALS, (value,)) for key, value in labels.items()))
 
     @classmethod
     def from_dict(cls, selector: Mapping[str, Any] | None) -> LabelSelector:
-        """Reads the form that objects carry, such as `deployment.spec.selector` as it is on the wire.
+        """Return a selector for the JSON form in objects, such as `deployment.spec.selector`.
 
         Args:
-            selector: `{"matchLabels": {...}, "matchExpressions": [{"key":, "operator":, "values":}]}`. As the API
-                reads it, an empty one matches everything and None matches nothing.
+            selector: `{"matchLabels": {...}, "matchExpressions": [{"key":, "operator":, "values":}]}`. As in the API,
+                an empty one matches everything, and None matches nothing.
 
         Raises:
-            SelectorError: it is not of that form; the message names the field.
+            SelectorError: it does not have that form; the message names the field.
         """
         if selector is None:
             return nothing()
@@ -227,7 +227,7 @@ class LabelSelector:
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels fulfil every condition. Costs well under a microsecond for a handful of `=`."""
+        """Return whether labels fulfil all conditions. For a few `=`, it takes well under a microsecond."""
         for key, value in self._equal:
             if labels.get(key) != value:
                 return False
@@ -238,14 +238,14 @@ class LabelSelector:
 
 
 def everything() -> LabelSelector:
-    """The selector that matches any labels, and none."""
+    """Return the selector that matches everything."""
     return _EVERYTHING
 
 
 def nothing() -> LabelSelector:
-    """The selector that matches nothing.
+    """Return the selector that matches nothing.
 
-    It is a contradiction in the ordinary grammar, so its text also selects nothing when it is sent to a server.
+    Its text is a contradiction in the normal grammar, so that it also selects nothing on a server.
     """
     return _NOTHING
 

@@ -1,4 +1,4 @@
-"""References: how one object names another, as the API writes it (client-go's tools/reference)."""
+"""References to objects, such as an Event has one to its object (client-go's tools/reference)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from aioinformer.resources.keys import DeletedFinalStateUnknown, metadata_field,
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """What the API needs to know to find an object.
+    """Identifies an object, and optionally one version or part of it.
 
     Attributes:
         api_version: "v1", "apps/v1" …
         kind: "Pod" …
-        name: of the object.
-        namespace: "" for cluster-scoped objects.
-        uid: "" if it does not matter which incarnation is meant.
-        resource_version: "" if it does not matter which version is meant.
-        field_path: the part that is meant, "spec.containers{web}"; "" for all of it.
+        name: the name of the object.
+        namespace: its namespace, "" for cluster-scoped objects.
+        uid: its uid, "" for any object of that name.
+        resource_version: its version, "" for any version.
+        field_path: a part of the object, "spec.containers{web}"; "" for the whole object.
     """
 
     api_version: str
@@ -35,7 +35,7 @@ class ObjectReference:
     field_path: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """As the API writes it; what is empty is left out."""
+        """Return the reference in the form of the API, without empty fields."""
         members = {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -49,21 +49,21 @@ class ObjectReference:
 
 
 def get_reference(obj: Any) -> ObjectReference:
-    """A reference to an object.
+    """Return a reference to an object.
 
     Args:
-        obj: what the cache hands out, a tombstone, a model of kubernetes_asyncio, a mapping with `apiVersion` and
-            `kind`, or a reference, which is returned as it is.
+        obj: an object of the cache, a tombstone, a model of kubernetes_asyncio, a mapping with `apiVersion` and `kind`,
+            or a reference, which is returned unchanged.
 
     Raises:
-        UsageError: nothing says of which kind the object is.
-        KeyFuncError: it has no name.
+        UsageError: the kind of the object is unknown.
+        KeyFuncError: the object has no name.
     """
     if isinstance(obj, ObjectReference):
         return obj
     if isinstance(obj, DeletedFinalStateUnknown):
         if obj.obj is None:
-            raise UsageError(f"obj: the last state of {obj.key} is not known; give an ObjectReference")
+            raise UsageError(f"obj: the last state of {obj.key} is not known; pass an ObjectReference")
         obj = obj.obj
     if obj is None:
         raise UsageError("obj: expected an object of the API or an ObjectReference, not None")
@@ -74,7 +74,7 @@ def get_reference(obj: Any) -> ObjectReference:
     api_version, kind = _type_of(obj)
     if not api_version or not kind:
         raise UsageError(
-            f"{type(obj).__name__} {name} does not say its kind: set apiVersion and kind, or give an ObjectReference"
+            f"{type(obj).__name__} {name} has no kind: set apiVersion and kind, or pass an ObjectReference"
         )
     return ObjectReference(
         api_version,
@@ -87,15 +87,15 @@ def get_reference(obj: Any) -> ObjectReference:
 
 
 def get_partial_reference(obj: Any, field_path: str) -> ObjectReference:
-    """A reference to a part of an object.
+    """Return a reference to a part of an object.
 
     Args:
         obj: as for `get_reference`.
-        field_path: which part, such as "spec.containers{web}".
+        field_path: the part, such as "spec.containers{web}".
 
     Raises:
-        UsageError: nothing says of which kind the object is.
-        KeyFuncError: it has no name.
+        UsageError: the kind of the object is unknown.
+        KeyFuncError: the object has no name.
     """
     return replace(get_reference(obj), field_path=field_path)
 
@@ -111,5 +111,5 @@ def _type_of(obj: Any) -> tuple[str, str]:
 
 @cache
 def _types_of_models() -> dict[str, tuple[str, str]]:
-    """What models of kubernetes_asyncio are, which say it only if whoever made them did."""
+    """Return API version and kind by model: models of kubernetes_asyncio often have neither set."""
     return {each.model: (each.api_version, each.kind) for each in BUILTIN_RESOURCES if each.model}

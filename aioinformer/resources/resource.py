@@ -1,4 +1,4 @@
-"""What is listed and watched: a group, a version and a plural, and how its URLs are made."""
+"""Resources of the API: group, version and plural, and their URLs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T_co]):
-    """One resource of the API, as discovery would describe it.
+    """A resource of the API, as discovery describes it.
 
-    `Resource[V1Pod]` tells editors and mypy what an informer of it hands out.
+    `Resource[V1Pod]` tells editors and type checkers the type of the objects in its informers.
 
     Attributes:
         group: API group, "" for the core group.
         version: "v1", "v1beta1" …
         plural: the last part of the URL, "pods".
         kind: "Pod".
-        namespaced: whether objects live in a namespace.
-        model: name of the kubernetes_asyncio model ("V1Pod"), or "" for mapping access.
-        singular: as discovery says it, "pod".
-        short_names: what kubectl also takes, ("po",).
-        subresources: ("status", "scale", …), without the plural in front.
-        verbs: as discovery lists them; none if nothing is known of them.
+        namespaced: whether objects are in a namespace.
+        model: name of the kubernetes_asyncio model ("V1Pod"), "" for access as a mapping.
+        singular: "pod".
+        short_names: names that kubectl also accepts, ("po",).
+        subresources: ("status", "scale", …), without the plural.
+        verbs: the verbs in discovery, () if they are unknown.
         categories: such as ("all",).
     """
 
@@ -45,26 +45,26 @@ class Resource(Generic[T_co]):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or the version alone for the core group: what objects carry as `apiVersion`."""
+        """`group/version`, or the version alone for the core group: the `apiVersion` of objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_resource(self) -> str:
-        """`deployments.apps`, or `pods` in the core group: how the API names resources in messages."""
+        """`deployments.apps`, or `pods` in the core group: the name in messages of the API."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def gvr(self) -> str:
-        """`apps/v1/deployments` (core: `v1/pods`): unique, and accepted by the command line."""
+        """`apps/v1/deployments` (core: `v1/pods`): a unique name, which the command line accepts."""
         return f"{self.api_version}/{self.plural}"
 
     @property
     def holds_secrets(self) -> bool:
-        """Whether its objects are Secrets, whose values are not shown: by its name, or by its kind."""
+        """Whether its objects are Secrets by plural or kind, so that their values must not be shown."""
         return self.plural == "secrets" or self.kind == "Secret"
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The URL path of the collection, or of one object.
+        """Return the URL path of the collection, or of one object.
 
         Args:
             namespace: "" for all namespaces, or for cluster-scoped resources.
@@ -80,16 +80,16 @@ class Resource(Generic[T_co]):
         return "/".join(parts)
 
     def require(self, *verbs: str) -> None:
-        """Does nothing if the resource has these verbs, or if nothing is known of its verbs.
+        """Raise if the resource lacks one of these verbs. Its verbs may be unknown; then do nothing.
 
         Raises:
-            UsageError: it lacks one; says which, and how to find others that have it.
+            UsageError: a verb is missing. The message names it, and how to find resources that have it.
         """
         lacking = [verb for verb in verbs if verb not in self.verbs]
         if self.verbs and lacking:
             raise UsageError(
-                f"{self.gvr} has no verb {' and '.join(lacking)}, only {', '.join(self.verbs)}; for resources that "
-                f"have, see `kubectl api-resources --verbs={','.join(verbs)}`"
+                f"{self.gvr} has no verb {' and '.join(lacking)}, only {', '.join(self.verbs)}; to see resources that "
+                f"have, run `kubectl api-resources --verbs={','.join(verbs)}`"
             )
 
     def __str__(self) -> str:

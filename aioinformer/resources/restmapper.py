@@ -1,18 +1,19 @@
-"""What a server serves, and which resource a name means there.
+"""The resources that a server serves, and the resource that a name means.
 
-Names mean what they mean to kubectl. The rules, first match wins:
+Names mean the same as for kubectl. The first matching rule applies:
 
-1. `group/version/plural` (core: `version/plural`) names one resource and nothing else.
-2. `name.version.group` does, too, if the group has that version. Otherwise all that follows the first dot is the group,
+1. `group/version/plural` (core: `version/plural`) names exactly one resource.
+2. `name.version.group` does, too, if the group has that version. Otherwise everything after the first dot is the group,
    so that `widgets.example.com` works although it looks like version `example` of group `com`.
-3. A group is matched exactly, or else by how it begins (`deployments.app`).
-4. A name is a plural, a singular or a kind, in any case; or else a short name.
-5. Among several, the group the server lists first wins, with core before all; within a group the preferred version.
+3. A group is matched exactly, otherwise by prefix (`deployments.app`).
+4. A name is a plural, a singular or a kind in upper or lower case, otherwise a short name.
+5. If several resources match, the group that the server lists first wins, core before all others; within a group, the
+   preferred version wins.
 
-What a server could not tell is part of the answer. A name that is not found is *unknown* only if everything that could
-have held it was read; otherwise nothing can be said yet. The same holds for a name that is found behind an unread
-version of its own group, which might have been the one preferred. An unread group elsewhere changes nothing about what
-is found: one broken extension server must not keep everybody from their pods.
+The result of a discovery includes its failures. A name is unknown only if all groups that could have it were read;
+otherwise the discovery is incomplete. The same holds for a name that is found after an unread version of its own group,
+which might have been preferred. Unread other groups do not matter: one broken extension server must not make pods
+unavailable.
 """
 
 from __future__ import annotations
@@ -30,36 +31,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServedResources:
-    """The answer of one discovery; immutable.
+    """The result of a discovery; immutable.
 
     Attributes:
-        versions: what was found, in the order of the server's preference.
+        versions: the served versions, in the order of the server's preference.
     """
 
     versions: tuple[ServedVersion, ...]
 
     def __iter__(self) -> Iterator[Resource[Any]]:
-        """Yields every resource of every version, in order of preference."""
+        """Yield each resource of each version, in order of preference."""
         for served in self.versions:
             yield from served.resources
 
     @property
     def failures(self) -> dict[str, str]:
-        """What could not be read and why, by group and version; empty if the discovery is complete."""
+        """Why versions could not be read, by group and version; {} if the discovery is complete."""
         return {served.api_version: served.failure for served in self.versions if served.failure}
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be read."""
+        """Whether all versions could be read."""
         return not any(served.failure for served in self.versions)
 
     def resolve(self, text: str) -> Resource[Any]:
-        """The resource that a name means, as kubectl takes it.
+        """Return the resource that a name means to kubectl.
 
         Raises:
-            UsageError: the text is not the name of a resource.
-            UnknownResource: everything that could hold the resource was read, and does not.
-            DiscoveryIncomplete: something that could decide it was not read.
+            UsageError: the text is not a valid name.
+            UnknownResource: the server does not serve the resource.
+            DiscoveryIncomplete: a version that could have the resource was not read.
         """
         readings = parse_resource_name(text)
         for name in readings:
@@ -101,13 +102,13 @@ class ServedResources:
 
 @dataclass(frozen=True, slots=True)
 class ServedVersion:
-    """One version of one API group.
+    """A version of an API group.
 
     Attributes:
-        group: "" for the core group.
-        version: "v1" …; "" stands for all versions of a group of which not even these are known.
-        resources: what it serves, as far as known.
-        failure: why that may be less than there is, "" if it is all.
+        group: the group, "" for the core group.
+        version: "v1" …; "" stands for all versions of a group whose versions are unknown.
+        resources: the resources in it, as far as known.
+        failure: why resources may be missing, "" if none is.
     """
 
     group: str
@@ -123,13 +124,13 @@ class ServedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ResourceName:
-    """A name as a user writes it, cut at one of the ways it can be read.
+    """One interpretation of a name that a user wrote.
 
     Attributes:
         name: plural, singular, kind or short name; lower case unless exact.
-        group: the group asked for, None for any.
-        version: the version asked for, "" for any.
-        exact: whether only a plural of exactly this group and version is meant.
+        group: the group, None for any.
+        version: the version, "" for any.
+        exact: whether it means only a plural of exactly this group and version.
     """
 
     name: str
@@ -138,13 +139,13 @@ class ResourceName:
     exact: bool = False
 
     def admits(self, served: ServedVersion, *, by_prefix: bool = False) -> bool:
-        """Whether the resource could be in this group and version."""
+        """Return whether the resource could be in this group and version."""
         if self.version and served.version and served.version != self.version:
             return False
         return self.group is None or served.group == self.group or (by_prefix and served.group.startswith(self.group))
 
     def is_named(self, resource: Resource[Any], *, short: bool = False) -> bool:
-        """Whether this is a name of the resource."""
+        """Return whether this is a name of the resource."""
         if self.exact:
             return resource.plural == self.name
         if short:
@@ -153,19 +154,23 @@ class ResourceName:
 
 
 def parse_resource_name(text: str) -> tuple[ResourceName, ...]:
-    """The ways in which a name can be read, in the order in which they are tried.
+    """Return the possible interpretations of a name, in the order in which to try them.
 
     Raises:
-        UsageError: it is none of the forms; the message lists them.
+        UsageError: the text is not a valid name; the message lists the forms.
     """
     parts = text.split("/")
     if len(parts) > 1:
         if len(parts) > 3 or not all(parts):
-            raise UsageError(f"{text!r} is not a resource: write group/version/plural, or v1/pods for the core group")
+            raise UsageError(
+                f"{text!r} is not the name of a resource: write group/version/plural, or v1/pods for the core group"
+            )
         return (ResourceName(parts[-1], parts[0] if len(parts) == 3 else "", parts[-2], exact=True),)
     name, dot, rest = text.lower().partition(".")
     if not name or any(character.isspace() or character in "?#%" for character in text):
-        raise UsageError(f"{text!r} is not a resource: write it as kubectl takes it, such as pods or deployments.apps")
+        raise UsageError(
+            f"{text!r} is not the name of a resource: write it as for kubectl, such as pods or deployments.apps"
+        )
     if not dot:
         return (ResourceName(name),)
     version, second_dot, group = rest.partition(".")
@@ -174,24 +179,24 @@ def parse_resource_name(text: str) -> tuple[ResourceName, ...]:
 
 
 class UnknownResource(UsageError, LookupError):
-    """A complete, successful discovery does not list the resource."""
+    """The server does not serve the resource: a complete discovery does not list it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the server has no resource {name!r}; look for it with `kubectl api-resources`, "
-            "or name it as group/version/plural"
+            f"the server has no resource {name!r}; list its resources with `kubectl api-resources`, "
+            "or write group/version/plural"
         )
         self.name = name
 
 
 class DiscoveryIncomplete(AioinformerError):
-    """The server did not tell enough to say which resource is meant; asking again later may help.
+    """A part of the discovery failed that could have the resource; a later attempt may succeed.
 
     Attributes:
-        failures: what could not be read and why, by group and version.
+        failures: why versions could not be read, by group and version.
     """
 
     def __init__(self, name: str, failures: dict[str, str]) -> None:
         reasons = ", ".join(f"{where} ({why})" for where, why in failures.items())
-        super().__init__(f"cannot tell which resource {name!r} is: discovery lacks {reasons}")
+        super().__init__(f"cannot decide which resource {name!r} is: discovery lacks {reasons}")
         self.failures = failures

@@ -1,7 +1,7 @@
-"""What part of a collection an informer follows: a namespace, and selectors that the server applies.
+"""Scopes: the part of a collection that an informer watches, by namespace and by selectors that the server applies.
 
-Together with the resource, a scope identifies an informer of a factory: several scopes of one resource are several
-informers, with a cache and a watch each.
+Resource and scope together identify an informer of a factory. Two scopes of a resource have two informers, each with a
+cache and a watch.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-#: As in a query, but for what selectors are made of: keys are for people.
+#: Characters of selectors that stay unquoted in a key, to keep it readable.
 _READABLE: Final = "=,!()<> /.:\\"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A part of a collection; what exists has been checked.
+    """A part of a collection, validated.
 
     Attributes:
         namespace: "" for all namespaces, and for cluster-scoped resources.
@@ -40,17 +40,17 @@ class Scope:
 
     @classmethod
     def requested(cls, options: Mapping[str, Any], own: Scope, resource: Resource[Any]) -> Scope:
-        """Return the scope that options ask for.
+        """Return the scope for the options of an informer.
 
         Args:
-            options: of an informer; what they do not name is as in `own`.
+            options: the options of the informer. Missing ones are those of `own`.
             own: the scope of the factory. Its namespace does not limit cluster-scoped resources.
-            resource: of the informer.
+            resource: the resource of the informer.
 
         Raises:
-            OptionError: the namespace is none.
-            SelectorError: a selector does not parse.
-            UsageError: a namespace is asked for of a resource that has none.
+            OptionError: the namespace is invalid.
+            SelectorError: a selector is invalid.
+            UsageError: the options have a namespace, and the resource is cluster-scoped.
         """
         namespace = options.get("namespace", own.namespace if resource.namespaced else "")
         check_namespace(namespace)
@@ -71,12 +71,12 @@ class Scope:
 class InformerKey:
     """Identifies an informer of a factory.
 
-    Its text is the `gvr` for the scope of the factory, and names what differs for any other:
-    `v1/pods?namespace=shop&labelSelector=app=web`.
+    `str()` returns the `gvr` of the resource, followed by the options in which the scope differs from that of the
+    factory: `v1/pods?namespace=shop&labelSelector=app=web`.
 
     Attributes:
-        resource: what is followed.
-        scope: which part of it.
+        resource: the resource.
+        scope: the part of it that the informer watches.
         own: the scope of the factory for this resource.
     """
 
@@ -86,7 +86,7 @@ class InformerKey:
 
     @property
     def differences(self) -> dict[str, str]:
-        """The options in which the scope is not that of the factory, with their values, spelled as in a URL."""
+        """The options in which the scope differs from that of the factory, by their names in URLs."""
         scope, own = self.scope, self.own
         pairs = (
             ("namespace", scope.namespace, own.namespace),
@@ -97,7 +97,7 @@ class InformerKey:
 
     @property
     def query(self) -> str:
-        """These options as in the query of a URL: "namespace=shop&labelSelector=app=web"."""
+        """The differences in the form of a URL's query: "namespace=shop&labelSelector=app=web"."""
         return "&".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self.differences.items())
 
     def __str__(self) -> str:
@@ -106,11 +106,11 @@ class InformerKey:
 
 
 def key_of(resource: Resource[Any], options: Mapping[str, Any], own: Scope) -> InformerKey:
-    """Return the identity of the informer that options ask for.
+    """Return the identity of an informer.
 
     Args:
-        resource: of the informer.
-        options: of the informer.
+        resource: the resource of the informer.
+        options: its options.
         own: the scope of the factory.
 
     Raises:
@@ -121,14 +121,15 @@ def key_of(resource: Resource[Any], options: Mapping[str, Any], own: Scope) -> I
 
 
 def check_namespace(namespace: object, option: str = "namespace") -> None:
-    """Do nothing if this is the name of a namespace, or "" for all of them.
+    """Raise unless `namespace` is a valid name of a namespace, or "" for all namespaces.
 
     Raises:
         OptionError: it is neither.
     """
     if not isinstance(namespace, str):
-        raise OptionError(f'{option} must be the name of a namespace, or "" for all of them, not {namespace!r}')
+        raise OptionError(f'{option} must be the name of a namespace, or "" for all namespaces, not {namespace!r}')
     if namespace and not (len(namespace) <= 63 and _NAMESPACE.fullmatch(namespace)):
         raise OptionError(
-            f'{option}: {namespace!r} cannot be a namespace: up to 63 characters of a-z 0-9 -, or "" for all of them'
+            f"{option}: {namespace!r} cannot be a namespace: use up to 63 characters of a-z 0-9 -, "
+            'or "" for all namespaces'
         )

@@ -1,15 +1,16 @@
-"""Selectors from text: the two grammars of Kubernetes, which look like one.
+"""Parse label and field selectors, with the two grammars of Kubernetes.
 
-Labels. Requirements are joined by commas and must all hold. `a` wants the key present, `!a` absent; `a=b` and `a==b`
-are the same; `a!=b` and `a notin (b,c)` also hold where the key is absent; `a>1` and `a<1` compare whole numbers, and
-hold for nothing that is not one. Blanks separate and mean nothing. A value may be empty (`a=`, `a in (,b)`). `in` and
-`notin` are words of the grammar only between a key and its values: elsewhere they are keys and values like any other.
-Keys and values obey the limits that the API sets for labels, so what parses here is never refused by a server. A
-comma promises another requirement, so `a,` is an error.
+Label selectors are requirements joined by commas, which must all hold. `a` requires the key, `!a` its absence. `a=b`
+and `a==b` mean the same. `a!=b` and `a notin (b,c)` also hold if the key is absent. `a>1` and `a<1` compare integers,
+and do not hold for other values. Spaces only separate. A value may be empty (`a=`, `a in (,b)`). `in` and `notin` are
+operators only between a key and its values; elsewhere they are ordinary keys and values. Keys and values follow the
+limits of the API for labels, so that servers accept each selector that parses here. After a comma, a requirement must
+follow: `a,` is an error.
 
-Fields have no sets, no bare keys and no blanks that mean nothing, but escapes: see `field_selectors`.
+Field selectors have no sets and no bare keys. Spaces in them have meaning, and they have escapes: see
+`field_selectors`.
 
-`str()` of a selector is canonical (sorted, `=` for `==`), and parsing it again gives an equal selector.
+`str()` of a selector is canonical (sorted, `=` for `==`), and parsing it gives an equal selector.
 """
 
 from __future__ import annotations
@@ -50,26 +51,26 @@ _OPERATORS = {
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """Parses a label selector with the grammar of Kubernetes; "" matches everything.
+    """Parse a label selector with the grammar of Kubernetes; "" matches everything.
 
     Args:
         text: for example `app=web,tier in (front, back),!canary`.
 
     Raises:
-        SelectorError: it does not parse; the message quotes the text, says where, and what could stand there.
+        SelectorError: the selector is invalid. The message quotes it, and says where and what is expected there.
     """
     return _LabelParser(text).parse()
 
 
 def label_selector_of(selector: str | LabelSelector | Mapping[str, str], option: str = "selector") -> LabelSelector:
-    """Return a label selector in any of its forms as a value.
+    """Return a label selector for any of its forms.
 
     Args:
-        selector: text; a mapping of labels that objects must have, with these values; or a selector.
-        option: how the caller calls it, for errors.
+        selector: text; a mapping of required labels and values; or a selector.
+        option: the name of the caller's option, for errors.
 
     Raises:
-        SelectorError: it is none of these, does not parse, or names a label that no object can have.
+        SelectorError: it is none of these, is invalid, or names a label that no object can have.
     """
     if isinstance(selector, LabelSelector):
         return selector
@@ -78,7 +79,7 @@ def label_selector_of(selector: str | LabelSelector | Mapping[str, str], option:
             return parse_label_selector(selector)
         if isinstance(selector, Mapping):
             if selector.keys() & {"matchLabels", "matchExpressions"}:
-                raise SelectorError("matchLabels and matchExpressions are read by LabelSelector.from_dict(...)")
+                raise SelectorError("for matchLabels and matchExpressions, use LabelSelector.from_dict(...)")
             return LabelSelector.from_labels(selector)
     except SelectorError as error:
         raise SelectorError(f"{option}: {error}") from None
@@ -88,14 +89,14 @@ def label_selector_of(selector: str | LabelSelector | Mapping[str, str], option:
 def field_selector_of(
     selector: str | FieldSelector | Mapping[str, str], option: str = "field_selector"
 ) -> FieldSelector:
-    """Return a field selector in any of its forms as a value.
+    """Return a field selector for any of its forms.
 
     Args:
         selector: text; a mapping of paths to values; or a selector.
-        option: how the caller calls it, for errors.
+        option: the name of the caller's option, for errors.
 
     Raises:
-        SelectorError: it is none of these, or does not parse.
+        SelectorError: it is none of these, or is invalid.
     """
     if isinstance(selector, FieldSelector):
         return selector
@@ -120,7 +121,7 @@ def _no_selector(option: str, given: object, what: str, kind: str) -> SelectorEr
 
 
 class _LabelParser:
-    """Recursive descent over the tokens; each method takes what it is named after."""
+    """A recursive-descent parser; each method parses what its name says."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -160,7 +161,7 @@ class _LabelParser:
         self._next += 1
         if operator is Operator.IN or operator is Operator.NOT_IN:
             return operator, self._values()
-        # `a=` and `a=,b` ask for the empty value.
+        # `a=` and `a=,b` require the empty value.
         if self._peek() in ("", ","):
             return operator, ("",)
         if not self._at_word():

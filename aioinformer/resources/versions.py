@@ -1,4 +1,4 @@
-"""Resource versions: opaque, but on Kubernetes' own servers numbers of one growing counter (KEP-5504)."""
+"""Resource versions: opaque in general, but numbers of one growing counter on Kubernetes' own servers (KEP-5504)."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from dataclasses import dataclass
 
 
 def version_number(version: str) -> int:
-    """Return a resource version as a number, or -1 if it is none and can only be compared for equality."""
+    """Return a resource version as a number, -1 if it is not a number and can only be compared for equality."""
     return int(version) if version.isascii() and version.isdigit() and len(version) < 32 else -1
 
 
 def is_older(version: str, than: str) -> bool:
-    """Return whether both are numbers and the first is the smaller one."""
+    """Return whether both versions are numbers, and `version` is smaller."""
     return 0 <= version_number(version) < version_number(than)
 
 
 def covers(version: str, wanted: str) -> bool:
-    """Return whether a cache at `version` contains `wanted`: equal, or later as far as both are numbers."""
+    """Return whether a cache at `version` includes `wanted`: they are equal, or numbers, and `wanted` is smaller."""
     return version == wanted or 0 <= version_number(wanted) <= version_number(version)
 
 
 @dataclass(slots=True)
 class Position:
-    """Up to which version a collection has been read, and what its versions can be trusted for.
+    """The version up to which a collection has been read, and whether its versions can be compared.
 
-    The versions of most servers grow from list to list, event to event, and bookmark to bookmark. Then a lower version
-    of a list or bookmark is the sign of a server that was restored from a backup: the list that follows decides.
-    Events may come in any order of versions: each object of some aggregated APIs has a counter of its own. An event
-    with a lower version shows such a collection, whose versions are never compared again. Only a deletion may carry the
-    version that the object had before, and shows nothing.
+    On most servers, versions grow from list to list, event to event, and bookmark to bookmark. There, a list or
+    bookmark with a lower version means that the server may have been restored from a backup, and the next list decides
+    that. Some aggregated APIs count versions for each object, so that events may have them in any order. An event with
+    a lower version indicates such an API, and the versions of its collection are never compared again. A deletion
+    indicates nothing, because it may have the version that the object had before.
 
     Attributes:
-        version: of the last list, event or bookmark; the next watch starts there. "" if that had none.
-        ordered: no event, deletions aside, had a lower version than what came before it.
-        lost: the server does not have `version`: the next list must not name it.
-        doubt: what had a lower version, "list" or "bookmark", as long as no list has decided about it; "" if nothing.
-        versioned: some list had a version.
+        version: the version of the last list, event or bookmark, where the next watch starts; "" if it had none.
+        ordered: whether no event except deletions had a lower version than the one before it.
+        lost: whether the server does not have `version`, so that the next list must not name it.
+        doubt: "list" or "bookmark" if one had a lower version and no list has decided yet, otherwise "".
+        versioned: whether any list had a version.
     """
 
     version: str = ""
@@ -46,29 +46,29 @@ class Position:
 
     @property
     def held(self) -> str | None:
-        """The version that a list may name: "" if there is none yet, None if the server does not have it."""
+        """The version that a list may request: "" if there is none yet, None if the server does not have it."""
         return None if self.lost else self.version
 
     @property
     def comparable(self) -> bool:
-        """Whether a lower version of a list would show that the server went back in time."""
+        """Whether a list with a lower version would show that the server was restored from a backup."""
         return self.ordered and version_number(self.version) > 0
 
     def is_ahead_of(self, version: str) -> bool:
-        """Return whether a list or bookmark of this version shows that the server went back in time."""
+        """Return whether a list or bookmark of this version shows that the server was restored from a backup."""
         return self.ordered and version != "0" and is_older(version, self.version)
 
     def rewind(self, evidence: str) -> None:
-        """Doubt the position: the next list is taken whatever its version is.
+        """Mark the version as lost: the next list is accepted with any version.
 
         Args:
-            evidence: what had a lower version, "list" or "bookmark".
+            evidence: "list" or "bookmark", the one that had a lower version.
         """
         self.lost, self.doubt = True, evidence
 
     def take_list(self, version: str) -> None:
-        """Move to the version of a list that is complete."""
+        """Set the version to that of a complete list."""
         if self.doubt == "bookmark" and not self.is_ahead_of(version):
-            self.ordered = False  # the server is where it was: its bookmarks do not follow its events
+            self.ordered = False  # the server was not restored: its bookmarks do not follow the order of its events
         self.version, self.lost, self.doubt = version, False, ""
         self.versioned = self.versioned or bool(version)

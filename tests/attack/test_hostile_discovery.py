@@ -94,7 +94,7 @@ def test_invalid_document_is_a_named_error(body: bytes) -> None:
             return answer
 
     async def story() -> None:
-        with pytest.raises(DecodeError, match="no discovery document"):
+        with pytest.raises(DecodeError, match="not a discovery document"):
             await Discovery(Saying()).resources()
 
     in_virtual_time(story())

@@ -1,7 +1,7 @@
-"""Every resource that kube-apiserver itself serves, as values: no server and no client library is asked.
+"""The catalog: all resources that kube-apiserver itself serves, without any server or client library.
 
-The rows are generated from kubernetes_asyncio's API classes, together with what a real server's discovery adds
-(short names, singulars, categories). Alpha and beta versions are listed whether or not a server has them switched on.
+Its rows are generated from kubernetes_asyncio's API classes and from the discovery of a real server (short names,
+singulars, categories). They include alpha and beta versions, which a server may have disabled.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from aioinformer.resources.resource import Resource
 __all__ = ["BUILTIN_RESOURCES", "by_kind", "find"]
 
 BUILTIN_RESOURCES: tuple[Resource[Any], ...] = tuple(Resource(*row) for row in ROWS)
-"""All built-in resources, sorted by group, version and plural; those that can only be created are among them."""
+"""All built-in resources, sorted by group, version and plural. Some of them can only be created."""
 
 _BY_PLURAL = {(resource.group, resource.version, resource.plural): resource for resource in BUILTIN_RESOURCES}
 _BY_KIND = {(resource.group, resource.version, resource.kind): resource for resource in BUILTIN_RESOURCES}
 
 
 def find(group: str, version: str, plural: str) -> Resource[Any] | None:
-    """The built-in resource of this name, or None: then it is a custom one, or of another Kubernetes.
+    """Return the built-in resource of this name, None for a custom one or one of another version of Kubernetes.
 
     Args:
         group: API group, "" for the core group.
@@ -32,7 +32,7 @@ def find(group: str, version: str, plural: str) -> Resource[Any] | None:
 
 
 def by_kind(group: str, version: str, kind: str) -> Resource[Any] | None:
-    """The built-in resource whose objects are of this kind, or None.
+    """Return the built-in resource whose objects have this kind, or None.
 
     Args:
         group: API group, "" for the core group.

@@ -1,4 +1,4 @@
-"""Mappings and sequences that cannot be changed."""
+"""Immutable mappings and sequences of decoded objects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAIN: dict[str, Any] = {"a": {"b": [1, {"c": None}, [], {}]}, "d": "e", "f": {}
         lambda frozen: FrozenDict.__init__(frozen),
     ],
 )
-def test_every_write_is_refused_and_the_remedy_named(write: Callable[[Any], Any]) -> None:
+def test_every_write_raises_with_a_remedy(write: Callable[[Any], Any]) -> None:
     frozen = FrozenDict({"a": 1, "b": 2})
     with pytest.raises(TypeError, match=r"to_dict\(\)"):
         write(frozen)
@@ -46,14 +46,14 @@ def test_every_write_is_refused_and_the_remedy_named(write: Callable[[Any], Any]
 
 
 @pytest.mark.parametrize("method", [freeze, freeze_decoded])
-def test_freezing_is_deep(method: Callable[[Any], Any]) -> None:
+def test_freeze_is_deep(method: Callable[[Any], Any]) -> None:
     frozen = method(copy.deepcopy(PLAIN))
     assert frozen == {"a": {"b": (1, {"c": None}, (), {})}, "d": "e", "f": {}, "g": 1.5}
     inner = frozen["a"]["b"]
     assert [type(mapping) for mapping in (frozen, frozen["a"], inner[1], inner[3], frozen["f"])] == [FrozenDict] * 5
 
 
-def test_freezing_leaves_the_argument_alone() -> None:
+def test_freeze_does_not_change_its_argument() -> None:
     plain = copy.deepcopy(PLAIN)
     frozen = freeze(plain)
     plain["a"]["b"].append(2)
@@ -61,7 +61,7 @@ def test_freezing_leaves_the_argument_alone() -> None:
     assert len(frozen["a"]["b"]) == 4
 
 
-def test_thawing_undoes_freezing() -> None:
+def test_thaw_reverses_freeze() -> None:
     thawed = thaw(freeze(PLAIN))
     assert thawed == PLAIN
     assert type(thawed) is dict
@@ -70,7 +70,7 @@ def test_thawing_undoes_freezing() -> None:
 
 
 @pytest.mark.parametrize("copied", [FrozenDict.to_dict, copy.deepcopy, thaw])
-def test_deep_copies_are_plain_in_depth(copied: Callable[[Any], Any]) -> None:
+def test_deep_copies_are_plain(copied: Callable[[Any], Any]) -> None:
     frozen = freeze(PLAIN)
     mine = copied(frozen)
     mine["a"]["b"].append(2)
@@ -84,22 +84,22 @@ def test_shallow_copies_are_plain_dicts(copied: Callable[[Any], Any]) -> None:
     assert type(mine["a"]) is FrozenDict
 
 
-def test_a_plain_dict_merged_with_a_frozen_one_is_plain() -> None:
+def test_dict_merged_with_a_frozen_one_is_plain() -> None:
     assert type({"x": 1} | FrozenDict({"y": 2})) is dict
 
 
-def test_pickling_keeps_it_frozen() -> None:
+def test_pickled_value_stays_frozen() -> None:
     restored = pickle.loads(pickle.dumps(freeze(PLAIN)))
     assert restored == freeze(PLAIN)
     assert type(restored["a"]) is FrozenDict
 
 
 @pytest.mark.parametrize("encode", [json.dumps, msgspec.json.encode])
-def test_it_is_encoded_as_what_it_was_made_of(encode: Callable[[Any], str | bytes]) -> None:
+def test_frozen_value_is_encoded_like_its_source(encode: Callable[[Any], str | bytes]) -> None:
     assert json.loads(encode(freeze(PLAIN))) == PLAIN
 
 
-def test_other_values_are_kept() -> None:
+def test_other_values_stay_unchanged() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert thaw(freeze({"a": moment})) == {"a": moment}
 
@@ -125,13 +125,13 @@ SECRET: dict[str, Any] = {
     ],
     ids=lambda document: str(document.get("kind")),
 )
-def test_the_text_of_a_secret_does_not_show_its_values(document: dict[str, Any]) -> None:
+def test_repr_of_a_secret_hides_its_values(document: dict[str, Any]) -> None:
     text = f"{freeze(document)!r} {freeze(document)} {[freeze_decoded(copy.deepcopy(document))]}"
     assert "hunter2" not in text
     assert "<redacted>" in text
 
 
-def test_an_object_of_the_resource_needs_no_kind() -> None:
+def test_as_secret_hides_values_without_a_kind() -> None:
     frozen = as_secret(freeze(SECRET))
     assert "hunter2" not in f"{frozen!r} {frozen} {[frozen]} {pickle.loads(pickle.dumps(frozen))}"
     assert frozen == SECRET
@@ -141,12 +141,12 @@ def test_an_object_of_the_resource_needs_no_kind() -> None:
         frozen["data"] = {}
 
 
-def test_other_objects_are_shown() -> None:
+def test_repr_of_other_objects_shows_values() -> None:
     config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "shown"}}
     assert repr(freeze(config_map)) == repr(config_map)
 
 
-def test_an_empty_one_that_many_share_cannot_be_filled() -> None:
+def test_shared_empty_value_cannot_be_filled() -> None:
     first, second = freeze_decoded({}), freeze_decoded({"a": {}})["a"]
     with pytest.raises(TypeError, match=r"to_dict\(\)"):
         first.__init__({"x": 1})
@@ -154,12 +154,12 @@ def test_an_empty_one_that_many_share_cannot_be_filled() -> None:
 
 
 @pytest.mark.parametrize("made", [FrozenDict({"a": 1}), FrozenDict([("a", 1)]), FrozenDict(a=1), closed({"a": 1})])
-def test_it_is_made_as_a_dict_is(made: FrozenDict[str, int]) -> None:
+def test_frozen_dict_is_made_like_a_dict(made: FrozenDict[str, int]) -> None:
     assert made == {"a": 1}
     assert type(made) is FrozenDict
 
 
-def test_closing_a_dict_copies_it() -> None:
+def test_closed_copies_the_dict() -> None:
     plain = {"a": 1}
     made = closed(plain)
     plain["b"] = 2

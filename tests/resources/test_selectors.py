@@ -1,4 +1,4 @@
-"""Selectors against a naive matcher, and against the corners of the grammar of apimachinery."""
+"""Selectors compared with a reference matcher, and corner cases of the grammar of apimachinery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from aioinformer.resources.selectors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A busy machine is no failure.
+# No deadline: tests must not fail on a busy machine.
 UNHURRIED = settings(deadline=None)
 KEYS = st.sampled_from(["a", "b", "in", "notin", "example.com/tier", "A_b.c"])
 VALUES = st.sampled_from(["", "0", "1", "7", "10", "x", "y", "in", "notin", "a.b-c"])
@@ -50,8 +50,8 @@ FIELD_SELECTORS = st.lists(
 ).map(lambda items: FieldSelector(tuple(items)))
 
 
-def naive(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
-    """The semantics in the plainest words, to compare with."""
+def reference_match(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
+    """Match in the simplest possible way, as the reference."""
     present, values = requirement.key in labels, requirement.values
     label = labels.get(requirement.key, "")
     match requirement.operator:
@@ -71,7 +71,7 @@ def naive(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
 
 @UNHURRIED
 @given(LABEL_SELECTORS)
-def test_the_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSelector) -> None:
+def test_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSelector) -> None:
     parsed = parse_label_selector(str(selector))
     assert parsed == selector
     assert hash(parsed) == hash(selector)
@@ -80,15 +80,15 @@ def test_the_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSele
 
 @UNHURRIED
 @given(LABEL_SELECTORS, st.dictionaries(KEYS, VALUES))
-def test_a_label_selector_matches_what_the_naive_matcher_matches(
-    selector: LabelSelector, labels: dict[str, str]
-) -> None:
-    assert selector.matches(labels) is all(naive(requirement, labels) for requirement in selector.requirements)
+def test_label_selector_matches_like_the_reference(selector: LabelSelector, labels: dict[str, str]) -> None:
+    assert selector.matches(labels) is all(
+        reference_match(requirement, labels) for requirement in selector.requirements
+    )
 
 
 @UNHURRIED
 @given(st.text(st.sampled_from("ab01 ,()=!<>in/.-_\t"), max_size=24))
-def test_any_text_is_either_a_selector_that_round_trips_or_a_selector_error(text: str) -> None:
+def test_any_text_round_trips_or_raises_selector_error(text: str) -> None:
     try:
         selector = parse_label_selector(text)
     except SelectorError:
@@ -123,7 +123,7 @@ def test_any_text_is_either_a_selector_that_round_trips_or_a_selector_error(text
         ("a=" + "v" * 63, "a=" + "v" * 63),
     ],
 )
-def test_a_label_selector_prints_canonically(text: str, canonical: str) -> None:
+def test_text_of_a_label_selector_is_canonical(text: str, canonical: str) -> None:
     assert str(parse_label_selector(text)) == canonical
 
 
@@ -162,7 +162,7 @@ def test_a_label_selector_prints_canonically(text: str, canonical: str) -> None:
         ("a=\N{SUPERSCRIPT TWO}", 1, "A-Z"),
     ],
 )
-def test_a_label_selector_that_does_not_parse_says_where_and_what_would(text: str, position: int, remedy: str) -> None:
+def test_invalid_label_selector_names_position_and_remedy(text: str, position: int, remedy: str) -> None:
     with pytest.raises(SelectorError) as caught:
         parse_label_selector(text)
     assert f"at character {position}:" in str(caught.value)
@@ -170,25 +170,25 @@ def test_a_label_selector_that_does_not_parse_says_where_and_what_would(text: st
 
 
 @pytest.mark.parametrize("value", ["", "x", "1_0", " 7", "\N{ARABIC-INDIC DIGIT SEVEN}", "9" * 5000, str(2**63)])
-def test_an_order_holds_for_no_label_that_is_not_a_whole_number_of_64_bits(value: str) -> None:
+def test_order_needs_an_integer_of_64_bits(value: str) -> None:
     assert not parse_label_selector("a>1").matches({"a": value})
 
 
-def test_selector_errors_are_value_errors_and_usage_errors() -> None:
+def test_selector_error_is_value_error_and_usage_error() -> None:
     with pytest.raises(SelectorError) as caught:
         parse_label_selector("a in")
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, UsageError)
 
 
-def test_selectors_of_labels_want_each_value_exactly() -> None:
+def test_from_labels_requires_each_value_exactly() -> None:
     selector = LabelSelector.from_labels({"b": "2", "a": "1"})
     assert str(selector) == "a=1,b=2"
     assert selector.matches({"a": "1", "b": "2", "c": "3"})
     assert not selector.matches({"a": "1"})
 
 
-def test_a_selector_of_an_object_joins_labels_and_expressions() -> None:
+def test_from_dict_joins_labels_and_expressions() -> None:
     selector = LabelSelector.from_dict(
         {
             "matchLabels": {"app": "web"},
@@ -203,7 +203,7 @@ def test_a_selector_of_an_object_joins_labels_and_expressions() -> None:
     assert str(selector) == "app=web,!legacy,owner,tier in (back,front),track notin (canary)"
 
 
-def test_an_empty_selector_of_an_object_matches_all_and_an_absent_one_nothing() -> None:
+def test_from_dict_of_empty_and_none() -> None:
     assert LabelSelector.from_dict({}) == everything()
     assert LabelSelector.from_dict(None) == nothing()
 
@@ -225,17 +225,17 @@ def test_an_empty_selector_of_an_object_matches_all_and_an_absent_one_nothing() 
         ({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}, "takes no values"),
     ],
 )
-def test_a_malformed_selector_of_an_object_is_refused_by_field(selector: Mapping[str, Any], message: str) -> None:
+def test_from_dict_names_the_invalid_field(selector: Mapping[str, Any], message: str) -> None:
     with pytest.raises(SelectorError, match=message):
         LabelSelector.from_dict(selector)
 
 
-def test_a_requirement_of_one_value_refuses_two() -> None:
+def test_requirement_of_one_value_raises_for_two() -> None:
     with pytest.raises(SelectorError, match="exactly one value, not 2"):
         LabelRequirement("a", Operator.EQUALS, ("x", "y"))
 
 
-def test_everything_matches_all_and_nothing_matches_none_also_as_text() -> None:
+def test_everything_and_nothing_also_match_as_text() -> None:
     assert everything().empty
     assert everything().matches({})
     assert everything() == parse_label_selector("")
@@ -244,7 +244,7 @@ def test_everything_matches_all_and_nothing_matches_none_also_as_text() -> None:
         assert not parse_label_selector(str(nothing())).matches(labels)
 
 
-def test_selectors_survive_pickling() -> None:
+def test_selectors_can_be_pickled() -> None:
     selector = parse_label_selector("a=b,c in (d,e),!f")
     copy = pickle.loads(pickle.dumps(selector))
     assert copy == selector
@@ -253,14 +253,14 @@ def test_selectors_survive_pickling() -> None:
 
 @UNHURRIED
 @given(FIELD_SELECTORS)
-def test_the_text_of_a_field_selector_parses_to_an_equal_one(selector: FieldSelector) -> None:
+def test_text_of_a_field_selector_parses_to_an_equal_one(selector: FieldSelector) -> None:
     assert parse_field_selector(str(selector)) == selector
     assert hash(parse_field_selector(str(selector))) == hash(selector)
 
 
 @UNHURRIED
 @given(FIELD_SELECTORS, st.dictionaries(KEYS, st.text(st.sampled_from("ab\\,=! "))))
-def test_a_field_selector_compares_each_field_with_its_value(selector: FieldSelector, fields: dict[str, str]) -> None:
+def test_field_selector_compares_each_field(selector: FieldSelector, fields: dict[str, str]) -> None:
     expected = all((fields.get(item.path, "") != item.value) == item.negated for item in selector.requirements)
     assert selector.matches(lambda path: fields.get(path, "")) is expected
 
@@ -278,7 +278,7 @@ def test_a_field_selector_compares_each_field_with_its_value(selector: FieldSele
         ("metadata.name!==x", None),
     ],
 )
-def test_field_selectors_parse_as_upstream_does(text: str, requirements: list[tuple[str, str, bool]] | None) -> None:
+def test_field_selectors_parse_as_in_apimachinery(text: str, requirements: list[tuple[str, str, bool]] | None) -> None:
     if requirements is None:
         with pytest.raises(SelectorError):
             parse_field_selector(text)
@@ -293,18 +293,18 @@ def test_field_selectors_parse_as_upstream_does(text: str, requirements: list[tu
         ("a", 1, "write path=value"),
         ("a=b,in", 5, "write path=value"),
         ("a=b=c", 4, r"must be written '\='"),
-        (r"a=\x", 3, "a backslash stands only before"),
-        ("a=b\\", 4, "a backslash stands only before"),
+        (r"a=\x", 3, "a backslash is allowed only before"),
+        ("a=b\\", 4, "a backslash is allowed only before"),
     ],
 )
-def test_a_field_selector_that_does_not_parse_says_where_and_what_would(text: str, position: int, remedy: str) -> None:
+def test_invalid_field_selector_names_position_and_remedy(text: str, position: int, remedy: str) -> None:
     with pytest.raises(SelectorError) as caught:
         parse_field_selector(text)
     assert f"at character {position}:" in str(caught.value)
     assert remedy in str(caught.value)
 
 
-def test_a_field_selector_asks_for_no_more_fields_than_it_needs() -> None:
+def test_field_selector_reads_only_needed_fields() -> None:
     asked: list[str] = []
 
     def get(path: str) -> str:
@@ -315,7 +315,7 @@ def test_a_field_selector_asks_for_no_more_fields_than_it_needs() -> None:
     assert asked == ["a"]
 
 
-def test_a_field_selector_of_values_escapes_them() -> None:
+def test_from_fields_escapes_values() -> None:
     assert str(FieldSelector.from_fields({"metadata.name": "a,b"})) == r"metadata.name=a\,b"
     with pytest.raises(SelectorError, match="must not contain"):
         FieldSelector.from_fields({"a=b": "c"})

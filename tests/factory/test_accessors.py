@@ -1,4 +1,4 @@
-"""The three levels of a factory, by attributes."""
+"""The attributes of a factory: group, version, resource."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Informer:
 
 
 class Factory(Accessors):
-    """Remembers informers as a factory does."""
+    """Returns one informer for each resource, as a factory does."""
 
     def __init__(self) -> None:
         self.informers: dict[str, Any] = {}
@@ -39,7 +39,7 @@ WATCHABLE = [resource for resource in BUILTIN_RESOURCES if {"list", "watch"} <= 
 
 @pytest.mark.conformance("FAC-08")
 @pytest.mark.parametrize("resource", WATCHABLE, ids=lambda resource: resource.gvr)
-def test_every_watchable_resource_is_reached_by_its_name(resource: Resource[Any]) -> None:
+def test_each_watchable_resource_is_an_attribute(resource: Resource[Any]) -> None:
     group = getattr(Factory(), resource.group.partition(".")[0] or "core")
     accessor = getattr(getattr(group, resource.version), resource.plural)
     assert accessor.resource is resource
@@ -47,12 +47,12 @@ def test_every_watchable_resource_is_reached_by_its_name(resource: Resource[Any]
 
 
 @pytest.mark.parametrize("name", ["bindings", "componentstatuses"])
-def test_what_cannot_be_watched_is_not_there(name: str) -> None:
+def test_unwatchable_resource_is_not_an_attribute(name: str) -> None:
     assert not hasattr(Factory().core.v1, name)
 
 
 @pytest.mark.conformance("FAC-08")
-def test_the_groups_are_those_of_client_go() -> None:
+def test_groups_are_those_of_client_go() -> None:
     names = {name for name in dir(Factory()) if not name.startswith("_")} - {"informers", "informer_for"}
     assert names == {
         "admissionregistration", "apiextensions", "apiregistration", "apps", "autoscaling", "batch", "certificates",
@@ -61,25 +61,25 @@ def test_the_groups_are_those_of_client_go() -> None:
     }  # fmt: skip
 
 
-def test_an_informer_is_asked_of_the_factory_with_the_options_given() -> None:
+def test_informer_gets_the_given_options() -> None:
     informer: Any = Factory().apps.v1.deployments.informer(resync_period=60.0)
     assert informer.resource is find("apps", "v1", "deployments")
     assert informer.options["resync_period"] == 60.0
 
 
-def test_there_is_one_informer_however_often_asked() -> None:
+def test_same_informer_is_returned_each_time() -> None:
     factory = Factory()
     assert factory.core.v1.pods.informer() is factory.core.v1.pods.informer()
 
 
-def test_a_lister_is_that_of_the_informer() -> None:
+def test_lister_is_that_of_the_informer() -> None:
     factory = Factory()
     informer: Any = factory.core.v1.nodes.informer()
     lister: Any = factory.core.v1.nodes.lister()
     assert lister == ("lister of", informer)
 
 
-def test_groups_are_imported_when_they_are_used() -> None:
+def test_groups_are_imported_at_first_use() -> None:
     program = """
 import sys
 from aioinformer.factory.accessors import Accessors

@@ -1,4 +1,4 @@
-"""Discovery against scripted servers: aggregated, older, broken in part, and not there."""
+"""Discovery with scripted servers: aggregated, older, partly failing, and unreachable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Answer:
 
 
 class Server:
-    """Answers each path with what was scripted last: a document, a status, or an error to raise."""
+    """Answers each path with the scripted document, status or error."""
 
     def __init__(self) -> None:
         self.script: dict[str, Any] = {"/api": AGGREGATED_CORE, "/apis": AGGREGATED}
@@ -155,7 +155,7 @@ def old_server(server: Server) -> Server:
 
 @pytest.fixture
 def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Makes every sleep return at once, and lists how long it would have been."""
+    """Replace `asyncio.sleep` by a function that returns at once, and return the recorded delays."""
     slept: list[float] = []
     real = asyncio.sleep
 
@@ -200,26 +200,26 @@ def ignore(failure: Exception, delay: float) -> None:
         ("example.com/v1/widgets", "example.com/v1/widgets"),
     ],
 )
-async def test_a_name_means_what_it_means_to_kubectl(server: Server, name: str, gvr: str) -> None:
+async def test_names_mean_the_same_as_for_kubectl(server: Server, name: str, gvr: str) -> None:
     assert (await Discovery(server).resolve(name)).gvr == gvr
 
 
 @pytest.mark.parametrize(
     "name", ["gizmos", "pods.apps", "deployments.v2.apps", "apps/v1/gizmos", "example.com/v1/Widget"]
 )
-async def test_a_name_that_a_complete_discovery_lacks_is_unknown(server: Server, name: str) -> None:
+async def test_name_missing_in_a_complete_discovery_is_unknown(server: Server, name: str) -> None:
     with pytest.raises(UnknownResource, match="group/version/plural"):
         await Discovery(server).resolve(name)
 
 
 @pytest.mark.parametrize("name", ["", "a/b/c/d", "/v1/pods", "apps//deployments", ".apps", "po ds", "v1/"])
-async def test_what_is_no_name_is_refused_without_a_request(server: Server, name: str) -> None:
-    with pytest.raises(UsageError, match="is not a resource"):
+async def test_invalid_name_raises_without_a_request(server: Server, name: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a resource"):
         await Discovery(server).resolve(name)
     assert server.paths == []
 
 
-async def test_an_aggregated_document_tells_all_in_two_requests(server: Server) -> None:
+async def test_aggregated_discovery_takes_two_requests(server: Server) -> None:
     served = await Discovery(server).resources()
     assert server.paths == ["/api", "/apis"]
     assert served.complete
@@ -227,7 +227,7 @@ async def test_an_aggregated_document_tells_all_in_two_requests(server: Server) 
     assert all(answer.closed for answer in server.answers)
 
 
-async def test_both_aggregated_forms_and_the_legacy_one_are_asked_for_in_this_order(server: Server) -> None:
+async def test_accept_prefers_aggregated_discovery(server: Server) -> None:
     await Discovery(server).resources()
     accept = server.requests[0].headers["Accept"]
     assert (
@@ -235,7 +235,7 @@ async def test_both_aggregated_forms_and_the_legacy_one_are_asked_for_in_this_or
     )
 
 
-async def test_a_resource_has_what_the_document_says_and_the_model_of_the_catalog(server: Server) -> None:
+async def test_resource_has_the_model_of_the_catalog(server: Server) -> None:
     pods = await Discovery(server).resolve("po")
     assert (pods.kind, pods.model, pods.singular, pods.short_names) == ("Pod", "V1Pod", "pod", ("po",))
     assert (pods.namespaced, pods.subresources, pods.verbs) == (True, ("status",), ("get", "list", "watch"))
@@ -243,7 +243,7 @@ async def test_a_resource_has_what_the_document_says_and_the_model_of_the_catalo
     assert (await Discovery(server).resolve("widgets")).model == ""
 
 
-async def test_an_older_server_is_read_document_by_document(old_server: Server) -> None:
+async def test_older_server_is_read_version_by_version(old_server: Server) -> None:
     served = await Discovery(old_server).resources()
     assert [resource.gvr for resource in served] == [
         "v1/pods",
@@ -254,26 +254,26 @@ async def test_an_older_server_is_read_document_by_document(old_server: Server) 
     assert (served.resolve("pod").subresources, served.resolve("Widget").version) == (("log", "status"), "v2")
 
 
-async def test_a_server_that_does_not_accept_the_question_is_asked_for_the_legacy_form(old_server: Server) -> None:
+async def test_406_leads_to_legacy_discovery(old_server: Server) -> None:
     for path in ("/api", "/apis"):
         old_server.script[path] = [406, old_server.script[path]]
     assert (await Discovery(old_server).resolve("gadgets")).gvr == "example.com/v1/gadgets"
 
 
-async def test_one_group_that_fails_is_noted_beside_the_others(old_server: Server) -> None:
+async def test_failed_group_is_part_of_the_result(old_server: Server) -> None:
     old_server.script["/apis/metrics.k8s.io/v1beta1"] = 503
     served = await Discovery(old_server).resources()
     assert served.failures == {"metrics.k8s.io/v1beta1": "503 Scripted: as told"}
     assert served.resolve("widgets").group == "example.com"
 
 
-async def test_a_server_that_goes_away_in_the_middle_fails_the_discovery(old_server: Server) -> None:
+async def test_lost_server_fails_the_discovery(old_server: Server) -> None:
     old_server.script["/apis/example.com/v1"] = TransportError("gone")
     with pytest.raises(TransportError, match="gone"):
         await Discovery(old_server).resources()
 
 
-async def test_a_name_is_not_called_unknown_while_a_group_that_may_have_it_is_unread(server: Server) -> None:
+async def test_name_is_not_unknown_if_its_group_was_not_read(server: Server) -> None:
     server.script["/apis"] = group_list(APPS, group("metrics.k8s.io", v1beta1=None))
     discovery = Discovery(server)
     with pytest.raises(DiscoveryIncomplete, match=r"metrics.k8s.io/v1beta1 \(its server does not answer"):
@@ -282,29 +282,29 @@ async def test_a_name_is_not_called_unknown_while_a_group_that_may_have_it_is_un
         await discovery.resolve("gizmos.apps")
 
 
-async def test_a_broken_group_keeps_nobody_from_their_pods(server: Server) -> None:
+async def test_failed_group_does_not_affect_pods(server: Server) -> None:
     server.script["/apis"] = group_list(group("broken.example.com", v1=None), APPS)
     assert (await Discovery(server).resolve("deploy")).gvr == "apps/v1/deployments"
 
 
-async def test_an_unread_preferred_version_is_not_passed_over(server: Server) -> None:
+async def test_unread_preferred_version_is_not_skipped(server: Server) -> None:
     server.script["/apis"] = group_list(group("example.com", v2=None, v1=[aggregated("widgets", "Widget")]))
     with pytest.raises(DiscoveryIncomplete, match=r"example\.com/v2"):
         await Discovery(server).resolve("widgets")
     assert (await Discovery(server).resolve("widgets.v1.example.com")).version == "v1"
 
 
-async def test_a_built_in_resource_by_its_full_name_needs_no_server(server: Server) -> None:
+async def test_full_name_of_a_built_in_resource_needs_no_request(server: Server) -> None:
     deployments = await Discovery(server).resolve("apps/v1/deployments")
     assert (deployments.kind, server.paths) == ("Deployment", [])
 
 
-async def test_a_fresh_answer_is_the_servers_own(server: Server) -> None:
+async def test_fresh_resolution_reads_the_server(server: Server) -> None:
     with pytest.raises(UnknownResource):
         await Discovery(server).resolve("batch/v1/jobs", fresh=True)
 
 
-async def test_what_is_known_is_not_asked_again_until_a_name_is_missing(server: Server) -> None:
+async def test_result_is_cached_until_a_name_is_missing(server: Server) -> None:
     discovery = Discovery(server)
     await discovery.resolve("pods")
     await discovery.resolve("deploy")
@@ -313,13 +313,13 @@ async def test_what_is_known_is_not_asked_again_until_a_name_is_missing(server: 
     assert (await discovery.resolve("gizmos")).group == "new.example.com"
 
 
-async def test_those_who_ask_together_share_one_answer(server: Server) -> None:
+async def test_concurrent_calls_share_a_discovery(server: Server) -> None:
     discovery = Discovery(server)
     await asyncio.gather(*(discovery.resolve(name) for name in ("po", "no", "deploy")))
     assert len(server.requests) == 2
 
 
-async def test_a_server_without_one_of_the_roots_serves_the_other(server: Server) -> None:
+async def test_server_may_lack_one_root(server: Server) -> None:
     server.script["/api"] = 404
     assert (await Discovery(server).resolve("deploy")).group == "apps"
 
@@ -337,23 +337,21 @@ async def test_a_server_without_one_of_the_roots_serves_the_other(server: Server
         ({"kind": "APIGroupDiscoveryList", "items": [{"versions": [{}]}]}, DecodeError),
     ],
 )
-async def test_a_server_that_does_not_tell_fails_the_discovery(
-    server: Server, api: object, error: type[Exception]
-) -> None:
+async def test_error_of_the_server_fails_the_discovery(server: Server, api: object, error: type[Exception]) -> None:
     server.script = {"/api": api}
     with pytest.raises(error):
         await Discovery(server).resources()
     assert all(answer.closed for answer in server.answers)
 
 
-async def test_a_server_in_trouble_is_asked_once_an_attempt(server: Server) -> None:
+async def test_failing_server_gets_one_request_an_attempt(server: Server) -> None:
     server.script["/api"] = 503
     with pytest.raises(ApiError):
         await Discovery(server).resources()
     assert server.paths == ["/api"]
 
 
-async def test_waiting_outlasts_every_failure_at_the_pace_of_the_backoff(server: Server, delays: list[float]) -> None:
+async def test_wait_for_retries_failures_with_backoff(server: Server, delays: list[float]) -> None:
     server.script["/api"] = [TransportError("refused"), 401, 403, 500, b"{", AGGREGATED_CORE]
     failures: list[tuple[str, float]] = []
     resource = await Discovery(server, random=lambda: 0.0).wait_for(
@@ -364,30 +362,30 @@ async def test_waiting_outlasts_every_failure_at_the_pace_of_the_backoff(server:
     assert delays == [delay for _, delay in failures] == [0.8, 1.6, 3.2, 6.4, 12.8]
 
 
-async def test_waiting_asks_nothing_before_the_time_the_server_names(server: Server, delays: list[float]) -> None:
+async def test_wait_for_follows_retry_after(server: Server, delays: list[float]) -> None:
     server.script["/api"] = [(429, {"Retry-After": "7"}), AGGREGATED_CORE]
     await Discovery(server).wait_for("po", ignore)
     assert delays == [7.0]
 
 
-async def test_waiting_looks_twice_for_a_resource_that_is_not_there(server: Server, delays: list[float]) -> None:
+async def test_wait_for_reads_twice_for_an_unknown_resource(server: Server, delays: list[float]) -> None:
     with pytest.raises(UnknownResource):
         await Discovery(server).wait_for("gizmos", ignore)
     assert (delays, server.paths) == ([2.0], ["/api", "/apis"] * 2)
 
 
-async def test_waiting_finds_a_resource_that_is_made_meanwhile(server: Server, delays: list[float]) -> None:
+async def test_wait_for_finds_a_resource_created_meanwhile(server: Server, delays: list[float]) -> None:
     server.script["/apis"] = [AGGREGATED, group_list(group("new.example.com", v1=[aggregated("gizmos", "Gizmo")]))]
     assert (await Discovery(server).wait_for("gizmos", ignore)).group == "new.example.com"
 
 
-async def test_waiting_does_not_take_an_incomplete_discovery_for_an_answer(server: Server, delays: list[float]) -> None:
+async def test_wait_for_retries_an_incomplete_discovery(server: Server, delays: list[float]) -> None:
     broken = group_list(APPS, group("metrics.k8s.io", v1beta1=None))
     server.script["/apis"] = [broken, broken, broken, AGGREGATED]
     assert (await Discovery(server).wait_for("podmetrics", ignore)).group == "metrics.k8s.io"
     assert len(delays) == 3
 
 
-def test_an_answer_knows_what_it_lacks() -> None:
+def test_result_has_its_failures() -> None:
     served = ServedResources((ServedVersion("", "v1"), ServedVersion("apps", "v1", failure="503")))
     assert (served.complete, served.failures) == (False, {"apps/v1": "503"})

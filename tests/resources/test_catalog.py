@@ -15,10 +15,10 @@ from aioinformer.resources.catalog import BUILTIN_RESOURCES, by_kind, find
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
-DISCOVERY = json.loads((Path(__file__).parent.parent / "scripts" / "discovery.json").read_text())
+DISCOVERY = json.loads((Path(__file__).parent.parent.parent / "scripts" / "discovery.json").read_text())
 
 
-def test_a_resource_is_found_by_its_plural() -> None:
+def test_resource_is_found_by_its_plural() -> None:
     deployments = find("apps", "v1", "deployments")
     assert deployments is not None
     assert (deployments.kind, deployments.model, deployments.namespaced) == ("Deployment", "V1Deployment", True)
@@ -27,17 +27,17 @@ def test_a_resource_is_found_by_its_plural() -> None:
     assert deployments.subresources == ("scale", "status")
 
 
-def test_a_resource_is_found_by_its_kind() -> None:
+def test_resource_is_found_by_its_kind() -> None:
     assert by_kind("", "v1", "Node") is find("", "v1", "nodes")
 
 
 @pytest.mark.parametrize("name", [("", "v1", "gadgets"), ("apps", "v0", "deployments"), ("app", "v1", "deployments")])
-def test_what_is_not_built_in_is_not_found(name: tuple[str, str, str]) -> None:
+def test_other_resources_are_not_found(name: tuple[str, str, str]) -> None:
     assert find(*name) is None
     assert by_kind(*name) is None
 
 
-def test_homonyms_of_two_groups_have_models_of_their_own() -> None:
+def test_resources_of_equal_name_have_different_models() -> None:
     core, events = find("", "v1", "events"), find("events.k8s.io", "v1", "events")
     assert core is not None
     assert events is not None
@@ -45,7 +45,7 @@ def test_homonyms_of_two_groups_have_models_of_their_own() -> None:
     assert (events.kind, events.model) == ("Event", "EventsV1Event")
 
 
-def test_cluster_scoped_resources_are_known_as_such() -> None:
+def test_cluster_scoped_resources_are_not_namespaced() -> None:
     scopes = {resource.gvr: resource.namespaced for resource in BUILTIN_RESOURCES}
     assert not scopes["v1/nodes"]
     assert not scopes["v1/namespaces"]
@@ -54,8 +54,8 @@ def test_cluster_scoped_resources_are_known_as_such() -> None:
 
 
 @pytest.mark.parametrize("resource", BUILTIN_RESOURCES, ids=lambda resource: resource.gvr)
-def test_the_catalog_says_what_a_real_server_said(resource: Resource[Any]) -> None:
-    said = DISCOVERY[resource.gvr]
+def test_catalog_equals_the_discovery_of_a_real_server(resource: Resource[Any]) -> None:
+    recorded = DISCOVERY[resource.gvr]
     assert {
         "kind": resource.kind,
         "namespaced": resource.namespaced,
@@ -64,13 +64,13 @@ def test_the_catalog_says_what_a_real_server_said(resource: Resource[Any]) -> No
         "subresources": list(resource.subresources),
         "verbs": list(resource.verbs),
         "categories": list(resource.categories),
-    } == said
+    } == recorded
 
 
 def test_names_are_unique() -> None:
     assert len({resource.gvr for resource in BUILTIN_RESOURCES}) == len(BUILTIN_RESOURCES) == len(DISCOVERY)
 
 
-def test_the_catalog_comes_without_the_client_library() -> None:
+def test_catalog_does_not_import_kubernetes_asyncio() -> None:
     program = "import sys, aioinformer.resources.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
