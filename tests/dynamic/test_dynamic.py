@@ -138,7 +138,9 @@ async def test_scopes_and_invalid_options(api: Api, dynamic: DynamicInformers) -
         assert [each["metadata"]["name"] for each in web.lister().list()] == ["web"]
         assert await dynamic.informer("v1/configmaps", namespace="default", label_selector="app==web") is web
         assert len(whole.lister().list()) > 1
-        with pytest.raises(UsageError, match=r"already has an informer with other options: .*storage is 'stripped', not 'dict'"):
+        with pytest.raises(
+            UsageError, match=r"already has an informer with other options: .*storage is 'stripped', not 'dict'"
+        ):
             await dynamic.informer("cm", storage="dict")
         with pytest.raises(UnknownOption, match=r"informer\(\) has no option 'selector'"):
             await dynamic.informer("cm", selector="app=web")  # type: ignore[call-arg]
