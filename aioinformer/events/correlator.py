@@ -94,7 +94,7 @@ class CorrelatorOptions:
         burst_size: how many Events of one source about one object may be written at once.
         qps: how many Events are added to that burst each second.
         max_events: from this number of different messages on, similar Events are combined.
-        max_interval: similar Events are counted anew after this many seconds without one.
+        max_interval: the count of similar Events restarts after this many seconds without one.
         key_func: returns the key of similar Events, and what distinguishes them.
         message_func: returns the message of a combined Event.
         spam_key_func: returns the key of the bucket that an Event belongs to.

@@ -248,7 +248,7 @@ class LeaderElector:
                     return
                 if verdict is Verdict.LEADING:
                     scope.reschedule(self._machine.deadline)
-                elif verdict is Verdict.HELD:
+                elif verdict is Verdict.NOT_LEADING:
                     scope.reschedule(loop.time())
                     return
         except Exception:

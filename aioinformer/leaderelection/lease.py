@@ -171,7 +171,7 @@ class Verdict(Enum):
     #: This candidate leads.
     LEADING = "leading"
     #: This candidate does not lead; its term has ended, if it had one.
-    HELD = "held"
+    NOT_LEADING = "not leading"
     #: The request failed. If this candidate led, it leads until its deadline.
     FAILED = "failed"
 
@@ -251,7 +251,7 @@ class LeaseMachine:
         elif self._is_held_by_another(reply.now):
             self.give_up()
             self.error = None
-            return Verdict.HELD
+            return Verdict.NOT_LEADING
         else:
             record = self._next_record(reply.wall, self.record.lease_transitions + 1)
             request = UpdateLease(record.into(self._lease, self._labels))
@@ -281,7 +281,7 @@ class LeaseMachine:
             return Verdict.LEADING if self._observe_write(reply, claim, sent) else Verdict.FAILED
         self.give_up()
         self.error = None
-        return Verdict.HELD
+        return Verdict.NOT_LEADING
 
     def _is_assigned(self, now: float) -> bool:
         """Whether the server has assigned the Lease to this candidate, in this term or a new one."""

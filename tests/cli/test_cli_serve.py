@@ -101,9 +101,9 @@ async def test_requests_of_other_origins_are_refused(shell: Shell) -> None:
     command = await shell.start("serve", "--faults")
     url = server_of((await command.line()).partition("=")[2])
     for headers in ({"Host": "rebound.example"}, {"Origin": "https://site.example"}):
-        assert await asked(f"{url}/api/v1/namespaces", **headers) == 403
-        assert await asked(f"{url}/_faults", **headers) == 403
-    assert await asked(f"{url}/api/v1/namespaces", Host="localhost:1") == 200
+        assert await status_of(f"{url}/api/v1/namespaces", **headers) == 403
+        assert await status_of(f"{url}/_faults", **headers) == 403
+    assert await status_of(f"{url}/api/v1/namespaces", Host="localhost:1") == 200
     await command.finish(signal.SIGTERM)
 
 
@@ -122,10 +122,10 @@ async def test_token_is_required_beyond_loopback_and_with_tls(
     kubeconfig = (await command.line()).partition("=")[2]
     url = server_of(kubeconfig)
     for path in ("/api/v1/namespaces", "/_faults"):
-        assert await asked(url + path) == 401
-        assert await asked(url + path, Authorization="Bearer wrong") == 401
+        assert await status_of(url + path) == 401
+        assert await status_of(url + path, Authorization="Bearer wrong") == 401
     for path in ("/readyz", "/livez", "/healthz", "/version"):
-        assert await asked(url + path) == 200
+        assert await status_of(url + path) == 200
     watched = await shell.run("watch", "ns", "--until-synced", KUBECONFIG=kubeconfig)
     assert watched.code == 0
     finished = await command.finish(signal.SIGTERM)
@@ -195,7 +195,7 @@ async def test_signal_ends_the_server_despite_open_watches(shell: Shell) -> None
     assert (await watching.finish(signal.SIGTERM)).code == 0
 
 
-async def asked(url: str, **headers: str) -> int:
+async def status_of(url: str, **headers: str) -> int:
     """Send a request and return the status of the response."""
     async with aiohttp.ClientSession() as session, session.get(url, headers=headers, ssl=False) as response:
         return response.status

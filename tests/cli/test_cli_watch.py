@@ -113,13 +113,13 @@ async def test_dump_matches_the_printed_notifications(shell: Shell, server: ApiS
         if number % 3 == 0:
             server.delete("configmaps", f"c{number}")
     finished = await command.finish(signal.SIGTERM)
-    told: dict[str, str] = {}
+    replayed: dict[str, str] = {}
     for event in finished.events:
         if event["event"] in ("add", "update"):
-            told[event["key"]] = event["resourceVersion"]
+            replayed[event["key"]] = event["resourceVersion"]
         elif event["event"] == "delete":
-            del told[event["key"]]
-    assert {e["key"]: e["resourceVersion"] for e in finished.events if e["event"] == "store"} == told
+            del replayed[event["key"]]
+    assert {e["key"]: e["resourceVersion"] for e in finished.events if e["event"] == "store"} == replayed
     assert finished.code == 0
 
 

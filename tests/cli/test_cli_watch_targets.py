@@ -62,8 +62,8 @@ async def test_failing_server_is_no_refusal(shell: Shell, server: ApiServer, kub
 async def test_lines_of_several_resources_name_the_resource(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     server.create("configmaps", config_map("a"))
     finished = await shell.run("watch", "cm,deploy,ns/default", "--kubeconfig", kubeconfig, "--until-synced")
-    told = sorted((event["resource"], event["event"], event.get("key", "")) for event in finished.events)
-    assert told == [
+    printed = sorted((event["resource"], event["event"], event.get("key", "")) for event in finished.events)
+    assert printed == [
         ("configmaps", "add", "default/a"),
         ("configmaps", "synced", ""),
         ("deployments.apps", "synced", ""),

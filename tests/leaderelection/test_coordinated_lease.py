@@ -28,13 +28,13 @@ def leading() -> ScriptedMachine:
 
 @pytest.mark.conformance("LE-13")
 @pytest.mark.parametrize(
-    "answer", [NOT_FOUND, assigned("other"), assigned("")], ids=["no lease", "held by another", "held by nobody"]
+    "answer", [NOT_FOUND, assigned("other"), assigned("")], ids=["no lease", "another holder", "no holder"]
 )
 def test_unassigned_lease_is_neither_created_nor_taken(answer: Any) -> None:
     scripted = coordinated()
-    assert scripted.attempt(answer) is Verdict.HELD
+    assert scripted.attempt(answer) is Verdict.NOT_LEADING
     scripted.now += 1000
-    assert scripted.attempt(answer) is Verdict.HELD
+    assert scripted.attempt(answer) is Verdict.NOT_LEADING
     assert scripted.verbs == ["get"]
     assert not scripted.machine.claimed
 
@@ -67,18 +67,18 @@ def test_renewals_keep_other_fields_of_the_spec() -> None:
 @pytest.mark.conformance("LE-13")
 def test_preferred_holder_ends_the_term_without_another_write() -> None:
     scripted = leading()
-    assert scripted.attempt(CONFLICT, assigned(preferredHolder="better")) is Verdict.HELD
+    assert scripted.attempt(CONFLICT, assigned(preferredHolder="better")) is Verdict.NOT_LEADING
     assert scripted.verbs == ["update", "get"]
     assert not scripted.machine.claimed
-    assert scripted.attempt(assigned(preferredHolder="better")) is Verdict.HELD
+    assert scripted.attempt(assigned(preferredHolder="better")) is Verdict.NOT_LEADING
 
 
 @pytest.mark.conformance("LE-13")
 @pytest.mark.parametrize(
-    "answer", [NOT_FOUND, assigned("other", 4), assigned("me", 4)], ids=["deleted", "taken", "anew"]
+    "answer", [NOT_FOUND, assigned("other", 4), assigned("me", 4)], ids=["deleted", "taken", "new term"]
 )
 def test_changed_assignment_ends_the_term(answer: Any) -> None:
-    assert leading().attempt(CONFLICT, answer) is Verdict.HELD
+    assert leading().attempt(CONFLICT, answer) is Verdict.NOT_LEADING
 
 
 @pytest.mark.conformance("LE-13")
@@ -86,7 +86,7 @@ def test_expired_assignment_is_not_renewed() -> None:
     scripted = coordinated()
     assert scripted.attempt(assigned(), NO_ANSWER) is Verdict.FAILED
     scripted.now += 5
-    assert scripted.attempt(assigned()) is Verdict.HELD
+    assert scripted.attempt(assigned()) is Verdict.NOT_LEADING
     assert scripted.verbs == ["get"]
 
 

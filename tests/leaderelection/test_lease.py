@@ -36,7 +36,7 @@ def test_lease_without_holder_is_acquired(held: dict[str, Any]) -> None:
 @pytest.mark.conformance("LE-05")
 def test_held_lease_is_not_written() -> None:
     scripted = ScriptedMachine()
-    assert scripted.attempt(lease("other")) is Verdict.HELD
+    assert scripted.attempt(lease("other")) is Verdict.NOT_LEADING
     assert scripted.machine.record.holder_identity == "other"
 
 
@@ -45,7 +45,7 @@ def test_lease_unchanged_for_its_duration_is_taken_over() -> None:
     scripted = ScriptedMachine()
     scripted.attempt(lease("other", 3))
     scripted.now += 13.9
-    assert scripted.attempt(lease("other", 3)) is Verdict.HELD
+    assert scripted.attempt(lease("other", 3)) is Verdict.NOT_LEADING
     assert scripted.attempt(lease("other", 3), None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 4
 
@@ -54,7 +54,7 @@ def test_lease_unchanged_for_its_duration_is_taken_over() -> None:
 def test_changing_lease_is_held_regardless_of_its_times() -> None:
     scripted = ScriptedMachine()
     for number in range(5):
-        assert scripted.attempt(lease("other", written=f"1970-01-01T00:00:0{number}Z")) is Verdict.HELD
+        assert scripted.attempt(lease("other", written=f"1970-01-01T00:00:0{number}Z")) is Verdict.NOT_LEADING
         scripted.now += 14
 
 
@@ -63,7 +63,7 @@ def test_duration_in_the_record_applies() -> None:
     scripted = ScriptedMachine()
     scripted.attempt(lease("other", seconds=60))
     scripted.now += 50
-    assert scripted.attempt(lease("other", seconds=60)) is Verdict.HELD
+    assert scripted.attempt(lease("other", seconds=60)) is Verdict.NOT_LEADING
 
 
 @pytest.mark.conformance("LE-05")
@@ -81,9 +81,9 @@ def test_deleted_lease_is_created_with_a_higher_number() -> None:
     assert scripted.written.lease_transitions == 9
 
 
-def test_another_process_with_the_same_identity_is_another_holder() -> None:
+def test_another_process_with_our_identity_is_another_holder() -> None:
     scripted = ScriptedMachine("me")
-    assert scripted.attempt(lease("me", 3)) is Verdict.HELD
+    assert scripted.attempt(lease("me", 3)) is Verdict.NOT_LEADING
     scripted.now += 15
     assert scripted.attempt(lease("me", 3), None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 4
@@ -142,7 +142,7 @@ def test_leader_reads_after_a_failed_write(error: AioinformerError) -> None:
 )
 def test_another_record_ends_the_term(held: dict[str, Any]) -> None:
     scripted = leading()
-    assert scripted.attempt(CONFLICT, held) is Verdict.HELD
+    assert scripted.attempt(CONFLICT, held) is Verdict.NOT_LEADING
     assert not scripted.machine.claimed
 
 
@@ -177,7 +177,7 @@ def test_leading_again_takes_a_new_number() -> None:
     assert isinstance(request, CreateLease)
     stored = {**request.lease, "metadata": {"name": "it", "resourceVersion": "99"}}
     scripted.machine.give_up()
-    assert scripted.attempt(stored) is Verdict.HELD
+    assert scripted.attempt(stored) is Verdict.NOT_LEADING
     scripted.now += 15
     assert scripted.attempt(stored, None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 1

@@ -79,7 +79,7 @@ async def test_delayed_items_come_in_order_of_time() -> None:
 
 
 @pytest.mark.conformance("WQ-09")
-async def test_delayed_item_added_meanwhile_still_comes_after_its_delay() -> None:
+async def test_item_added_during_its_delay_comes_again_after_it() -> None:
     queue: DelayingQueue[str] = DelayingQueue()
     queue.add_after("a", 1.0)
     queue.add("a")
@@ -108,7 +108,7 @@ class Key:
 
 
 @pytest.mark.conformance("WQ-08")
-async def test_overridden_delay_does_not_keep_a_finished_item_in_memory() -> None:
+async def test_superseded_delay_keeps_no_finished_item_in_memory() -> None:
     queue: DelayingQueue[Key] = DelayingQueue()
     queue.add_after(Key(), 500.0)
     keys: WeakSet[Key] = WeakSet()

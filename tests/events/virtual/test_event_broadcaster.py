@@ -73,7 +73,7 @@ def test_event_names_are_unique_even_if_the_clock_goes_back() -> None:
 
 @pytest.mark.conformance("EV-02")
 @pytest.mark.parametrize("name", ["system:node", "x" * 250], ids=["signs", "length"])
-def test_event_of_an_object_with_an_unusual_name_gets_a_random_one(name: str) -> None:
+def test_event_name_is_random_if_the_objects_name_is_unusual(name: str) -> None:
     recorded = RecordedEvents()
     recorded.recorder.event(
         ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", name), "Normal", "Made", "it is there"
