@@ -1,4 +1,4 @@
-"""A collection of pods whose first answers are whatever a test wants, and which is as it should be after that."""
+"""A collection of pods whose first responses come from the test; later ones are correct."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
-#: Virtual seconds in which whoever asks a good server must have arrived at the truth: a few of the longest delays.
+#: Virtual seconds within which an informer must reach the state of a correct server: a few of the longest delays.
 _PATIENCE = 400.0
 
 
 def in_virtual_time(story: Coroutine[Any, Any, None]) -> None:
-    """Runs it; whatever asyncio would complain of fails the test."""
+    """Run a coroutine in virtual time; errors that asyncio reports fail the test."""
     complaints: list[str] = []
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.get_loop().set_exception_handler(lambda loop, context: complaints.append(str(context)))
@@ -29,15 +29,15 @@ def in_virtual_time(story: Coroutine[Any, Any, None]) -> None:
 
 
 class HostileCollection(Collection):
-    """Gives its hostile answers first, one a request.
+    """Returns its hostile responses first, one a request.
 
     Args:
-        answers: chunks of each hostile answer, and how it ends: "end", "cut", or "hang" for never.
+        answers: chunks of each hostile response, and its end: "end", "cut", or "hang" for none.
 
     Attributes:
-        times: when something was asked, pages after the first apart.
-        exhausted: set when all hostile answers were given.
-        dripping: feeds the last of them.
+        times: times of requests, except for later pages.
+        exhausted: set when all hostile responses are used.
+        dripping: the task that feeds the last of them.
     """
 
     def __init__(self, answers: Iterable[tuple[list[bytes], str]]) -> None:
@@ -68,12 +68,12 @@ class HostileCollection(Collection):
         return await super().request(options)
 
     def most_in(self, seconds: float) -> int:
-        """The most requests in a span of time."""
+        """Return the largest number of requests in a span of time."""
         return max(sum(begin <= time < begin + seconds for time in self.times) for begin in self.times)
 
 
 async def survives(pods: HostileCollection, options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
-    """An informer lives through all hostile answers, and then arrives at the truth; what it reported."""
+    """Assert that an informer survives all hostile responses and recovers; return the errors that it reported."""
     errors: list[Exception] = []
     informer: SharedIndexInformer[Any] = SharedIndexInformer(
         pods, options=options, queue=queue, watch_error_handler=errors.append
@@ -81,7 +81,7 @@ async def survives(pods: HostileCollection, options: ReflectorOptions, queue: st
     async with informer:
         async with asyncio.timeout(_PATIENCE * (1 + len(pods.refusals))):
             await pods.exhausted.wait()
-        # What an answer said that was whole but untrue, only a list shows.
+        # Only a list corrects what a complete but wrong response said.
         async with asyncio.timeout(_PATIENCE):
             while not await _arrived(informer, pods):
                 pods.put("a")

@@ -1,4 +1,4 @@
-"""A server on loopback that says what it is told to say, byte for byte, and a good one after that."""
+"""A server on loopback whose first responses are exact bytes; later ones are correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-#: Says something on a connection whose request was read; the connection is closed when it returns.
+#: Writes a response on a connection after its request was read; the connection is closed when it returns.
 Script: TypeAlias = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
 
 LIST = json.dumps(
@@ -27,11 +27,11 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class RawServer:
-    """Answers the first requests by scripts, and all others as an API server with two config maps.
+    """Answers the first requests by scripts, and all others as an API server with two ConfigMaps.
 
     Attributes:
-        url: where it listens.
-        paths: what was asked.
+        url: of the server.
+        paths: requested paths.
     """
 
     def __init__(self, scripts: list[Script]) -> None:
@@ -40,7 +40,7 @@ class RawServer:
         self.url = ""
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -60,7 +60,7 @@ class RawServer:
 
 @asynccontextmanager
 async def raw_server(*scripts: Script) -> AsyncIterator[RawServer]:
-    """Listens; everything has ended when this ends."""
+    """Run a server for the length of a block."""
     server = RawServer(list(scripts))
     connections: set[asyncio.Task[None]] = set()
 
@@ -89,7 +89,7 @@ async def raw_server(*scripts: Script) -> AsyncIterator[RawServer]:
 
 
 def says(data: bytes, *, times: int = 1, hangs: bool = False) -> Script:
-    """A script that says this, so many times; and then closes the connection, or leaves it open."""
+    """Return a script that writes bytes a number of times, then closes the connection or leaves it open."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
         for _ in range(times):
@@ -102,7 +102,7 @@ def says(data: bytes, *, times: int = 1, hangs: bool = False) -> Script:
 
 
 def for_ever(first: bytes, again: bytes) -> Script:
-    """A script that never ends by itself."""
+    """Return a script that repeats bytes without end."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
         writer.write(first)

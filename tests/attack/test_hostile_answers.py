@@ -1,4 +1,4 @@
-"""Answers that no API server gives: they cost no more than the answers that say the same honestly."""
+"""Responses that no API server sends cost no more than correct ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP that no API server speaks: the informer names it, waits, and has the truth as soon as the server tells it."""
+"""Invalid HTTP: the informer reports it, backs off, and recovers with the server."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ SIZED = b"Content-Length: %d\r\n\r\n" % len(LIST) + LIST
 
 
 def chunks(data: bytes, size: int, extension: bytes = b"") -> bytes:
-    """A body in chunks of a size."""
+    """Return a body in chunked encoding."""
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     return b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 def bomb(encoding: str, size: int) -> bytes:
-    """An answer that is small as it comes, and large when it is unpacked."""
+    """Return a response that is small on the wire and large when decompressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
     packed = packer.compress(b'{"items":[{"a":"' + b" " * size) + packer.flush()
     return OK + b"Content-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (encoding.encode(), len(packed)) + packed
 
 
-#: What is no answer: the informer must say that something failed, and ask again.
+#: Invalid responses: the informer must report an error and retry.
 BROKEN: dict[str, Script] = {
     "nothing": says(b""),
     "silence": says(b"", hangs=True),
@@ -92,7 +92,7 @@ BROKEN: dict[str, Script] = {
     "an item without end": for_ever(CHUNKED + chunks(b'{"items":[{"a":"', 16)[:-5], chunks(b"x" * 50_000, 50_000)[:-5]),
     "ever more brackets": for_ever(CHUNKED + chunks(b'{"items":[{"a":', 15)[:-5], chunks(b"[" * 50_000, 50_000)[:-5]),
 }
-#: What is odd, and yet an answer.
+#: Unusual but valid responses.
 ODD: dict[str, Script] = {
     "chunks of one byte": says(CHUNKED + chunks(LIST, 1)),
     "chunks with extensions": says(CHUNKED + chunks(LIST, 50, b";name=value")),
@@ -107,7 +107,7 @@ READERS = pytest.mark.parametrize("reader", ["lean", "aiohttp"])
 
 @pytest.fixture(autouse=True)
 def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that silence is noticed as soon as it is to be."""
+    """Shorten the time after which silence is noticed."""
     monkeypatch.setattr(responses, "_MIN_READ", 0.1)
 
 
@@ -120,7 +120,7 @@ def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Itera
 
 
 async def followed(script: Script, reader: Reader) -> tuple[list[Exception], int]:
-    """What an informer reports that is answered so, and how many requests it took until it followed the server."""
+    """Return the errors of an informer with these responses, and its number of requests until it watched."""
     resource = find("", "v1", "configmaps")
     assert resource is not None
     errors: list[Exception] = []
@@ -159,7 +159,7 @@ async def test_unusual_response_is_accepted(what: str, reader: Reader) -> None:
 @READERS
 @pytest.mark.parametrize("what", [what for what in BROKEN if "without end" in what or "bomb" in what])
 async def test_endless_response_uses_bounded_memory(what: str, reader: Reader) -> None:
-    await followed(ODD["an old protocol"], reader)  # what is imported once is not counted
+    await followed(ODD["an old protocol"], reader)  # do not count first imports
     tracemalloc.start()
     try:
         await followed(BROKEN[what], reader)

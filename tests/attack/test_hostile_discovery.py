@@ -1,4 +1,4 @@
-"""Discovery documents that no API server writes: an error with a name, and no request but to where it should go."""
+"""Invalid discovery documents lead to named errors, and never to requests for other paths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VALUES: st.SearchStrategy[Any] = st.one_of(
 
 @st.composite
 def spoilt(draw: st.DrawFn, document: Any) -> Any:
-    """The document with one thing in it replaced."""
+    """Return the document with one replaced value."""
     if isinstance(document, (dict, list)) and document and draw(st.integers(0, 5)):
         places = list(document) if isinstance(document, dict) else range(len(document))
         chosen = draw(st.sampled_from(places))
@@ -52,7 +52,7 @@ def spoilt(draw: st.DrawFn, document: Any) -> Any:
 
 
 class Documents:
-    """A transport that answers with documents, by the beginning of the path; keeps the paths."""
+    """A transport that returns documents by the beginning of the path, and records the paths."""
 
     def __init__(self, root: Any, other: Any) -> None:
         self._root = root

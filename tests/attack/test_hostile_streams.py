@@ -1,6 +1,6 @@
-"""Bytes that no API server sends, where a list or a watch should be: the informer lives, asks no faster, and recovers.
+"""Invalid bytes in lists and watches: the informer survives, sends no more requests than usual, and recovers.
 
-All of it runs on virtual time and without sockets: what is sent by whoever answers reaches the informer chunk by chunk.
+These tests run in virtual time and without sockets: responses reach the informer chunk by chunk.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_response_may_arrive_byte_by_byte(body: bytes, options: ReflectorOptions
     run(([body[at : at + 1] for at in range(len(body))], "end"), options=options)
 
 
-#: What is put in the place of a value: JSON that is not what it should be, and what is no JSON.
+#: Replacements for a value: JSON of other types, and invalid JSON.
 VALUES = [
     *(b"null", b"true", b"0", b"-1", b"1.5", b"1e999", b"-1e999", b"NaN", b"Infinity", b"9" * 400, b"[]", b"{}", b""),
     *(
@@ -143,7 +143,7 @@ TOKENS = st.sampled_from(
 
 @st.composite
 def mutated(draw: st.DrawFn, body: bytes) -> bytes:
-    """Bytes of a valid answer, of which some are lost, repeated, changed, or have something put between them."""
+    """Return the bytes of a valid response with random deletions, repetitions, changes and insertions."""
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(body)))
         end = min(len(body), begin + draw(st.sampled_from([0, 1, 1, 2, 7, 60])))
@@ -173,7 +173,7 @@ def test_any_responses_are_survived(
 
 
 def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 1.0) -> Answer:
-    """The answer that comes next goes on for ever, a drop at a time."""
+    """Let the next response continue without end, a few bytes at a time."""
     answer = Answer()
     answer.feed(first)
     pods.refusals.append(answer)
@@ -190,7 +190,7 @@ def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 
 def drips(
     first: bytes, drop: bytes, every: float, options: ReflectorOptions, *before: tuple[list[bytes], str]
 ) -> list[Exception]:
-    """The answer after some others drips."""
+    """Run an informer with a response that trickles, after some others."""
     errors: list[Exception] = []
 
     async def story() -> None:

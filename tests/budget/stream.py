@@ -1,4 +1,4 @@
-"""Pods that are streamed in memory, in chunks as a test wants them."""
+"""Streams pods in memory, in chunks of the test's choice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END = {"k8s.io/initial-events-end": "true"}
 
 
 class Stream:
-    """A lister-watcher, and the one answer that it gives: a watch that never ends."""
+    """A lister-watcher with one response: a watch that never ends."""
 
     status = 200
     headers: Mapping[str, str] = {}
@@ -26,7 +26,7 @@ class Stream:
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
 
     def feed(self, chunk: bytes) -> None:
-        """The next chunk that arrives."""
+        """Deliver the next chunk."""
         self._chunks.put_nowait(chunk)
 
     async def request(self, options: ListOptions) -> Stream:
@@ -40,14 +40,14 @@ class Stream:
 
 
 def added(numbers: Iterable[int]) -> bytes:
-    """The initial events, and their end."""
+    """Return initial events and the bookmark that ends them."""
     pods = [_line("ADDED", _pod(number, number + 1)) for number in numbers]
     end = {"kind": "Pod", "metadata": {"resourceVersion": "1000", "annotations": _END}}
     return b"".join([*pods, _line("BOOKMARK", end)])
 
 
 def modified(version: int, number: int) -> bytes:
-    """A new version of a pod."""
+    """Return the event of a new version of a pod."""
     return _line("MODIFIED", _pod(number, 1001 + version))
 
 

@@ -1,12 +1,12 @@
-"""What an event may cost, counted and not timed: the same on every machine.
+"""The cost of an event in counts, which are the same on every machine.
 
-`budget.json` records how many Python functions are called, how many bytecodes are run and how many memory blocks stay
-for an event, from the chunk to the awaited handler, its share of what a batch costs included. Whoever makes an event
-dearer has to say so there:
+`budget.json` records the number of function calls, bytecodes and remaining memory blocks for an event, from the chunk
+to the awaited handler, including its share of the cost of a batch. A change that makes events more expensive must
+update it:
 
     AIOINFORMER_WRITE_BUDGET=1 make test ARGS=tests/budget
 
-It is written with the oldest Python that is supported. Later ones call and run less for the same.
+Write it with the oldest supported Python; later ones need fewer calls and bytecodes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 BUDGET = Path(__file__).with_name("budget.json")
 PODS, BATCH, BATCHES = 200, 100, 10
-#: Long enough that no slice ends by the clock: what is counted must not depend on how busy the machine is.
+#: Long enough that no slice ends by the clock: counts must not depend on the load of the machine.
 OPTIONS = ReflectorOptions(slice_seconds=100)
-#: One call more for an event is more than this.
+#: Relative; one more call for an event exceeds it.
 TOLERANCE = 0.005
 
 Case: TypeAlias = dict[str, Any]
@@ -48,7 +48,7 @@ CASES: dict[str, Case] = {
 
 
 class Counter:
-    """Counts calls of Python functions, and bytecodes, while it is on."""
+    """Counts calls of Python functions and bytecodes while it is entered."""
 
     def __init__(self, *, bytecodes: bool) -> None:
         self.calls = self.bytecodes = 0
@@ -73,7 +73,7 @@ class Counter:
 
 
 async def _in_batches(case: Case, counter: T) -> T:
-    """An informer that has synced and seen a batch, through some more batches that are counted."""
+    """Run an informer through some batches, and count all but the first."""
     told = asyncio.Event()
     left = 0
 
@@ -116,7 +116,7 @@ async def _in_batches(case: Case, counter: T) -> T:
 
 
 class Blocks:
-    """Counts memory blocks that are there in the end and were not in the beginning."""
+    """Counts memory blocks that are allocated and not freed."""
 
     blocks = 0
 

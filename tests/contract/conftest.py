@@ -16,10 +16,10 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from aioinformer.testing import ApiServer
+from tests.contract.conversation import Conversation
 from tests.contract.operators import OurOperator, RealOperator
 from tests.contract.recordings import compare, keep, recorded, unexplained
 from tests.contract.servers import Access, access_of
-from tests.contract.talk import Talk
 from tests.e2e.real_cluster import RealCluster
 
 if TYPE_CHECKING:
@@ -114,19 +114,19 @@ def operator(access: Access) -> Operator:
 
 
 @pytest.fixture
-async def talk(side: str, access: Access, request: pytest.FixtureRequest) -> AsyncIterator[Talk]:
+async def api(side: str, access: Access, request: pytest.FixtureRequest) -> AsyncIterator[Conversation]:
     """A conversation in its own namespace, which is compared with the recording at the end."""
     namespace = f"row-{secrets.token_hex(4)}"
     async with access.session() as session:
-        talk = Talk(session, access.server, namespace)
-        await talk.made("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        yield talk
-        await talk("DELETE", f"/api/v1/namespaces/{namespace}", kept=False)
+        api = Conversation(session, access.server, namespace)
+        await api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        yield api
+        await api("DELETE", f"/api/v1/namespaces/{namespace}", recorded=False)
     row = row_of(request.node)
     if side == "real" and RECORDING:
-        keep(row, talk.exchanges)
+        keep(row, api.exchanges)
         return
-    found = dict(compare(recorded(row), talk.exchanges))
+    found = dict(compare(recorded(row), api.exchanges))
     differences = unexplained(row, found) if side == "ours" else [f"{place}: {what}" for place, what in found.items()]
     if differences:
         pytest.fail(f"{side} differs from the recording:\n" + "\n".join(differences), pytrace=False)

@@ -13,7 +13,7 @@ from typing import Any
 _UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _IP = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b(?!/)")
-# Where messages tell of versions that nobody was given.
+# Messages that contain versions which no response has.
 _TOLD = re.compile(r"(resource version: )\d+(?:, current: \d+| \(\d+\))|(in (?:the precondition|record) )\(\d+\)")
 _QUOTED_VERSION = re.compile(r'(\bresourceVersion\\?"?: ?\\?")\d+')
 AGE = re.compile(r"\d+s|\d+y\d+d")
@@ -21,7 +21,7 @@ _AGE_IN_YAML = re.compile(r"^( *- )\d+s$", re.MULTILINE)
 _HASH = re.compile(r"\b[0-9A-F]{128}\b")
 _TOKEN = re.compile(r"\beyJ[\w.-]{20,}")
 
-#: Headers that clients look at. Of the others it depends on the moment whether they are there.
+#: Headers that clients read. Others are present at times only.
 HEADERS = (
     "Allow",
     "Cache-Control",
@@ -38,10 +38,10 @@ PRESENT = ("Audit-Id", "X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Priori
 
 
 class Normal:
-    """Replaces what differs by nature, in all answers of one conversation.
+    """Replace values that differ between servers, in all responses of one conversation.
 
     Args:
-        names: names that the test chose at random, with what is to be read in their place.
+        names: random names of the test, with their placeholders.
     """
 
     def __init__(self, names: dict[str, str]) -> None:
@@ -50,7 +50,7 @@ class Normal:
         self._versions: dict[str, str] = {}
 
     def value(self, value: Any) -> Any:
-        """A JSON value, with placeholders."""
+        """Return a JSON value with placeholders."""
         match value:
             case dict():
                 return self._object(value)
@@ -61,7 +61,7 @@ class Normal:
         return value
 
     def text(self, text: str) -> str:
-        """A string, with placeholders."""
+        """Return a string with placeholders."""
         for name, placeholder in self._names.items():
             text = text.replace(name, placeholder)
         text = _UID.sub(self._uid, text)
@@ -74,7 +74,7 @@ class Normal:
         return _IP.sub("<ip>", text)
 
     def headers(self, headers: Any) -> dict[str, Any]:
-        """The headers that matter, by their usual names; several of one name are a list."""
+        """Return the compared headers by their usual names; repeated headers are a list."""
         found: dict[str, Any] = {}
         for name in HEADERS:
             if values := headers.getall(name, []):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from aioinformer.testing import ApiServer
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.e2e.real_cluster import RealCluster
 
 _BETWEEN = 0.05
@@ -20,20 +20,20 @@ _FLOWCONTROL = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
 class Operator(Protocol):
-    """Somebody who may do more to a server than ask it."""
+    """Operations that a client cannot request."""
 
     async def compact(self) -> None:
-        """Has it forget the past. A real one may go on answering from its cache for some seconds."""
+        """Compact the history. A real server may answer from its cache for some more seconds."""
 
     async def restart(self) -> None:
-        """Stops it as on any evening, and starts it again: with what was stored, and nothing of how that came about."""
+        """Stop and start the server: objects are kept, their history is not."""
 
-    def throttle(self, talk: Talk, user: str) -> AbstractAsyncContextManager[None]:
-        """Refuses every request of a user as one too many."""
+    def throttle(self, api: Conversation, user: str) -> AbstractAsyncContextManager[None]:
+        """Answer every request of a user with 429."""
 
 
 class OurOperator:
-    """Has faults of our server."""
+    """Uses the faults of the server for tests."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -45,13 +45,13 @@ class OurOperator:
         await self._server.fault("restart")
 
     @asynccontextmanager
-    async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:
+    async def throttle(self, api: Conversation, user: str) -> AsyncIterator[None]:
         async with self._server.fault("throttle"):
             yield
 
 
 class RealOperator:
-    """Has the tools of a test cluster."""
+    """Uses the tools of a test cluster."""
 
     def __init__(self, cluster: RealCluster) -> None:
         self._cluster = cluster
@@ -63,7 +63,7 @@ class RealOperator:
         await asyncio.to_thread(self._cluster.restart)
 
     @asynccontextmanager
-    async def throttle(self, talk: Talk, user: str) -> AsyncIterator[None]:
+    async def throttle(self, api: Conversation, user: str) -> AsyncIterator[None]:
         limited = {"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": {"type": "Reject"}}
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": ["*"], "clusterScope": True}
         paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
@@ -78,15 +78,15 @@ class RealOperator:
             f"{_FLOWCONTROL}/flowschemas": {"spec": schema},
         }
         for where, body in made.items():
-            await talk.made(where, {"metadata": {"name": user}, **body})
-        # There is one place at least. This waits in it for some seconds, until the server gives up on such a version.
+            await api.create(where, {"metadata": {"name": user}, **body})
+        # One request is admitted at least. This one occupies that seat for some seconds: its version is in the future.
         waits = "/api/v1/configmaps?resourceVersion=999999999"
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(talk("GET", waits, user=user, kept=False), name="contract: a slow request")
-                while (await talk("GET", "/version", user=user, kept=False)).status != 429:  # noqa: ASYNC110
+                group.create_task(api("GET", waits, user=user, recorded=False), name="contract: a slow request")
+                while (await api("GET", "/version", user=user, recorded=False)).status != 429:  # noqa: ASYNC110
                     await asyncio.sleep(_BETWEEN)
                 yield
         finally:
             for where in made:
-                await talk("DELETE", f"{where}/{user}", kept=False)
+                await api("DELETE", f"{where}/{user}", recorded=False)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.contract.conversation import JSON_PATCH
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, SERVICES
-from tests.contract.talk import JSON_PATCH
 
 ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
 NO_FINALIZERS = {"metadata": {"finalizers": None}}
 
 Row = tuple[str, dict[str, Any], dict[str, Any]]
-"""Where an object is made, the object, and the patch."""
+"""Path of the collection, the object, and the patch."""
 
 
 def setting(path: str, value: Any, content_type: str) -> Any:
-    """A patch that sets one value."""
+    """Return a patch that sets one value."""
     if content_type == JSON_PATCH:
         return [{"op": "add", "path": path, "value": value}]
     for name in reversed(path.split("/")[1:]):
@@ -37,35 +37,35 @@ def deployment(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def in_deployment(made: dict[str, Any], **spec: Any) -> Row:
-    """A row that patches what pods of a deployment are like."""
+    """Return a row that patches the pod template of a deployment."""
     return DEPLOYMENTS, made, {"spec": {"template": {"spec": spec}}}
 
 
 def in_container(made: dict[str, Any], patch: dict[str, Any]) -> Row:
-    """A row that patches a container of a deployment.
+    """Return a row that patches a container of a deployment.
 
     Args:
-        made: what the container says besides its name and image.
+        made: fields of the container besides name and image.
     """
     first = {"name": "c", "image": "i", **made}
     return in_deployment(deployment(first), containers=[{"name": "c", **patch}])
 
 
 def in_pods(made: dict[str, Any], patch: dict[str, Any]) -> Row:
-    """A row that patches the specification of a deployment's pods."""
+    """Return a row that patches the pod spec of a deployment."""
     return in_deployment(deployment(**made), **patch)
 
 
 def in_service(ports: list[dict[str, Any]], patch: dict[str, Any], **fields: Any) -> Row:
-    """A row that patches the specification of a service."""
+    """Return a row that patches the spec of a service."""
     return SERVICES, {**named(), "spec": {"ports": ports, **fields}}, {"spec": patch}
 
 
 def in_data(made: dict[str, Any] | None, patch: Any) -> Row:
-    """A row that patches what a config map holds."""
+    """Return a row that patches the data of a ConfigMap."""
     return CONFIGMAPS, named() if made is None else named() | {"data": made}, {"data": patch}
 
 
 def in_metadata(made: dict[str, Any], patch: dict[str, Any]) -> Row:
-    """A row that patches the metadata of a config map."""
+    """Return a row that patches the metadata of a ConfigMap."""
     return CONFIGMAPS, named(**made), {"metadata": patch}

@@ -5,40 +5,40 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.talk import MERGE_PATCH, TABLE
+from tests.contract.conversation import MERGE_PATCH, TABLE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 Case = tuple[str, dict[str, Any], dict[str, Any]]
-"""Where it is made, what is made, and its status if it has one to tell of. "{ns}" in it is the namespace of the row."""
+"""Path of the collection, object, and status ({} for none). "{ns}" is the namespace of the row."""
 
 
 def ago(**units: float) -> str:
-    """A time so long ago, and some seconds more: it is told in the same words for a while."""
+    """Return a time in the past, ten seconds earlier: its age is shown the same for a while."""
     return (datetime.now(UTC) - timedelta(**units) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def row_of(talk: Talk, case: Case) -> list[Any]:
-    """The cells of one object; the protocol has also what it was made into.
+async def row_of(api: Conversation, case: Case) -> list[Any]:
+    """Create an object, and return the cells of its table row; the recording has the object too.
 
-    Its name is "a"; that of the namespace where it lies in none, and then it is removed in the end.
+    Its name is "a". A cluster-scoped object has the name of the namespace, and is deleted at the end.
     """
     path, content, status = case
-    obj = _placed(content, talk.namespace)
-    obj["metadata"] = {"name": "a" if "{ns}" in path else talk.namespace} | obj.get("metadata", {})
+    obj = _placed(content, api.namespace)
+    obj["metadata"] = {"name": "a" if "{ns}" in path else api.namespace} | obj.get("metadata", {})
     item = f"{path}/{obj['metadata']['name']}"
-    created = await talk("POST", path, obj)
+    created = await api("POST", path, obj)
     assert created.status == 201, created.body
     try:
         if status:
-            change = {"status": _placed(status, talk.namespace)}
-            answer = await talk("PATCH", f"{item}/status", change, content_type=MERGE_PATCH)
+            change = {"status": _placed(status, api.namespace)}
+            answer = await api("PATCH", f"{item}/status", change, content_type=MERGE_PATCH)
             assert answer.status == 200, answer.body
-        answer = await talk("GET", f"{item}?includeObject=None", accept=TABLE)
+        answer = await api("GET", f"{item}?includeObject=None", accept=TABLE)
     finally:
         if "{ns}" not in path:
-            await talk("DELETE", item, kept=False)
+            await api("DELETE", item, recorded=False)
     cells: list[Any] = answer.body["rows"][0]["cells"]
     return cells
 

@@ -27,7 +27,7 @@ GOOD_ROUTE: dict[str, Any] = {
 
 
 def _route() -> dict[str, Any]:
-    """Rules as routes of gateways have them."""
+    """Return a schema with rules as HTTPRoutes have them."""
     match = ROUTE["properties"]["matches"]["items"]
     match = ruled(
         match,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.contract.paths import DEFINITIONS
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 RULES = "x-kubernetes-validations"
 INTEGER = {"type": "integer"}
@@ -17,7 +17,7 @@ MANY = {"maxItems": 16}
 
 
 def ruled(schema: dict[str, Any], *rules: dict[str, Any] | str) -> dict[str, Any]:
-    """A schema with rules."""
+    """Return a schema with rules."""
     return schema | {RULES: [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]}
 
 
@@ -26,7 +26,7 @@ def fields(**properties: Any) -> dict[str, Any]:
 
 
 def keyed(**properties: Any) -> dict[str, Any]:
-    """What items of a list that is a map are."""
+    """Return the schema of an item in a list of type map."""
     return fields(name=TEXT, **properties) | {"required": ["name"]}
 
 
@@ -37,16 +37,16 @@ def items(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
 KEYED = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 
 
-def definition(talk: Talk, schema: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
-    """A definition of widgets.
+def definition(api: Conversation, schema: dict[str, Any], *, whole: bool = False) -> dict[str, Any]:
+    """Return a CRD for widgets.
 
     Args:
         schema: of their spec.
-        whole: whether the schema is that of widgets.
+        whole: whether it is the schema of the whole widget instead.
     """
     told = schema if whole else fields(spec=schema)
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": told}}
-    group = f"{talk.namespace}.example.com"
+    group = f"{api.namespace}.example.com"
     names = {"plural": "widgets", "kind": "Widget"}
     spec = {
         "group": group,
@@ -57,21 +57,21 @@ def definition(talk: Talk, schema: dict[str, Any], *, whole: bool = False) -> di
     return {"metadata": {"name": f"widgets.{group}"}, "spec": spec}
 
 
-async def defined(talk: Talk, schema: dict[str, Any], *, whole: bool = False) -> str:
-    """Serves widgets, and gives where they are."""
-    await talk.made(DEFINITIONS, definition(talk, schema, whole=whole))
-    path = f"/apis/{talk.namespace}.example.com/v1/namespaces/{{ns}}/widgets"
-    await talk.until(path, lambda answer: answer.status == 200, kept=False)
+async def define(api: Conversation, schema: dict[str, Any], *, whole: bool = False) -> str:
+    """Create a CRD for widgets, and return their path."""
+    await api.create(DEFINITIONS, definition(api, schema, whole=whole))
+    path = f"/apis/{api.namespace}.example.com/v1/namespaces/{{ns}}/widgets"
+    await api.poll(path, lambda answer: answer.status == 200, recorded=False)
     return path
 
 
-def widget(talk: Talk, spec: Any, **more: Any) -> dict[str, Any]:
-    named = {"apiVersion": f"{talk.namespace}.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
+def widget(api: Conversation, spec: Any, **more: Any) -> dict[str, Any]:
+    named = {"apiVersion": f"{api.namespace}.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
     return named | {"spec": spec} | more
 
 
-def said(body: Any) -> Any:
-    """What the recording has: refusals, and of objects what they say."""
+def recorded_part(body: Any) -> Any:
+    """Return what is recorded: errors, and the spec of objects."""
     return body if body["kind"] == "Status" else body["spec"]
 
 
@@ -112,7 +112,7 @@ SAMPLE: dict[str, Any] = {
 
 
 def _read(name: str) -> dict[str, list[str]]:
-    """Expressions by topic: a line that begins with "# " names it, and the others are expressions."""
+    """Return expressions by topic: a line "# topic" precedes its expressions, one a line."""
     topics: dict[str, list[str]] = {}
     for line in (Path(__file__).parent / "expressions" / name).read_text().splitlines()[1:]:
         if line.startswith("# "):

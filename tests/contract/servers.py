@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Access:
-    """Where a server is, and how its administrator gets in.
+    """Address of a server, and credentials of its administrator.
 
     Attributes:
         server: its URL.
         token: bearer token, or "".
         tls: context with its authority, and with a certificate of the administrator if there is no token.
-        operator: who runs it; None for a server that is none of our business.
+        operator: operations on the server; None if this suite did not start it.
     """
 
     server: str
@@ -37,7 +37,7 @@ class Access:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[aiohttp.ClientSession]:
-        """A session of the administrator; nothing is decompressed, followed or sent again behind one's back."""
+        """Open a session of the administrator, without decompression, redirects or retries."""
         headers = {"User-Agent": "contract/1"} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
         connector = aiohttp.TCPConnector(ssl=self.tls if self.tls is not None else True)
         async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
@@ -45,7 +45,7 @@ class Access:
 
 
 def access_of(kubeconfig: Path) -> Access:
-    """The current context of a kubeconfig, with a token or a client certificate in it."""
+    """Return access by the current context of a kubeconfig, with its token or client certificate."""
     config = yaml.safe_load(kubeconfig.read_text())
     context = _named(config["contexts"], config["current-context"])["context"]
     cluster = _named(config["clusters"], context["cluster"])["cluster"]

@@ -1,4 +1,4 @@
-"""Tables of variants of one row."""
+"""Parametrizes rows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def variants(argument: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """Holds a row once for each entry of a table; the names in it become part of the name of the recording."""
+    """Run a row for each entry of a table; the names of entries are part of the row's name."""
     return pytest.mark.parametrize(argument, [pytest.param(value, id=name) for name, value in table.items()])
 
 
 def any_of(*values: Any) -> tuple[Any, ...]:
-    """Values that have nothing in common, as those of a field that are all wrong."""
+    """Return values of unrelated types as one list, such as all invalid values of a field."""
     return values

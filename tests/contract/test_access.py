@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import APPLY, MERGE_PATCH, PATIENCE
 from tests.contract.paths import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
-from tests.contract.talk import APPLY, MERGE_PATCH, PATIENCE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -23,17 +23,17 @@ _BETWEEN_QUESTIONS = 0.02
 CORE: dict[str, Any] = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
 
 
-async def granted(talk: Talk, *rules: dict[str, Any], user: str = "jane", **subject: str) -> None:
-    """Lets a user do something in the namespace."""
-    await talk.made(ROLES, {"metadata": {"name": "role"}, "rules": list(rules)})
+async def grant(api: Conversation, *rules: dict[str, Any], user: str = "jane", **subject: str) -> None:
+    """Grant rules to a user in the namespace."""
+    await api.create(ROLES, {"metadata": {"name": "role"}, "rules": list(rules)})
     subject = subject or {"kind": "User", "name": user}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
-    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
-    await allowed(talk, subject, rules[0])
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await wait_until_allowed(api, subject, rules[0])
 
 
-async def allowed(talk: Talk, subject: dict[str, str], rule: dict[str, Any]) -> None:
-    """Waits until a server has seen what allows something."""
+async def wait_until_allowed(api: Conversation, subject: dict[str, str], rule: dict[str, Any]) -> None:
+    """Wait until the server's authorizer allows a rule."""
     name = subject["name"]
     who: dict[str, Any] = {"user": name}
     if subject["kind"] == "ServiceAccount":
@@ -42,7 +42,7 @@ async def allowed(talk: Talk, subject: dict[str, str], rule: dict[str, Any]) -> 
         who = {"groups": [name]}
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes = {
-        "namespace": talk.namespace,
+        "namespace": api.namespace,
         "verb": rule["verbs"][0],
         "group": rule["apiGroups"][0],
         "resource": resource,
@@ -52,19 +52,19 @@ async def allowed(talk: Talk, subject: dict[str, str], rule: dict[str, Any]) -> 
     review = {"spec": {**who, "resourceAttributes": attributes}}
     async with asyncio.timeout(PATIENCE):
         while True:
-            answer = await talk("POST", f"{REVIEWS}/subjectaccessreviews", review, kept=False)
+            answer = await api("POST", f"{REVIEWS}/subjectaccessreviews", review, recorded=False)
             if answer.body["status"]["allowed"]:
                 return
             await asyncio.sleep(_BETWEEN_QUESTIONS)
 
 
-async def test_unknown_token_is_unauthorized(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, headers={"Authorization": "Bearer not-a-token"})
+async def test_unknown_token_is_unauthorized(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"Authorization": "Bearer not-a-token"})
     assert answer.status == 401
 
 
-async def test_user_without_roles_is_forbidden(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, user="jane")
+async def test_user_without_roles_is_forbidden(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, user="jane")
     assert answer.status == 403
 
 
@@ -126,10 +126,10 @@ FORBIDDEN: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", FORBIDDEN)
-async def test_forbidden_requests_name_user_verb_and_resource(talk: Talk, case: str) -> None:
+async def test_forbidden_requests_name_user_verb_and_resource(api: Conversation, case: str) -> None:
     method, path = FORBIDDEN[case]
     body = {"metadata": {"name": "a"}} if method in ("POST", "PUT", "PATCH") else None
-    answer = await talk(method, path, body, content_type=MERGE_PATCH, user="jane")
+    answer = await api(method, path, body, content_type=MERGE_PATCH, user="jane")
     assert answer.status == 403
 
 
@@ -138,240 +138,244 @@ async def test_forbidden_requests_name_user_verb_and_resource(talk: Talk, case: 
     ["version", "api", "apis", "apis/apps/v1", "openapi/v3", "healthz", "livez"],
     ids=lambda path: path.replace("/", "_"),
 )
-async def test_every_user_may_discover(talk: Talk, path: str) -> None:
-    answer = await talk("GET", f"/{path}", user="jane", kept=False)
+async def test_every_user_may_discover(api: Conversation, path: str) -> None:
+    answer = await api("GET", f"/{path}", user="jane", recorded=False)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("path", ["version", "healthz", "api", "apis/apps/v1"], ids=lambda path: path.replace("/", "_"))
-async def test_anonymous_users_read_only_health_and_version(talk: Talk, path: str) -> None:
+async def test_anonymous_users_read_only_health_and_version(api: Conversation, path: str) -> None:
     headers = {"Impersonate-User": "system:anonymous", "Impersonate-Group": "system:unauthenticated"}
-    answer = await talk("GET", f"/{path}", headers=headers, kept=False)
+    answer = await api("GET", f"/{path}", headers=headers, recorded=False)
     assert answer.status == (200 if path in ("version", "healthz") else 403)
 
 
-async def test_role_allows_only_its_verbs(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    await granted(talk, CORE)
-    await talk("GET", A, user="jane")
-    await talk("GET", CONFIGMAPS, user="jane")
-    answer = await talk("DELETE", A, user="jane")
+async def test_role_allows_only_its_verbs(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await grant(api, CORE)
+    await api("GET", A, user="jane")
+    await api("GET", CONFIGMAPS, user="jane")
+    answer = await api("DELETE", A, user="jane")
     assert answer.status == 403
 
 
-async def test_role_applies_only_in_its_namespace(talk: Talk) -> None:
-    await granted(talk, CORE)
-    answer = await talk("GET", "/api/v1/namespaces/default/configmaps/a", user="jane")
+async def test_role_applies_only_in_its_namespace(api: Conversation) -> None:
+    await grant(api, CORE)
+    answer = await api("GET", "/api/v1/namespaces/default/configmaps/a", user="jane")
     assert answer.status == 403
 
 
-async def test_role_is_limited_to_resource_names(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "list", "watch"]})
-    await talk("GET", A, user="jane")
-    await talk("GET", f"{CONFIGMAPS}/b", user="jane")
-    await talk("GET", CONFIGMAPS, user="jane")
-    answer = await talk("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+async def test_role_is_limited_to_resource_names(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await grant(api, CORE | {"resourceNames": ["a"], "verbs": ["get", "list", "watch"]})
+    await api("GET", A, user="jane")
+    await api("GET", f"{CONFIGMAPS}/b", user="jane")
+    await api("GET", CONFIGMAPS, user="jane")
+    answer = await api("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
     assert answer.status == 200
 
 
-async def test_resource_rule_does_not_cover_its_subresource(talk: Talk) -> None:
-    await granted(talk, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]})
-    await talk("GET", f"{DEPLOYMENTS}/a", user="jane")
-    answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane")
+async def test_resource_rule_does_not_cover_its_subresource(api: Conversation) -> None:
+    await grant(api, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]})
+    await api("GET", f"{DEPLOYMENTS}/a", user="jane")
+    answer = await api("GET", f"{DEPLOYMENTS}/a/scale", user="jane")
     assert answer.status == 403
 
 
 @pytest.mark.parametrize(
     "resource", ["*", "deployments/scale", "*/scale", "deployments/*"], ids=["all", "one", "of_all", "all_of"]
 )
-async def test_rule_names_subresources(talk: Talk, resource: str) -> None:
-    await granted(talk, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
-    answer = await talk("GET", f"{DEPLOYMENTS}/a/scale", user="jane", kept=False)
+async def test_rule_names_subresources(api: Conversation, resource: str) -> None:
+    await grant(api, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
+    answer = await api("GET", f"{DEPLOYMENTS}/a/scale", user="jane", recorded=False)
     assert answer.status == (403 if resource == "deployments/*" else 404)
 
 
-async def test_role_is_bound_to_a_group(talk: Talk) -> None:
-    await granted(talk, CORE, kind="Group", name="readers")
+async def test_role_is_bound_to_a_group(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name="readers")
     headers = {"Impersonate-User": "joe", "Impersonate-Group": "readers"}
-    answer = await talk("GET", A, headers=headers)
+    answer = await api("GET", A, headers=headers)
     assert answer.status == 404
 
 
-async def test_role_is_bound_to_a_service_account(talk: Talk) -> None:
-    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
-    answer = await talk("GET", A, user=f"system:serviceaccount:{talk.namespace}:robot")
+async def test_role_is_bound_to_a_service_account(api: Conversation) -> None:
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
+    answer = await api("GET", A, user=f"system:serviceaccount:{api.namespace}:robot")
     assert answer.status == 404
 
 
-async def test_cluster_role_is_bound_in_one_namespace(talk: Talk) -> None:
-    name = f"{talk.namespace}-role"
-    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
+async def test_cluster_role_is_bound_in_one_namespace(api: Conversation) -> None:
+    name = f"{api.namespace}-role"
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     subject = {"kind": "User", "name": "jane"}
-    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
-    await allowed(talk, subject, CORE)
-    await talk("GET", A, user="jane")
-    await talk("GET", "/api/v1/namespaces/{ns}/secrets", user="jane")
-    answer = await talk("GET", "/api/v1/configmaps", user="jane")
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await wait_until_allowed(api, subject, CORE)
+    await api("GET", A, user="jane")
+    await api("GET", "/api/v1/namespaces/{ns}/secrets", user="jane")
+    answer = await api("GET", "/api/v1/configmaps", user="jane")
     assert answer.status == 403
-    await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
+    await api("DELETE", f"{RBAC}/clusterroles/{name}", recorded=False)
 
 
-async def test_cluster_role_is_bound_cluster_wide(talk: Talk) -> None:
-    name = f"{talk.namespace}-role"
+async def test_cluster_role_is_bound_cluster_wide(api: Conversation) -> None:
+    name = f"{api.namespace}-role"
     rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
-    user = f"jane-{talk.namespace}"
-    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    user = f"jane-{api.namespace}"
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     subject = {"kind": "User", "name": user}
-    await talk.made(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
-    await allowed(talk, subject, rules[0])
-    await talk("GET", A, user=user)
-    answer = await talk("GET", "/api/v1/namespaces/default/configmaps/a", user=user)
+    await api.create(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
+    )
+    await wait_until_allowed(api, subject, rules[0])
+    await api("GET", A, user=user)
+    answer = await api("GET", "/api/v1/namespaces/default/configmaps/a", user=user)
     assert answer.status == 404
-    await talk("DELETE", f"{RBAC}/clusterrolebindings/{name}", kept=False)
-    await talk("DELETE", f"{RBAC}/clusterroles/{name}", kept=False)
+    await api("DELETE", f"{RBAC}/clusterrolebindings/{name}", recorded=False)
+    await api("DELETE", f"{RBAC}/clusterroles/{name}", recorded=False)
 
 
-async def test_binding_to_a_missing_role_grants_nothing(talk: Talk) -> None:
+async def test_binding_to_a_missing_role_grants_nothing(api: Conversation) -> None:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "none"}
     subject = {"kind": "User", "name": "jane"}
-    await talk.made(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
-    answer = await talk("GET", f"{PODS}/a", user="jane")
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    answer = await api("GET", f"{PODS}/a", user="jane")
     assert answer.status == 403
 
 
-async def test_resource_names_do_not_allow_create_or_deletecollection(talk: Talk) -> None:
-    await granted(talk, CORE | {"resourceNames": ["a"], "verbs": ["get", "create", "deletecollection"]})
-    await talk("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
-    await talk("DELETE", CONFIGMAPS, user="jane")
-    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
+async def test_resource_names_do_not_allow_create_or_deletecollection(api: Conversation) -> None:
+    await grant(api, CORE | {"resourceNames": ["a"], "verbs": ["get", "create", "deletecollection"]})
+    await api("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+    await api("DELETE", CONFIGMAPS, user="jane")
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
     assert answer.status == 403
 
 
-async def test_list_verb_does_not_allow_watch(talk: Talk) -> None:
-    await granted(talk, CORE | {"verbs": ["list"]})
-    await talk("GET", f"{CONFIGMAPS}?watch=true", user="jane")
-    answer = await talk("GET", A, user="jane")
+async def test_list_verb_does_not_allow_watch(api: Conversation) -> None:
+    await grant(api, CORE | {"verbs": ["list"]})
+    await api("GET", f"{CONFIGMAPS}?watch=true", user="jane")
+    answer = await api("GET", A, user="jane")
     assert answer.status == 403
 
 
-async def test_put_that_creates_needs_create_and_update(talk: Talk) -> None:
+async def test_put_that_creates_needs_create_and_update(api: Conversation) -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
-    await granted(talk, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
+    await grant(api, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
     body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
-    answer = await talk("PUT", f"{leases}/a", body, user="jane")
+    answer = await api("PUT", f"{leases}/a", body, user="jane")
     assert answer.status == 403
 
 
-async def test_subject_namespace_defaults_to_the_binding_namespace(talk: Talk) -> None:
-    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
+async def test_subject_namespace_defaults_to_the_binding_namespace(api: Conversation) -> None:
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
     subjects = [{"kind": "ServiceAccount", "name": "other"}]
-    await talk.made(BINDINGS, {"metadata": {"name": "more"}, "subjects": subjects, "roleRef": role})
-    await allowed(talk, {"kind": "ServiceAccount", "name": "other", "namespace": talk.namespace}, CORE)
-    answer = await talk("GET", A, user=f"system:serviceaccount:{talk.namespace}:other")
+    await api.create(BINDINGS, {"metadata": {"name": "more"}, "subjects": subjects, "roleRef": role})
+    await wait_until_allowed(api, {"kind": "ServiceAccount", "name": "other", "namespace": api.namespace}, CORE)
+    answer = await api("GET", A, user=f"system:serviceaccount:{api.namespace}:other")
     assert answer.status == 404
 
 
-async def test_authenticated_group_excludes_anonymous(talk: Talk) -> None:
-    await granted(talk, CORE, kind="Group", name="system:authenticated")
-    await talk("GET", A, headers={"Impersonate-User": "system:anonymous"})
-    answer = await talk("GET", A, user="joe")
+async def test_authenticated_group_excludes_anonymous(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name="system:authenticated")
+    await api("GET", A, headers={"Impersonate-User": "system:anonymous"})
+    answer = await api("GET", A, user="joe")
     assert answer.status == 404
 
 
-async def test_system_masters_are_allowed_everything(talk: Talk) -> None:
+async def test_system_masters_are_allowed_everything(api: Conversation) -> None:
     headers = {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"}
-    await talk("POST", ROLES, {"metadata": {"name": "all"}, "rules": [CORE]}, headers=headers)
-    answer = await talk("GET", A, headers=headers)
+    await api("POST", ROLES, {"metadata": {"name": "all"}, "rules": [CORE]}, headers=headers)
+    answer = await api("GET", A, headers=headers)
     assert answer.status == 404
 
 
-async def test_deleted_binding_revokes_rights(talk: Talk) -> None:
-    await granted(talk, CORE)
-    await talk("DELETE", f"{BINDINGS}/binding", kept=False)
+async def test_deleted_binding_revokes_rights(api: Conversation) -> None:
+    await grant(api, CORE)
+    await api("DELETE", f"{BINDINGS}/binding", recorded=False)
     async with asyncio.timeout(PATIENCE):
         while True:
-            answer = await talk("GET", A, user="jane", kept=False)
+            answer = await api("GET", A, user="jane", recorded=False)
             if answer.status == 403:
                 break
             await asyncio.sleep(_BETWEEN_QUESTIONS)
-    answer = await talk("GET", A, user="jane")
+    answer = await api("GET", A, user="jane")
     assert answer.status == 403
 
 
 @pytest.mark.parametrize(
     "path", ["/logs/a", "/logs/", "/logs", "/logs/a/b", "/metrics", "/metrics/", "/Metrics", "/log"], ids=range(8)
 )
-async def test_non_resource_url_rules_match_paths(talk: Talk, path: str) -> None:
-    name, user = talk.namespace, f"jane-{talk.namespace}"
+async def test_non_resource_url_rules_match_paths(api: Conversation, path: str) -> None:
+    name, user = api.namespace, f"jane-{api.namespace}"
     rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
-    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     subject = {"kind": "User", "name": user}
-    await talk.made(f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role})
-    await allowed(talk, subject, CORE)
+    await api.create(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
+    )
+    await wait_until_allowed(api, subject, CORE)
     spec = {"user": user, "nonResourceAttributes": {"path": path, "verb": "get"}}
-    answer = await talk("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": spec})
+    answer = await api("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": spec})
     for plural in ("clusterrolebindings", "clusterroles"):
-        await talk("DELETE", f"{RBAC}/{plural}/{name}", kept=False)
+        await api("DELETE", f"{RBAC}/{plural}/{name}", recorded=False)
     assert answer.status == 201
 
 
-async def test_apply_that_creates_needs_create_and_patch(talk: Talk) -> None:
-    await granted(talk, CORE | {"verbs": ["patch"]})
+async def test_apply_that_creates_needs_create_and_patch(api: Conversation) -> None:
+    await grant(api, CORE | {"verbs": ["patch"]})
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-    answer = await talk("PATCH", f"{A}?fieldManager=one", obj, content_type=APPLY, user="jane")
+    answer = await api("PATCH", f"{A}?fieldManager=one", obj, content_type=APPLY, user="jane")
     assert answer.status == 403
 
 
-async def test_impersonation_needs_the_impersonate_verb(talk: Talk) -> None:
-    await granted(talk, CORE)
-    token = await token_of(talk, "robot")
+async def test_impersonation_needs_the_impersonate_verb(api: Conversation) -> None:
+    await grant(api, CORE)
+    token = await token_of(api, "robot")
     headers = {"Authorization": f"Bearer {token}", "Impersonate-User": "joe"}
-    answer = await talk("GET", A, headers=headers)
+    answer = await api("GET", A, headers=headers)
     assert answer.status == 403
 
 
-async def test_impersonated_group_needs_a_user(talk: Talk) -> None:
-    answer = await talk("GET", A, headers={"Impersonate-Group": "readers"})
+async def test_impersonated_group_needs_a_user(api: Conversation) -> None:
+    answer = await api("GET", A, headers={"Impersonate-Group": "readers"})
     assert answer.status == 400
 
 
-async def token_of(talk: Talk, account: str, **spec: Any) -> str:
-    """A token of a new service account."""
-    await talk.made(ACCOUNTS, {"metadata": {"name": account}})
-    answer = await talk("POST", f"{ACCOUNTS}/{account}/token", {"spec": spec}, kept=False)
+async def token_of(api: Conversation, account: str, **spec: Any) -> str:
+    """Return a token of a new service account."""
+    await api.create(ACCOUNTS, {"metadata": {"name": account}})
+    answer = await api("POST", f"{ACCOUNTS}/{account}/token", {"spec": spec}, recorded=False)
     token: str = answer.body["status"]["token"]
     return token
 
 
-async def test_service_account_token_is_created(talk: Talk) -> None:
-    await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
-    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
+async def test_service_account_token_is_created(api: Conversation) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
     assert answer.status == 201
 
 
-async def test_token_identifies_its_service_account(talk: Talk) -> None:
-    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
-    answer = await talk("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
-    assert answer.body["status"]["userInfo"]["username"] == f"system:serviceaccount:{talk.namespace}:robot"
+async def test_token_identifies_its_service_account(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
+    assert answer.body["status"]["userInfo"]["username"] == f"system:serviceaccount:{api.namespace}:robot"
 
 
-async def test_token_has_the_rights_of_its_account(talk: Talk) -> None:
-    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
-    await talk("GET", A, headers=headers)
-    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=talk.namespace)
-    answer = await talk("GET", A, headers=headers)
+async def test_token_has_the_rights_of_its_account(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("GET", A, headers=headers)
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
+    answer = await api("GET", A, headers=headers)
     assert answer.status == 404
 
 
-async def test_deleted_account_invalidates_its_token(talk: Talk) -> None:
-    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
-    await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
-    answer = await talk("GET", A, headers=headers)
+async def test_deleted_account_invalidates_its_token(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("DELETE", f"{ACCOUNTS}/robot", recorded=False)
+    answer = await api("GET", A, headers=headers)
     assert answer.status == 401
 
 
@@ -384,23 +388,23 @@ TOKENS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", TOKENS)
-async def test_token_request_is_validated(talk: Talk, case: str) -> None:
-    await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
-    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": TOKENS[case]})
+async def test_token_request_is_validated(api: Conversation, case: str) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": TOKENS[case]})
     assert answer.status in (201, 400, 422)
 
 
-async def test_token_for_a_missing_account_is_404(talk: Talk) -> None:
-    answer = await talk("POST", f"{ACCOUNTS}/robot/token", {"spec": {}})
+async def test_token_for_a_missing_account_is_404(api: Conversation) -> None:
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": {}})
     assert answer.status == 404
 
 
-async def test_token_review_of_a_valid_token(talk: Talk) -> None:
-    token = await token_of(talk, "robot")
-    answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+async def test_token_review_of_a_valid_token(api: Conversation) -> None:
+    token = await token_of(api, "robot")
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
     assert answer.body["status"]["authenticated"]
 
 
-async def test_token_review_of_an_invalid_token(talk: Talk) -> None:
-    answer = await talk("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
+async def test_token_review_of_an_invalid_token(api: Conversation) -> None:
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
     assert "authenticated" not in answer.body["status"]

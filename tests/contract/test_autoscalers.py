@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import APPLY, MERGE_PATCH, PARTIAL, TABLE
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, MERGE_PATCH, PARTIAL, TABLE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 OLDER = "/apis/autoscaling/v1/namespaces/{ns}/horizontalpodautoscalers"
 NEWER = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers"
@@ -115,98 +115,96 @@ STATUS = {
 
 
 @variants("body", OLD)
-async def test_v1_autoscaler_is_served_in_both_versions(talk: Talk, body: dict[str, Any]) -> None:
-    await talk("POST", OLDER, body)
-    older, newer = [await talk("GET", f"{each}/a") for each in (OLDER, NEWER)]
+async def test_v1_autoscaler_is_served_in_both_versions(api: Conversation, body: dict[str, Any]) -> None:
+    await api("POST", OLDER, body)
+    older, newer = [await api("GET", f"{each}/a") for each in (OLDER, NEWER)]
     assert older.metadata["uid"] == newer.metadata["uid"]
 
 
 @variants("body", NEW)
-async def test_v2_autoscaler_is_served_in_both_versions(talk: Talk, body: dict[str, Any]) -> None:
-    await talk("POST", NEWER, body)
-    older = await talk("GET", f"{OLDER}/a")
-    await talk("GET", OLDER)
-    await talk("PUT", f"{OLDER}/a", older.body)
-    newer = await talk("GET", f"{NEWER}/a")
+async def test_v2_autoscaler_is_served_in_both_versions(api: Conversation, body: dict[str, Any]) -> None:
+    await api("POST", NEWER, body)
+    older = await api("GET", f"{OLDER}/a")
+    await api("GET", OLDER)
+    await api("PUT", f"{OLDER}/a", older.body)
+    newer = await api("GET", f"{NEWER}/a")
     assert older.metadata["resourceVersion"] == newer.metadata["resourceVersion"]
 
 
 @variants("where", BOTH)
-async def test_status_is_served_in_both_versions(talk: Talk, where: str) -> None:
-    await talk.made(NEWER, NEW["share"])
+async def test_status_is_served_in_both_versions(api: Conversation, where: str) -> None:
+    await api.create(NEWER, NEW["share"])
     status = STATUS if where == NEWER else {"currentReplicas": 2, "currentCPUUtilizationPercentage": 55}
-    await talk("PATCH", f"{where}/a/status", {"status": status}, content_type=MERGE_PATCH)
-    older, newer = [await talk("GET", f"{each}/a") for each in (OLDER, NEWER)]
+    await api("PATCH", f"{where}/a/status", {"status": status}, content_type=MERGE_PATCH)
+    older, newer = [await api("GET", f"{each}/a") for each in (OLDER, NEWER)]
     assert older.body["status"]["currentReplicas"] == newer.body["status"]["currentReplicas"] == 2
 
 
 @variants("accept", {"table": TABLE, "metadata": PARTIAL})
 @variants("where", BOTH)
-async def test_autoscaler_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
-    await talk.made(NEWER, NEW["pods"])
-    answer = await talk("GET", f"{where}/a", accept=accept)
+async def test_autoscaler_as_table_and_metadata(api: Conversation, where: str, accept: str) -> None:
+    await api.create(NEWER, NEW["pods"])
+    answer = await api("GET", f"{where}/a", accept=accept)
     assert answer.status == 200
 
 
 @variants("where", BOTH)
-async def test_watch_in_either_version(talk: Talk, where: str) -> None:
-    made = await talk.made(NEWER, NEW["pods"])
-    talk.words["v"] = made["metadata"]["resourceVersion"]
-    await talk("PATCH", f"{OLDER}/a", {"spec": {"maxReplicas": 5}}, content_type=MERGE_PATCH, kept=False)
-    await talk("DELETE", f"{NEWER}/a", kept=False)
-    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}", events=2)
+async def test_watch_in_either_version(api: Conversation, where: str) -> None:
+    made = await api.create(NEWER, NEW["pods"])
+    api.variables["v"] = made["metadata"]["resourceVersion"]
+    await api("PATCH", f"{OLDER}/a", {"spec": {"maxReplicas": 5}}, content_type=MERGE_PATCH, recorded=False)
+    await api("DELETE", f"{NEWER}/a", recorded=False)
+    answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}", events=2)
     assert [event["type"] for event in answer.body] == ["MODIFIED", "DELETED"]
 
 
 @variants("where", BOTH)
-async def test_field_owner_is_recorded_in_its_api_version(talk: Talk, where: str) -> None:
-    await talk.made(where, autoscaler())
+async def test_field_owner_is_recorded_in_its_api_version(api: Conversation, where: str) -> None:
+    await api.create(where, autoscaler())
     other = OLDER if where == NEWER else NEWER
     metrics = {"targetCPUUtilizationPercentage": 7} if other == OLDER else NEW["share"]["spec"]
-    await talk("PATCH", f"{other}/a?fieldManager=other", {"spec": metrics}, content_type=MERGE_PATCH)
-    answer = await talk(
-        "PATCH", f"{where}/a?fieldManager=third", {"spec": {"maxReplicas": 9}}, content_type=MERGE_PATCH
-    )
+    await api("PATCH", f"{other}/a?fieldManager=other", {"spec": metrics}, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{where}/a?fieldManager=third", {"spec": {"maxReplicas": 9}}, content_type=MERGE_PATCH)
     assert answer.status == 200
 
 
-async def test_apply_conflicts_with_owners_in_another_version(talk: Talk) -> None:
+async def test_apply_conflicts_with_owners_in_another_version(api: Conversation) -> None:
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
     older["spec"] = {**older["spec"], "targetCPUUtilizationPercentage": 30}
-    await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
+    await api("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["share"]}
-    await talk("PATCH", f"{NEWER}/a?fieldManager=two", newer, content_type=APPLY)
-    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=two&force=true", newer, content_type=APPLY)
+    await api("PATCH", f"{NEWER}/a?fieldManager=two", newer, content_type=APPLY)
+    answer = await api("PATCH", f"{NEWER}/a?fieldManager=two&force=true", newer, content_type=APPLY)
     assert answer.status == 200
 
 
-async def test_fields_owned_in_another_version_are_kept(talk: Talk) -> None:
+async def test_fields_owned_in_another_version_are_kept(api: Conversation) -> None:
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **NEW["memory"]}
-    await talk("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
+    await api("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler()}
     older["spec"] = {**older["spec"], "minReplicas": 1, "targetCPUUtilizationPercentage": 70}
-    await talk("PATCH", f"{OLDER}/a?fieldManager=two", older, content_type=APPLY)
-    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=one", {**newer, "spec": TARGET}, content_type=APPLY)
+    await api("PATCH", f"{OLDER}/a?fieldManager=two", older, content_type=APPLY)
+    answer = await api("PATCH", f"{NEWER}/a?fieldManager=one", {**newer, "spec": TARGET}, content_type=APPLY)
     assert answer.status == 200
 
 
-async def test_applier_may_switch_versions(talk: Talk) -> None:
+async def test_applier_may_switch_versions(api: Conversation) -> None:
     older = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", **autoscaler(minReplicas=2)}
-    await talk("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
+    await api("PATCH", f"{OLDER}/a?fieldManager=one", older, content_type=APPLY)
     newer = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", **autoscaler()}
-    answer = await talk("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
+    answer = await api("PATCH", f"{NEWER}/a?fieldManager=one", newer, content_type=APPLY)
     assert answer.status == 200
 
 
 @variants("where", BOTH)
-async def test_dry_run_returns_the_defaulted_autoscaler(talk: Talk, where: str) -> None:
-    answer = await talk("POST", f"{where}?dryRun=All", autoscaler())
+async def test_dry_run_returns_the_defaulted_autoscaler(api: Conversation, where: str) -> None:
+    answer = await api("POST", f"{where}?dryRun=All", autoscaler())
     assert answer.status == 201
 
 
 @variants("where", BOTH)
-async def test_delete_in_either_version(talk: Talk, where: str) -> None:
-    await talk.made(NEWER, NEW["share"])
-    await talk("DELETE", f"{where}/a")
-    answer = await talk("GET", f"{OLDER if where == NEWER else NEWER}/a")
+async def test_delete_in_either_version(api: Conversation, where: str) -> None:
+    await api.create(NEWER, NEW["share"])
+    await api("DELETE", f"{where}/a")
+    answer = await api("GET", f"{OLDER if where == NEWER else NEWER}/a")
     assert answer.status == 404

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
-from tests.contract.talk import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 CONFIGMAP = {"metadata": {"name": "a"}}
@@ -50,43 +50,43 @@ MALFORMED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-async def test_request_body_is_decoded(talk: Talk, case: str) -> None:
+async def test_request_body_is_decoded(api: Conversation, case: str) -> None:
     text, content_type = MALFORMED[case]
-    answer = await talk("POST", CONFIGMAPS, text, content_type=content_type)
+    answer = await api("POST", CONFIGMAPS, text, content_type=content_type)
     assert answer.status in (201, 400, 415, 422)
 
 
-async def test_patch_with_unknown_content_type_is_415(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    answer = await talk("PATCH", A, "{}", content_type=JSON)
+async def test_patch_with_unknown_content_type_is_415(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api("PATCH", A, "{}", content_type=JSON)
     assert answer.status == 415
 
 
-async def test_put_with_unknown_content_type_is_415(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    answer = await talk("PUT", A, TEXT, content_type="text/plain")
+async def test_put_with_unknown_content_type_is_415(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api("PUT", A, TEXT, content_type="text/plain")
     assert answer.status == 415
 
 
 @pytest.mark.parametrize("size", [1_200_000, 3_200_000])
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
-async def test_oversized_body_is_413(talk: Talk, size: int) -> None:
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # aiohttp warns about large bodies
+async def test_oversized_body_is_413(api: Conversation, size: int) -> None:
     body = {"metadata": {"name": "a"}, "data": {"a": "x" * size}}
-    answer = await talk("POST", f"{CONFIGMAPS}?dryRun=All", body)
+    answer = await api("POST", f"{CONFIGMAPS}?dryRun=All", body)
     assert answer.status in (413, 422)
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-async def test_oversized_patch_is_413(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    answer = await talk("PATCH", A, {"data": {"a": "x" * 3_200_000}}, content_type=MERGE_PATCH)
+async def test_oversized_patch_is_413(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api("PATCH", A, {"data": {"a": "x" * 3_200_000}}, content_type=MERGE_PATCH)
     assert answer.status == 413
 
 
-async def test_json_patch_over_10000_operations_is_413(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
+async def test_json_patch_over_10000_operations_is_413(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
     operation = {"op": "test", "path": "/metadata/name", "value": "a"}
-    answer = await talk("PATCH", A, [operation] * 10_001, content_type=JSON_PATCH)
+    answer = await api("PATCH", A, [operation] * 10_001, content_type=JSON_PATCH)
     assert answer.status == 413
 
 
@@ -121,19 +121,19 @@ TYPES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", TYPES)
-async def test_field_types_are_checked_on_create(talk: Talk, case: str) -> None:
+async def test_field_types_are_checked_on_create(api: Conversation, case: str) -> None:
     path, body = TYPES[case]
-    answer = await talk("POST", path, body)
+    answer = await api("POST", path, body)
     assert answer.status in (201, 400)
 
 
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
-async def test_field_types_are_checked_on_patch(talk: Talk, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
+async def test_field_types_are_checked_on_patch(api: Conversation, content_type: str) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
     body: Any = {"data": {"k": 1}}
     if content_type == JSON_PATCH:
         body = [{"op": "add", "path": "/data", "value": {"k": 1}}]
-    answer = await talk("PATCH", A, body, content_type=content_type)
+    answer = await api("PATCH", A, body, content_type=content_type)
     assert answer.status in (400, 422)
 
 
@@ -143,56 +143,56 @@ MISTAKEN = pod(extra=1, containers=[{"name": "c", "image": "i", "env": [{"name":
 @pytest.mark.parametrize(
     "directive", ["", "Strict", "Warn", "Ignore", "Loud"], ids=["default", "strict", "warn", "ignore", "loud"]
 )
-async def test_field_validation_of_unknown_fields(talk: Talk, directive: str) -> None:
-    answer = await talk("POST", f"{PODS}?fieldValidation={directive}", MISTAKEN)
+async def test_field_validation_of_unknown_fields(api: Conversation, directive: str) -> None:
+    answer = await api("POST", f"{PODS}?fieldValidation={directive}", MISTAKEN)
     assert answer.status == {"Strict": 400, "Loud": 422}.get(directive, 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict", "Ignore"], ids=["default", "strict", "ignore"])
-async def test_field_validation_of_duplicate_json_fields(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_duplicate_json_fields(api: Conversation, directive: str) -> None:
     text = '{"metadata":{"name":"a"},"data":{"k":"v","k":"w"},"data":{"l":"x"}}'
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text)
+    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
-async def test_field_validation_of_duplicate_yaml_keys(talk: Talk, directive: str) -> None:
+async def test_field_validation_of_duplicate_yaml_keys(api: Conversation, directive: str) -> None:
     text = "metadata: {name: a}\ndata:\n  k: v\n  k: w\n"
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text, content_type=YAML)
+    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text, content_type=YAML)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
-async def test_field_names_are_case_sensitive(talk: Talk, directive: str) -> None:
+async def test_field_names_are_case_sensitive(api: Conversation, directive: str) -> None:
     body = {"metadata": {"Name": "b", "name": "a"}, "Data": {"k": "v"}}
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation={directive}", body)
+    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation={directive}", body)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
-async def test_put_reports_unknown_fields(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    await talk("PUT", A, CONFIGMAP | {"dta": {}})
-    answer = await talk("PUT", f"{A}?fieldValidation=Strict", CONFIGMAP | {"dta": {}})
+async def test_put_reports_unknown_fields(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    await api("PUT", A, CONFIGMAP | {"dta": {}})
+    answer = await api("PUT", f"{A}?fieldValidation=Strict", CONFIGMAP | {"dta": {}})
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])
 @pytest.mark.parametrize("content_type", [MERGE_PATCH, STRATEGIC, JSON_PATCH], ids=["merge", "strategic", "json"])
-async def test_strict_patch_error_shows_the_unknown_field(talk: Talk, content_type: str, directive: str) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
+async def test_strict_patch_error_shows_the_unknown_field(api: Conversation, content_type: str, directive: str) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
     body: Any = {"dta": {"k": "v"}}
     if content_type == JSON_PATCH:
         body = [{"op": "add", "path": "/dta", "value": {"k": "v"}}]
-    # Whose patch it is would be shown with the whole object.
-    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", body, content_type=content_type)
+    # With a field manager, the error would contain managed fields.
+    answer = await api("PATCH", f"{A}?fieldValidation={directive}", body, content_type=content_type)
     assert answer.status == (422 if directive else 200)
 
 
-async def test_field_manager_is_recorded(talk: Talk) -> None:
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=me", CONFIGMAP)
+async def test_field_manager_is_recorded(api: Conversation) -> None:
+    answer = await api("POST", f"{CONFIGMAPS}?fieldManager=me", CONFIGMAP)
     assert answer.metadata["managedFields"][0]["manager"] == "me" if "managedFields" in answer.metadata else True
 
 
-async def test_field_manager_must_be_printable(talk: Talk) -> None:
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldManager=a%09b", CONFIGMAP)
+async def test_field_manager_must_be_printable(api: Conversation) -> None:
+    answer = await api("POST", f"{CONFIGMAPS}?fieldManager=a%09b", CONFIGMAP)
     assert answer.status == 422

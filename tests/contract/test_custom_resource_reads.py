@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.conversation import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
 from tests.contract.test_custom_resources import clean as clean
-from tests.contract.test_custom_resources import defined, path, version, widget
+from tests.contract.test_custom_resources import define, path, version, widget
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 STREAMING = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 FORMS = {
@@ -47,51 +47,51 @@ QUERIES = (
 
 
 @variants("accept", FORMS)
-async def test_accept_header_selects_the_representation(talk: Talk, accept: str) -> None:
-    await two(talk)
-    for each in (path(talk), path(talk, "a"), path(talk, "missing")):
-        answer = await talk("GET", each, accept=accept)
+async def test_accept_header_selects_the_representation(api: Conversation, accept: str) -> None:
+    await create_two(api)
+    for each in (path(api), path(api, "a"), path(api, "missing")):
+        answer = await api("GET", each, accept=accept)
         assert answer.status in (200, 404, 406, 500)
 
 
 @variants("accept", FORMS)
-async def test_watch_accept_header_selects_the_representation(talk: Talk, accept: str) -> None:
-    await two(talk)
-    answer = await talk.watched(f"{path(talk)}?{STREAMING}", accept=accept, events=3)
+async def test_watch_accept_header_selects_the_representation(api: Conversation, accept: str) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{path(api)}?{STREAMING}", accept=accept, events=3)
     assert answer.status in (200, 406)
 
 
-async def test_list_is_sorted_with_complete_items(talk: Talk) -> None:
-    await two(talk)
-    answer = await talk("GET", f"{path(talk)}?limit=1", as_text=True)
+async def test_list_is_sorted_with_complete_items(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api("GET", f"{path(api)}?limit=1", as_text=True)
     assert answer.body.startswith('{"apiVersion":')
 
 
 @pytest.mark.parametrize("accept", [JSON, YAML, TABLE, PARTIAL_LIST], ids=["json", "yaml", "table", "metadata"])
-async def test_empty_list(talk: Talk, accept: str) -> None:
-    await defined(talk)
-    answer = await talk("GET", path(talk), accept=accept)
+async def test_empty_list(api: Conversation, accept: str) -> None:
+    await define(api)
+    answer = await api("GET", path(api), accept=accept)
     assert answer.status == 200
 
 
-async def test_list_parameters(talk: Talk) -> None:
-    await two(talk)
+async def test_list_parameters(api: Conversation) -> None:
+    await create_two(api)
     for query in QUERIES:
-        answer = await talk("GET", f"{path(talk)}?{query}")
+        answer = await api("GET", f"{path(api)}?{query}")
         assert answer.status in (200, 400, 422)
 
 
-async def test_watch_delivers_add_and_delete(talk: Talk) -> None:
-    await two(talk)
-    await talk("DELETE", path(talk, "a"), kept=False)
-    answer = await talk.watched(f"{path(talk)}?watch=true&resourceVersion={{v}}", events=2)
+async def test_watch_delivers_add_and_delete(api: Conversation) -> None:
+    await create_two(api)
+    await api("DELETE", path(api, "a"), recorded=False)
+    answer = await api.watch(f"{path(api)}?watch=true&resourceVersion={{v}}", events=2)
     assert [event["type"] for event in answer.body] == ["ADDED", "DELETED"]
 
 
-async def two(talk: Talk) -> None:
-    """Two widgets. Sets {v}, the version at which there was one of them."""
-    await defined(talk, version())
+async def create_two(api: Conversation) -> None:
+    """Create two widgets, and set {v} to the version of the first."""
+    await define(api, version())
     for number, name in enumerate("ab", 1):
         metadata = {"name": name, "labels": {"n": str(number)}}
-        made = await talk.made(path(talk), widget(talk, metadata=metadata, spec={"x": number}))
-        talk.words.setdefault("v", made["metadata"]["resourceVersion"])
+        made = await api.create(path(api), widget(api, metadata=metadata, spec={"x": number}))
+        api.variables.setdefault("v", made["metadata"]["resourceVersion"])

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.tables import variants
-from tests.contract.test_custom_resources import defined, path, version, widget
+from tests.contract.test_custom_resources import define, path, version, widget
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 FIELDS: dict[str, dict[str, Any]] = {
     "integer": {"type": "integer"},
@@ -31,13 +31,13 @@ FIELDS: dict[str, dict[str, Any]] = {
     "bounded-number": {"type": "number", "minimum": 1, "exclusiveMinimum": True, "maximum": 3, "multipleOf": 0.5},
     "anything": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
-# As they are written: a number may be written in many ways.
+# In JSON notation: a number may be written in many ways.
 VALUES = (
     *("1", "0", "-1", "11", "1.5", "2.5", "1e-1", "2147483648", "9223372036854775807"),
     *('"x"', '"1"', '""', '"2.5"', "true", "false", "null"),
     *("{}", "[]", "[1]", '["x"]', "[1.5]", "[null]", '{"x":1}', '{"x":"1"}', '{"x":null}', '{"x":2.5}'),
 )
-# Whole, but with a point or an exponent: these are integers, too.
+# Integers written with a point or an exponent.
 WHOLE = ("1.0", "-0.0", "1e3", "1E2", "1.0e0", "0.1e1", "1e9")
 
 FORMATS: dict[str, tuple[str, ...]] = {
@@ -76,43 +76,43 @@ FORMATS: dict[str, tuple[str, ...]] = {
 }
 
 
-async def answers(talk: Talk, node: dict[str, Any], values: tuple[str, ...]) -> list[int]:
-    """What is said to an object for each value, as it is written."""
+async def create_with_values(api: Conversation, node: dict[str, Any], values: tuple[str, ...]) -> list[int]:
+    """Create an object for each value, given in JSON notation, and return the statuses."""
     schema = {"type": "object", "properties": {"f": node}}
-    where = await defined(talk, version("v1", schema))
-    text = json.dumps(widget(talk, f="here"))
+    where = await define(api, version("v1", schema))
+    text = json.dumps(widget(api, f="here"))
     said = []
     for value in values:
         body = text.replace('"here"', value)
-        said.append((await talk("POST", f"{path(talk)}?dryRun=All", body)).status)
-    await talk("DELETE", where, kept=False)
+        said.append((await api("POST", f"{path(api)}?dryRun=All", body)).status)
+    await api("DELETE", where, recorded=False)
     return said
 
 
 @variants("node", FIELDS)
-async def test_value_must_have_the_schema_type(talk: Talk, node: dict[str, Any]) -> None:
-    said = await answers(talk, node, VALUES)
+async def test_value_must_have_the_schema_type(api: Conversation, node: dict[str, Any]) -> None:
+    said = await create_with_values(api, node, VALUES)
     assert set(said) <= {201, 422}
 
 
 @variants("node", {name: FIELDS[name] for name in ("integer", "int32", "int64", "int-or-string", "nullable", "number")})
-async def test_integer_accepts_a_decimal_point(talk: Talk, node: dict[str, Any]) -> None:
-    said = await answers(talk, node, WHOLE)
+async def test_integer_accepts_a_decimal_point(api: Conversation, node: dict[str, Any]) -> None:
+    said = await create_with_values(api, node, WHOLE)
     assert set(said) == {201}
 
 
-# What has no fraction is an integer to who tells of it, as far as integers of the API go.
+# Messages show a number without a fraction as an integer, up to the largest int64.
 UNLIKE_NUMBERS = ("1.0", "1e3", "1e16", "1e18", "1e19", "9223372036854775807", "9223372036854775808", "1e400", "-1e19")
 
 
 @variants("node", {name: node for name, node in FIELDS.items() if name not in ("anything", "enum-of-texts")})
-async def test_large_numbers_are_checked_by_type(talk: Talk, node: dict[str, Any]) -> None:
-    said = await answers(talk, node, UNLIKE_NUMBERS)
+async def test_large_numbers_are_checked_by_type(api: Conversation, node: dict[str, Any]) -> None:
+    said = await create_with_values(api, node, UNLIKE_NUMBERS)
     assert set(said) <= {201, 400, 422}
 
 
 @variants("format_", {name: name for name in FORMATS})
-async def test_string_formats_are_validated(talk: Talk, format_: str) -> None:
+async def test_string_formats_are_validated(api: Conversation, format_: str) -> None:
     values = tuple(json.dumps(text) for text in FORMATS[format_])
-    said = await answers(talk, {"type": "string", "format": format_}, values)
+    said = await create_with_values(api, {"type": "string", "format": format_}, values)
     assert said[0] == 201

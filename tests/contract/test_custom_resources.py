@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import MERGE_PATCH, STRATEGIC
 from tests.contract.paths import DEFINITIONS
-from tests.contract.talk import MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from tests.contract.talk import Answer, Talk
+    from tests.contract.conversation import Answer, Conversation
 
 
 @pytest.fixture(autouse=True)
-async def clean(talk: Talk) -> AsyncIterator[None]:
-    """Takes the definitions of the row away again: they lie outside of its namespace."""
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRDs of the row, which are cluster-scoped."""
     yield
     for plural in ("widgets", "gadgets"):
-        await talk("DELETE", f"{DEFINITIONS}/{plural}.{talk.namespace}.example.com", kept=False)
+        await api("DELETE", f"{DEFINITIONS}/{plural}.{api.namespace}.example.com", recorded=False)
 
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -35,32 +35,32 @@ def with_spec(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
 
 
-def definition(talk: Talk, *versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    group = f"{talk.namespace}.example.com"
+def definition(api: Conversation, *versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    group = f"{api.namespace}.example.com"
     names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"]}
     told = {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions) or [version()], **spec}
     return {"metadata": {"name": f"{told['names']['plural']}.{told['group']}"}, "spec": told}
 
 
-def path(talk: Talk, name: str = "", api_version: str = "v1") -> str:
-    base = f"/apis/{talk.namespace}.example.com/{api_version}/namespaces/{{ns}}/widgets"
+def path(api: Conversation, name: str = "", api_version: str = "v1") -> str:
+    base = f"/apis/{api.namespace}.example.com/{api_version}/namespaces/{{ns}}/widgets"
     return f"{base}/{name}" if name else base
 
 
-def widget(talk: Talk, api_version: str = "v1", **content: Any) -> dict[str, Any]:
-    named = {"apiVersion": f"{talk.namespace}.example.com/{api_version}", "kind": "Widget", "metadata": {"name": "a"}}
+def widget(api: Conversation, api_version: str = "v1", **content: Any) -> dict[str, Any]:
+    named = {"apiVersion": f"{api.namespace}.example.com/{api_version}", "kind": "Widget", "metadata": {"name": "a"}}
     return named | content
 
 
-async def defined(talk: Talk, *versions: dict[str, Any], **spec: Any) -> str:
-    """Serves widgets, and gives where their definition is."""
-    made = await talk.made(DEFINITIONS, definition(talk, *versions, **spec))
+async def define(api: Conversation, *versions: dict[str, Any], **spec: Any) -> str:
+    """Create a CRD for widgets, and return the path of the CRD."""
+    made = await api.create(DEFINITIONS, definition(api, *versions, **spec))
     where = f"{DEFINITIONS}/{made['metadata']['name']}"
-    await talk.until(where, _is_established, kept=False)
+    await api.poll(where, _is_established, recorded=False)
     for each in versions or [version()]:
         if each["served"]:
-            served = f"/apis/{talk.namespace}.example.com/{each['name']}/widgets"
-            await talk.until(served, lambda answer: answer.status == 200, kept=False)
+            served = f"/apis/{api.namespace}.example.com/{each['name']}/widgets"
+            await api.poll(served, lambda answer: answer.status == 200, recorded=False)
     return where
 
 
@@ -70,42 +70,42 @@ def _is_established(answer: Answer) -> bool:
 
 
 @pytest.mark.conformance("FK-06")
-async def test_crd_is_established_and_discovered(talk: Talk) -> None:
-    where = await defined(talk)
-    await talk("GET", where)
-    resources = f"/apis/{talk.namespace}.example.com/v1"
-    await talk.until(resources, lambda answer: answer.status == 200, kept=False)
-    answer = await talk("GET", resources, shown=_without_hash)
+async def test_crd_is_established_and_discovered(api: Conversation) -> None:
+    where = await define(api)
+    await api("GET", where)
+    resources = f"/apis/{api.namespace}.example.com/v1"
+    await api.poll(resources, lambda answer: answer.status == 200, recorded=False)
+    answer = await api("GET", resources, shown=_without_hash)
     assert [row["name"] for row in answer.body["resources"]] == ["widgets"]
 
 
 def _without_hash(body: dict[str, Any]) -> dict[str, Any]:
-    # It is made of the name of the group.
+    # The hash depends on the name of the group.
     rows = [{name: row[name] for name in row if name != "storageVersionHash"} for row in body["resources"]]
     return body | {"resources": rows}
 
 
-async def test_create_update_patch_delete(talk: Talk) -> None:
-    await defined(talk)
-    made = await talk("POST", path(talk), widget(talk, spec={"size": 1}, status={"x": 1}))
-    await talk("PUT", path(talk, "a"), made.body | {"spec": {"size": 2}})
-    await talk("PATCH", path(talk, "a"), {"spec": {"size": 3}}, content_type=MERGE_PATCH)
-    await talk("GET", path(talk))
-    answer = await talk("DELETE", path(talk, "a"))
+async def test_create_update_patch_delete(api: Conversation) -> None:
+    await define(api)
+    made = await api("POST", path(api), widget(api, spec={"size": 1}, status={"x": 1}))
+    await api("PUT", path(api, "a"), made.body | {"spec": {"size": 2}})
+    await api("PATCH", path(api, "a"), {"spec": {"size": 3}}, content_type=MERGE_PATCH)
+    await api("GET", path(api))
+    answer = await api("DELETE", path(api, "a"))
     assert answer.status == 200
 
 
-async def test_update_requires_a_resource_version(talk: Talk) -> None:
-    await defined(talk)
-    await talk.made(path(talk), widget(talk))
-    answer = await talk("PUT", path(talk, "a"), widget(talk))
+async def test_update_requires_a_resource_version(api: Conversation) -> None:
+    await define(api)
+    await api.create(path(api), widget(api))
+    answer = await api("PUT", path(api, "a"), widget(api))
     assert answer.status == 422
 
 
-async def test_strategic_merge_patch_is_415(talk: Talk) -> None:
-    await defined(talk)
-    await talk.made(path(talk), widget(talk))
-    answer = await talk("PATCH", path(talk, "a"), {}, content_type=STRATEGIC)
+async def test_strategic_merge_patch_is_415(api: Conversation) -> None:
+    await define(api)
+    await api.create(path(api), widget(api))
+    answer = await api("PATCH", path(api, "a"), {}, content_type=STRATEGIC)
     assert answer.status == 415
 
 
@@ -124,9 +124,9 @@ NAMES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", NAMES)
-async def test_apiversion_kind_and_name_are_checked(talk: Talk, case: str) -> None:
-    await defined(talk)
-    answer = await talk("POST", path(talk), widget(talk) | NAMES[case])
+async def test_apiversion_kind_and_name_are_checked(api: Conversation, case: str) -> None:
+    await define(api)
+    answer = await api("POST", path(api), widget(api) | NAMES[case])
     assert answer.status in (400, 422)
 
 
@@ -210,36 +210,36 @@ SPECS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SPECS)
-async def test_schema_validates_objects(talk: Talk, case: str) -> None:
-    await defined(talk, version(schema=with_spec(**FIELDS)))
-    answer = await talk("POST", path(talk), widget(talk, spec=SPECS[case]))
+async def test_schema_validates_objects(api: Conversation, case: str) -> None:
+    await define(api, version(schema=with_spec(**FIELDS)))
+    answer = await api("POST", path(api), widget(api, spec=SPECS[case]))
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"], ids=["strict", "warn", "ignore"])
-async def test_field_validation_of_unknown_fields(talk: Talk, directive: str) -> None:
-    await defined(talk, version(schema=with_spec(size={"type": "integer"})))
-    obj = widget(talk, spec={"size": 1, "sise": 2}) | {"more": {}}
-    answer = await talk("POST", f"{path(talk)}?fieldValidation={directive}", obj)
+async def test_field_validation_of_unknown_fields(api: Conversation, directive: str) -> None:
+    await define(api, version(schema=with_spec(size={"type": "integer"})))
+    obj = widget(api, spec={"size": 1, "sise": 2}) | {"more": {}}
+    answer = await api("POST", f"{path(api)}?fieldValidation={directive}", obj)
     assert answer.status == (400 if directive == "Strict" else 201)
 
 
-async def test_status_subresource_separates_spec_and_status(talk: Talk) -> None:
-    await defined(talk, version(subresources={"status": {}}))
-    await talk("POST", path(talk), widget(talk, spec={"size": 1}, status={"x": 1}))
+async def test_status_subresource_separates_spec_and_status(api: Conversation) -> None:
+    await define(api, version(subresources={"status": {}}))
+    await api("POST", path(api), widget(api, spec={"size": 1}, status={"x": 1}))
     both = {"spec": {"size": 2}, "status": {"x": 2}}
-    await talk(
-        "PATCH", f"{path(talk, 'a')}/status", both | {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE_PATCH
+    await api(
+        "PATCH", f"{path(api, 'a')}/status", both | {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE_PATCH
     )
-    answer = await talk("PATCH", path(talk, "a"), both | {"status": {"x": 3}}, content_type=MERGE_PATCH)
+    answer = await api("PATCH", path(api, "a"), both | {"status": {"x": 3}}, content_type=MERGE_PATCH)
     assert answer.body["status"] == {"x": 2}
 
 
-async def test_without_status_subresource_status_is_a_plain_field(talk: Talk) -> None:
-    await defined(talk)
-    await talk("POST", path(talk), widget(talk, status={"x": 1}))
-    await talk("PATCH", path(talk, "a"), {"status": {"x": 2}}, content_type=MERGE_PATCH)
-    answer = await talk("PATCH", f"{path(talk, 'a')}/status", {}, content_type=MERGE_PATCH)
+async def test_without_status_subresource_status_is_a_plain_field(api: Conversation) -> None:
+    await define(api)
+    await api("POST", path(api), widget(api, status={"x": 1}))
+    await api("PATCH", path(api, "a"), {"status": {"x": 2}}, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{path(api, 'a')}/status", {}, content_type=MERGE_PATCH)
     assert answer.status == 404
 
 
@@ -250,108 +250,106 @@ SCALE = {
 }
 
 
-async def test_scale_paths_come_from_the_crd(talk: Talk) -> None:
-    await defined(talk, version(subresources={"scale": SCALE, "status": {}}))
-    await talk.made(path(talk), widget(talk, spec={"size": 2}))
-    await talk(
-        "PATCH", f"{path(talk, 'a')}/status", {"status": {"size": 1, "selector": "a=b"}}, content_type=MERGE_PATCH
-    )
-    await talk("GET", f"{path(talk, 'a')}/scale")
-    await talk("PUT", f"{path(talk, 'a')}/scale", {"metadata": {"name": "a"}, "spec": {"replicas": 5}})
-    answer = await talk("GET", path(talk, "a"), shown=lambda body: body["spec"])
+async def test_scale_paths_come_from_the_crd(api: Conversation) -> None:
+    await define(api, version(subresources={"scale": SCALE, "status": {}}))
+    await api.create(path(api), widget(api, spec={"size": 2}))
+    await api("PATCH", f"{path(api, 'a')}/status", {"status": {"size": 1, "selector": "a=b"}}, content_type=MERGE_PATCH)
+    await api("GET", f"{path(api, 'a')}/scale")
+    await api("PUT", f"{path(api, 'a')}/scale", {"metadata": {"name": "a"}, "spec": {"replicas": 5}})
+    answer = await api("GET", path(api, "a"), shown=lambda body: body["spec"])
     assert answer.body["spec"] == {"size": 5}
 
 
-async def test_scale_without_replicas_is_500(talk: Talk) -> None:
-    await defined(talk, version(subresources={"scale": SCALE}))
-    await talk.made(path(talk), widget(talk))
-    answer = await talk("GET", f"{path(talk, 'a')}/scale")
+async def test_scale_without_replicas_is_500(api: Conversation) -> None:
+    await define(api, version(subresources={"scale": SCALE}))
+    await api.create(path(api), widget(api))
+    answer = await api("GET", f"{path(api, 'a')}/scale")
     assert answer.status == 500
 
 
-async def test_object_is_read_in_every_served_version(talk: Talk) -> None:
-    await defined(talk, version("v1"), version("v2"), version("v1beta1", deprecated=True))
-    await talk.made(path(talk), widget(talk, spec={"size": 1}))
-    await talk("GET", path(talk, "a", "v2"))
-    await talk("GET", path(talk, "a", "v1beta1"))
-    await talk("PATCH", path(talk, "a", "v2"), {"spec": {"size": 2}}, content_type=MERGE_PATCH)
-    await talk("GET", path(talk))
-    group = f"/apis/{talk.namespace}.example.com"
-    answer = await talk.until(group, lambda answer: len(answer.body.get("versions", ())) == 3)
+async def test_object_is_read_in_every_served_version(api: Conversation) -> None:
+    await define(api, version("v1"), version("v2"), version("v1beta1", deprecated=True))
+    await api.create(path(api), widget(api, spec={"size": 1}))
+    await api("GET", path(api, "a", "v2"))
+    await api("GET", path(api, "a", "v1beta1"))
+    await api("PATCH", path(api, "a", "v2"), {"spec": {"size": 2}}, content_type=MERGE_PATCH)
+    await api("GET", path(api))
+    group = f"/apis/{api.namespace}.example.com"
+    answer = await api.poll(group, lambda answer: len(answer.body.get("versions", ())) == 3)
     assert answer.body["preferredVersion"]["version"] == "v2"
 
 
-async def test_deprecated_version_returns_its_warning(talk: Talk) -> None:
+async def test_deprecated_version_returns_its_warning(api: Conversation) -> None:
     old = version("v1beta1", deprecated=True, deprecationWarning="use v1 instead")
-    await defined(talk, version(), old)
-    answer = await talk("POST", path(talk, api_version="v1beta1"), widget(talk, "v1beta1"))
+    await define(api, version(), old)
+    answer = await api("POST", path(api, api_version="v1beta1"), widget(api, "v1beta1"))
     assert "use v1 instead" in answer.headers["Warning"]
 
 
-async def test_unserved_version_is_404(talk: Talk) -> None:
-    await defined(talk, version(), version("v2") | {"served": False})
-    answer = await talk("GET", path(talk, api_version="v2"))
+async def test_unserved_version_is_404(api: Conversation) -> None:
+    await define(api, version(), version("v2") | {"served": False})
+    answer = await api("GET", path(api, api_version="v2"))
     assert answer.status == 404
 
 
-async def test_selectable_fields_select(talk: Talk) -> None:
+async def test_selectable_fields_select(api: Conversation) -> None:
     schema = with_spec(colour={"type": "string"}, size={"type": "integer"})
-    await defined(talk, version(schema=schema, selectableFields=[{"jsonPath": ".spec.colour"}]))
-    await talk.made(path(talk), widget(talk, spec={"colour": "red"}))
-    await talk("GET", f"{path(talk)}?fieldSelector=spec.colour%3Dred")
-    await talk("GET", f"{path(talk)}?fieldSelector=spec.colour%3Dblue")
-    answer = await talk("GET", f"{path(talk)}?fieldSelector=spec.size%3D1")
+    await define(api, version(schema=schema, selectableFields=[{"jsonPath": ".spec.colour"}]))
+    await api.create(path(api), widget(api, spec={"colour": "red"}))
+    await api("GET", f"{path(api)}?fieldSelector=spec.colour%3Dred")
+    await api("GET", f"{path(api)}?fieldSelector=spec.colour%3Dblue")
+    answer = await api("GET", f"{path(api)}?fieldSelector=spec.size%3D1")
     assert answer.status == 400
 
 
-async def test_printer_columns(talk: Talk) -> None:
+async def test_printer_columns(api: Conversation) -> None:
     columns = [
         {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "description": "what it looks like"},
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1},
     ]
-    await defined(talk, version(additionalPrinterColumns=columns))
-    await talk.made(path(talk), widget(talk, spec={"colour": "red"}))
-    answer = await talk("GET", path(talk), accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    await define(api, version(additionalPrinterColumns=columns))
+    await api.create(path(api), widget(api, spec={"colour": "red"}))
+    answer = await api("GET", path(api), accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert answer.body["rows"][0]["cells"] == ["a", "red", None]
 
 
-async def test_deleting_the_crd_deletes_its_objects(talk: Talk) -> None:
-    where = await defined(talk)
-    await talk.made(path(talk), widget(talk))
-    async with talk.watching(f"{path(talk)}?watch=1&resourceVersion=0") as watching:
+async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
+    where = await define(api)
+    await api.create(path(api), widget(api))
+    async with api.open_watch(f"{path(api)}?watch=1&resourceVersion=0") as watching:
         await watching.read()
-        await talk("DELETE", where, kept=False)
+        await api("DELETE", where, recorded=False)
         await watching.read()
-    await talk.until(where, lambda answer: answer.status == 404)
-    answer = await talk.until(path(talk), lambda answer: answer.status == 404)
+    await api.poll(where, lambda answer: answer.status == 404)
+    answer = await api.poll(path(api), lambda answer: answer.status == 404)
     assert answer.body == "404 page not found\n"
 
 
-async def test_crd_with_taken_names_is_not_accepted(talk: Talk) -> None:
-    await defined(talk)
+async def test_crd_with_taken_names_is_not_accepted(api: Conversation) -> None:
+    await define(api)
     names = {"plural": "gadgets", "kind": "Widget"}
-    other = await talk.made(DEFINITIONS, definition(talk, names=names))
+    other = await api.create(DEFINITIONS, definition(api, names=names))
     where = f"{DEFINITIONS}/{other['metadata']['name']}"
-    answer = await talk.until(where, lambda answer: bool(answer.body["status"]["conditions"]))
+    answer = await api.poll(where, lambda answer: bool(answer.body["status"]["conditions"]))
     assert answer.body["status"]["conditions"][0]["status"] == "False"
 
 
-async def test_crd_is_accepted_once_names_are_free(talk: Talk) -> None:
-    where = await defined(talk)
-    other = await talk.made(DEFINITIONS, definition(talk, names={"plural": "gadgets", "kind": "Widget"}))
+async def test_crd_is_accepted_once_names_are_free(api: Conversation) -> None:
+    where = await define(api)
+    other = await api.create(DEFINITIONS, definition(api, names={"plural": "gadgets", "kind": "Widget"}))
     waiting = f"{DEFINITIONS}/{other['metadata']['name']}"
-    await talk.until(waiting, lambda answer: bool(answer.body["status"]["conditions"]), kept=False)
-    await talk("DELETE", where, kept=False)
-    await talk.until(waiting, _is_established, kept=False)
-    answer = await talk("GET", waiting, shown=lambda body: body["status"])
+    await api.poll(waiting, lambda answer: bool(answer.body["status"]["conditions"]), recorded=False)
+    await api("DELETE", where, recorded=False)
+    await api.poll(waiting, _is_established, recorded=False)
+    answer = await api("GET", waiting, shown=lambda body: body["status"])
     assert answer.body["status"]["acceptedNames"]["kind"] == "Widget"
 
 
-async def test_cel_rules_are_enforced(talk: Talk) -> None:
+async def test_cel_rules_are_enforced(api: Conversation) -> None:
     schema = with_spec(size={"type": "integer"})
     schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.size < 3", "message": "too large"}]
-    await defined(talk, version(schema=schema))
-    answer = await talk("POST", path(talk), widget(talk, spec={"size": 4}))
+    await define(api, version(schema=schema))
+    answer = await api("POST", path(api), widget(api, spec={"size": 4}))
     assert answer.status == 422
 
 
@@ -411,21 +409,21 @@ INVALID: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", INVALID)
-async def test_crd_is_validated(talk: Talk, case: str) -> None:
+async def test_crd_is_validated(api: Conversation, case: str) -> None:
     *parents, last = INVALID[case][0]
-    obj = definition(talk)
+    obj = definition(api)
     place = obj
     for part in parents:
         place = place[part]
     place[last] = INVALID[case][1]
-    answer = await talk("POST", DEFINITIONS, obj)
+    answer = await api("POST", DEFINITIONS, obj)
     assert answer.status in (400, 422)
 
 
 @pytest.mark.parametrize("field", ["scope", "group", "plural", "kind"])
-async def test_crd_identity_is_immutable(talk: Talk, field: str) -> None:
-    where = await defined(talk)
+async def test_crd_identity_is_immutable(api: Conversation, field: str) -> None:
+    where = await define(api)
     spec = {"scope": {"scope": "Cluster"}, "group": {"group": "example.com"}}
     patch = spec.get(field, {"names": {field: "others"}})
-    answer = await talk("PATCH", where, {"spec": patch}, content_type=MERGE_PATCH)
+    answer = await api("PATCH", where, {"spec": patch}, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 CONTAINER = {"name": "c", "image": "i"}
 SELECTED = {"matchLabels": {"a": "b"}}
@@ -141,11 +141,11 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-async def test_defaults_are_applied(talk: Talk, kind: str) -> None:
+async def test_defaults_are_applied(api: Conversation, kind: str) -> None:
     path, manifest = MANIFESTS[kind]
-    # Names of what is outside of a namespace must not meet those of other rows.
-    name = "a" if "{ns}" in path else f"{talk.namespace}-a"
-    answer = await talk("POST", path, {"metadata": {"name": name}} | manifest)
+    # Names of cluster-scoped objects must differ from those of other rows.
+    name = "a" if "{ns}" in path else f"{api.namespace}-a"
+    answer = await api("POST", path, {"metadata": {"name": name}} | manifest)
     assert answer.status == 201
     if "{ns}" not in path:
-        await talk("DELETE", f"{path}/{name}", kept=False)
+        await api("DELETE", f"{path}/{name}", recorded=False)

@@ -10,7 +10,7 @@ from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 BETA = AGGREGATED.replace("v=v2", "v=v2beta1")
@@ -39,13 +39,13 @@ GROUPS = [
 ]
 
 
-async def test_core_group_lists_its_versions(talk: Talk) -> None:
-    answer = await talk("GET", "/api")
+async def test_core_group_lists_its_versions(api: Conversation) -> None:
+    answer = await api("GET", "/api")
     assert answer.body["versions"] == ["v1"]
 
 
-async def test_api_groups_are_listed(talk: Talk) -> None:
-    answer = await talk("GET", "/apis")
+async def test_api_groups_are_listed(api: Conversation) -> None:
+    answer = await api("GET", "/apis")
     assert answer.body["kind"] == "APIGroupList"
 
 
@@ -53,43 +53,43 @@ async def test_api_groups_are_listed(talk: Talk) -> None:
     "accept", [AGGREGATED, BETA, f"{AGGREGATED},{BETA},application/json"], ids=["v2", "beta", "client"]
 )
 @pytest.mark.parametrize("path", ["/api", "/apis"], ids=["core", "groups"])
-async def test_aggregated_discovery(talk: Talk, path: str, accept: str) -> None:
-    answer = await talk("GET", path, accept=accept)
+async def test_aggregated_discovery(api: Conversation, path: str, accept: str) -> None:
+    answer = await api("GET", path, accept=accept)
     assert answer.status in (200, 406)
 
 
-async def test_aggregated_discovery_honors_if_none_match(talk: Talk) -> None:
-    answer = await talk("GET", "/api", accept=AGGREGATED, kept=False)
-    again = await talk("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": answer.headers["ETag"]})
+async def test_aggregated_discovery_honors_if_none_match(api: Conversation) -> None:
+    answer = await api("GET", "/api", accept=AGGREGATED, recorded=False)
+    again = await api("GET", "/api", accept=AGGREGATED, headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status == 304
 
 
 @pytest.mark.parametrize("group", sorted({version.partition("/")[0] for version in GROUPS}))
-async def test_group_lists_its_versions(talk: Talk, group: str) -> None:
-    answer = await talk("GET", f"/apis/{group}")
+async def test_group_lists_its_versions(api: Conversation, group: str) -> None:
+    answer = await api("GET", f"/apis/{group}")
     assert answer.body["name"] == group
 
 
 @pytest.mark.parametrize("version", ["v1", *GROUPS], ids=lambda version: version.replace("/", "."))
-async def test_version_lists_its_resources(talk: Talk, version: str) -> None:
-    answer = await talk("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+async def test_version_lists_its_resources(api: Conversation, version: str) -> None:
+    answer = await api("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
     assert answer.body["groupVersion"] == version
 
 
-async def test_server_version(talk: Talk) -> None:
-    answer = await talk("GET", "/version")
+async def test_server_version(api: Conversation) -> None:
+    answer = await api("GET", "/version")
     assert answer.body["major"] == "1"
 
 
 @pytest.mark.parametrize("path", ["healthz", "livez", "readyz", "healthz/ping", "livez/ping", "readyz/ping"])
-async def test_health_endpoints_return_ok(talk: Talk, path: str) -> None:
-    answer = await talk("GET", f"/{path}")
+async def test_health_endpoints_return_ok(api: Conversation, path: str) -> None:
+    answer = await api("GET", f"/{path}")
     assert answer.body == "ok"
 
 
 @pytest.mark.parametrize("path", ["healthz/other", "livez/other", "readyz/other", "healthz?exclude=other"])
-async def test_unknown_health_check_is_404(talk: Talk, path: str) -> None:
-    answer = await talk("GET", f"/{path}")
+async def test_unknown_health_check_is_404(api: Conversation, path: str) -> None:
+    answer = await api("GET", f"/{path}")
     assert answer.status in (200, 404)
 
 
@@ -125,8 +125,8 @@ PATHS = {
 
 
 @variants("path", PATHS)
-async def test_unknown_paths_are_404(talk: Talk, path: str) -> None:
-    answer = await talk("GET", path)
+async def test_unknown_paths_are_404(api: Conversation, path: str) -> None:
+    answer = await api("GET", path)
     assert answer.status in (200, 301, 404)
 
 
@@ -153,8 +153,8 @@ async def test_unknown_paths_are_404(talk: Talk, path: str) -> None:
         "post-to-watch": ("POST", "/api/v1/watch/namespaces/{ns}/configmaps"),
     },
 )
-async def test_unsupported_methods_are_405(talk: Talk, asked: tuple[str, str]) -> None:
-    answer = await talk(*asked)
+async def test_unsupported_methods_are_405(api: Conversation, asked: tuple[str, str]) -> None:
+    answer = await api(*asked)
     assert answer.status in (200, 404, 405)
 
 
@@ -170,52 +170,52 @@ async def test_unsupported_methods_are_405(talk: Talk, asked: tuple[str, str]) -
         "nothing": "/nothing",
     },
 )
-async def test_head_requests(talk: Talk, path: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("HEAD", path)
+async def test_head_requests(api: Conversation, path: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("HEAD", path)
     assert answer.body == ""
 
 
-async def test_openapi_v3_index(talk: Talk) -> None:
-    answer = await talk("GET", "/openapi/v3")
+async def test_openapi_v3_index(api: Conversation) -> None:
+    answer = await api("GET", "/openapi/v3")
     assert "apis/apps/v1" in answer.body["paths"]
 
 
-async def test_openapi_document_with_its_hash_is_cacheable(talk: Talk) -> None:
-    index = await talk("GET", "/openapi/v3", kept=False)
+async def test_openapi_document_with_its_hash_is_cacheable(api: Conversation) -> None:
+    index = await api("GET", "/openapi/v3", recorded=False)
     url = index.body["paths"]["apis/coordination.k8s.io/v1"]["serverRelativeURL"]
-    talk.words["hash"] = url.partition("=")[2]
-    answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash={hash}", shown=outline)
+    api.variables["hash"] = url.partition("=")[2]
+    answer = await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash={hash}", shown=outline)
     assert answer.status == 200
 
 
-async def test_openapi_document_with_an_old_hash_redirects(talk: Talk) -> None:
-    answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash=00")
+async def test_openapi_document_with_an_old_hash_redirects(api: Conversation) -> None:
+    answer = await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash=00")
     assert answer.status in (200, 301)
 
 
-async def test_openapi_document_without_a_hash(talk: Talk) -> None:
-    answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1", shown=outline)
+async def test_openapi_document_without_a_hash(api: Conversation) -> None:
+    answer = await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1", shown=outline)
     assert answer.body["openapi"] == "3.0.0"
 
 
-async def test_openapi_document_honors_if_none_match(talk: Talk) -> None:
+async def test_openapi_document_honors_if_none_match(api: Conversation) -> None:
     path = "/openapi/v3/apis/coordination.k8s.io/v1"
-    first = await talk("GET", path, kept=False)
-    answer = await talk("GET", path, headers={"If-None-Match": first.headers["ETag"]})
+    first = await api("GET", path, recorded=False)
+    answer = await api("GET", path, headers={"If-None-Match": first.headers["ETag"]})
     assert answer.status == 304
 
 
 @pytest.mark.parametrize(
     "accept", ["*/*", "application/vnd.kubernetes.protobuf", "text/plain"], ids=["any", "protobuf", "text"]
 )
-async def test_openapi_document_accept_headers(talk: Talk, accept: str) -> None:
-    answer = await talk("GET", "/openapi/v3/apis/coordination.k8s.io/v1", accept=accept, shown=outline)
+async def test_openapi_document_accept_headers(api: Conversation, accept: str) -> None:
+    answer = await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1", accept=accept, shown=outline)
     assert answer.status in (200, 406)
 
 
 def outline(document: Any) -> Any:
-    """What a document of the schema is about."""
+    """Return an outline of an OpenAPI document."""
     if not isinstance(document, dict) or "openapi" not in document:
         return document
     schemas = document["components"]["schemas"]

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH, PARTIAL, PARTIAL_LIST, STRATEGIC, TABLE
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, JSON_PATCH, MERGE_PATCH, PARTIAL, PARTIAL_LIST, STRATEGIC, TABLE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 CORE = "/api/v1/namespaces/{ns}/events"
 NEWER = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
@@ -21,9 +21,9 @@ EARLIER, LATER = "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z"
 MOMENT = "2024-05-01T10:00:00.123456Z"
 
 
-def old_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
-    """As recorders wrote them before there was another group."""
-    involved = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": talk.namespace, "uid": "u"}
+def old_event(api: Conversation, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """Return an event of the core group."""
+    involved = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": api.namespace, "uid": "u"}
     return {
         "metadata": {"name": name, "labels": {"n": name}},
         "involvedObject": involved | {"fieldPath": "spec.containers{c}", "resourceVersion": "5"},
@@ -38,8 +38,8 @@ def old_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
     }
 
 
-def new_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
-    """As recorders write them since."""
+def new_event(api: Conversation, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """Return an event of events.k8s.io."""
     return {
         "metadata": {"name": name, "labels": {"n": name}},
         "eventTime": MOMENT,
@@ -47,7 +47,7 @@ def new_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
         "reportingInstance": "controller-1",
         "action": "Stop",
         "reason": "Stopped",
-        "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": talk.namespace, "uid": "u"},
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": api.namespace, "uid": "u"},
         "related": {"apiVersion": "v1", "kind": "Node", "name": "n"},
         "note": "Stopped container c",
         "type": "Warning",
@@ -56,81 +56,81 @@ def new_event(talk: Talk, name: str = "a", **fields: Any) -> dict[str, Any]:
 
 
 @variants("where", BOTH)
-async def test_event_is_served_in_both_groups(talk: Talk, where: str) -> None:
-    event = old_event(talk) if where == CORE else new_event(talk, series={"count": 2, "lastObservedTime": MOMENT})
-    await talk("POST", where, event)
-    core = await talk("GET", f"{CORE}/a")
-    newer = await talk("GET", f"{NEWER}/a")
+async def test_event_is_served_in_both_groups(api: Conversation, where: str) -> None:
+    event = old_event(api) if where == CORE else new_event(api, series={"count": 2, "lastObservedTime": MOMENT})
+    await api("POST", where, event)
+    core = await api("GET", f"{CORE}/a")
+    newer = await api("GET", f"{NEWER}/a")
     assert (core.body["message"], core.body["metadata"]["uid"]) == (newer.body["note"], newer.body["metadata"]["uid"])
 
 
 @variants("where", BOTH)
-async def test_minimal_event_is_accepted(talk: Talk, where: str) -> None:
-    little = {"involvedObject": {"namespace": talk.namespace}} if where == CORE else new_event(talk)
+async def test_minimal_event_is_accepted(api: Conversation, where: str) -> None:
+    little = {"involvedObject": {"namespace": api.namespace}} if where == CORE else new_event(api)
     little.pop("related", None)
-    await talk("POST", where, {**little, "metadata": {"generateName": "e-"}})
-    await talk("GET", CORE)
-    answer = await talk("GET", NEWER)
+    await api("POST", where, {**little, "metadata": {"generateName": "e-"}})
+    await api("GET", CORE)
+    answer = await api("GET", NEWER)
     assert len(answer.body["items"]) == 1
 
 
-async def test_list_contains_events_of_both_groups(talk: Talk) -> None:
-    await two(talk)
-    core, newer = [await talk("GET", each) for each in (CORE, NEWER)]
+async def test_list_contains_events_of_both_groups(api: Conversation) -> None:
+    await create_two(api)
+    core, newer = [await api("GET", each) for each in (CORE, NEWER)]
     assert len(core.body["items"]) == len(newer.body["items"]) == 2
 
 
-async def test_continue_token_works_in_the_other_group(talk: Talk) -> None:
-    await two(talk)
-    page = await talk("GET", f"{CORE}?limit=1")
-    talk.words["token"] = page.metadata["continue"]
-    answer = await talk("GET", f"{NEWER}?limit=1&continue={{token}}")
+async def test_continue_token_works_in_the_other_group(api: Conversation) -> None:
+    await create_two(api)
+    page = await api("GET", f"{CORE}?limit=1")
+    api.variables["token"] = page.metadata["continue"]
+    answer = await api("GET", f"{NEWER}?limit=1&continue={{token}}")
     assert [each["metadata"]["name"] for each in answer.body["items"]] == ["b"]
 
 
 @variants("where", BOTH)
-async def test_watch_in_either_group(talk: Talk, where: str) -> None:
-    made = await talk.made(CORE, old_event(talk))
-    talk.words["v"] = made["metadata"]["resourceVersion"]
-    await talk.made(NEWER, new_event(talk, "b"))
-    await talk("PATCH", f"{CORE}/a", {"count": 4}, content_type=MERGE_PATCH, kept=False)
-    await talk("DELETE", f"{NEWER}/a", kept=False)
-    await talk("DELETE", f"{CORE}/b", kept=False)
-    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}", events=4)
+async def test_watch_in_either_group(api: Conversation, where: str) -> None:
+    made = await api.create(CORE, old_event(api))
+    api.variables["v"] = made["metadata"]["resourceVersion"]
+    await api.create(NEWER, new_event(api, "b"))
+    await api("PATCH", f"{CORE}/a", {"count": 4}, content_type=MERGE_PATCH, recorded=False)
+    await api("DELETE", f"{NEWER}/a", recorded=False)
+    await api("DELETE", f"{CORE}/b", recorded=False)
+    answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}", events=4)
     assert [event["type"] for event in answer.body] == ["ADDED", "MODIFIED", "DELETED", "DELETED"]
 
 
 @pytest.mark.parametrize("accept", [TABLE, PARTIAL_LIST], ids=["table", "metadata"])
 @variants("where", BOTH)
-async def test_list_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
-    await two(talk)
-    answer = await talk("GET", where, accept=accept)
+async def test_list_as_table_and_metadata(api: Conversation, where: str, accept: str) -> None:
+    await create_two(api)
+    answer = await api("GET", where, accept=accept)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("accept", [TABLE, PARTIAL], ids=["table", "metadata"])
 @variants("where", BOTH)
-async def test_watch_as_table_and_metadata(talk: Talk, where: str, accept: str) -> None:
-    await two(talk)
+async def test_watch_as_table_and_metadata(api: Conversation, where: str, accept: str) -> None:
+    await create_two(api)
     streaming = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    answer = await talk.watched(f"{where}?{streaming}", accept=accept, events=3)
+    answer = await api.watch(f"{where}?{streaming}", accept=accept, events=3)
     assert answer.status == 200
 
 
-async def test_put_replaces_the_whole_event(talk: Talk) -> None:
-    await talk.made(CORE, old_event(talk))
-    newer = await talk("GET", f"{NEWER}/a", kept=False)
+async def test_put_replaces_the_whole_event(api: Conversation) -> None:
+    await api.create(CORE, old_event(api))
+    newer = await api("GET", f"{NEWER}/a", recorded=False)
     changed = newer.body | {"series": {"count": 5, "lastObservedTime": MOMENT}}
-    await talk("PUT", f"{NEWER}/a", changed)
-    answer = await talk("GET", f"{CORE}/a")
+    await api("PUT", f"{NEWER}/a", changed)
+    answer = await api("GET", f"{CORE}/a")
     assert answer.body["series"]["count"] == 5
 
 
-async def test_put_in_one_group_drops_owners_of_the_other(talk: Talk) -> None:
-    await talk.made(CORE, old_event(talk))
-    newer = await talk("GET", f"{NEWER}/a", kept=False)
-    await talk("PUT", f"{NEWER}/a", newer.body)
-    answer = await talk("PUT", f"{NEWER}/a", newer.body | {"metadata": {"name": "a", "labels": {"n": "a"}}})
+async def test_put_in_one_group_drops_owners_of_the_other(api: Conversation) -> None:
+    await api.create(CORE, old_event(api))
+    newer = await api("GET", f"{NEWER}/a", recorded=False)
+    await api("PUT", f"{NEWER}/a", newer.body)
+    answer = await api("PUT", f"{NEWER}/a", newer.body | {"metadata": {"name": "a", "labels": {"n": "a"}}})
     assert "managedFields" not in answer.metadata
 
 
@@ -144,63 +144,63 @@ PATCHES = {
 
 @variants("patch", PATCHES)
 @variants("where", BOTH)
-async def test_patch_in_either_group(talk: Talk, where: str, patch: tuple[str, Any]) -> None:
-    await two(talk)
+async def test_patch_in_either_group(api: Conversation, where: str, patch: tuple[str, Any]) -> None:
+    await create_two(api)
     kind, body = patch
     for name in "ab":
-        await talk("PATCH", f"{where}/{name}", body, content_type=kind)
-    answer = await talk("GET", NEWER if where == CORE else CORE)
+        await api("PATCH", f"{where}/{name}", body, content_type=kind)
+    answer = await api("GET", NEWER if where == CORE else CORE)
     assert answer.status == 200
 
 
 @variants("where", BOTH)
-async def test_field_owner_is_recorded_in_its_group(talk: Talk, where: str) -> None:
-    await talk.made(CORE, old_event(talk))
+async def test_field_owner_is_recorded_in_its_group(api: Conversation, where: str) -> None:
+    await api.create(CORE, old_event(api))
     other = NEWER if where == CORE else CORE
     series = {"series": {"count": 2, "lastObservedTime": MOMENT}}
-    await talk("PATCH", f"{other}/a?fieldManager=other", series, content_type=MERGE_PATCH)
-    answer = await talk("PATCH", f"{CORE}/a?fieldManager=third", {"count": 7, "series": None}, content_type=MERGE_PATCH)
+    await api("PATCH", f"{other}/a?fieldManager=other", series, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{CORE}/a?fieldManager=third", {"count": 7, "series": None}, content_type=MERGE_PATCH)
     assert answer.status == 200
 
 
-async def test_apply_conflicts_with_the_owner_in_the_other_group(talk: Talk) -> None:
-    named = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **new_event(talk)}
-    await talk("PATCH", f"{NEWER}/a?fieldManager=one", named, content_type=APPLY)
+async def test_apply_conflicts_with_the_owner_in_the_other_group(api: Conversation) -> None:
+    named = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **new_event(api)}
+    await api("PATCH", f"{NEWER}/a?fieldManager=one", named, content_type=APPLY)
     config = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "message": "other"}
-    await talk("PATCH", f"{CORE}/a?fieldManager=two", config, content_type=APPLY)
-    answer = await talk("PATCH", f"{CORE}/a?fieldManager=two&force=true", config, content_type=APPLY)
+    await api("PATCH", f"{CORE}/a?fieldManager=two", config, content_type=APPLY)
+    answer = await api("PATCH", f"{CORE}/a?fieldManager=two&force=true", config, content_type=APPLY)
     assert answer.body["message"] == "other"
 
 
 @variants("where", BOTH)
-async def test_delete_in_either_group(talk: Talk, where: str) -> None:
-    await two(talk)
-    await talk("DELETE", f"{where}/a")
-    await talk("DELETE", f"{where}/b")
-    answer = await talk("GET", f"{NEWER if where == CORE else CORE}/a")
+async def test_delete_in_either_group(api: Conversation, where: str) -> None:
+    await create_two(api)
+    await api("DELETE", f"{where}/a")
+    await api("DELETE", f"{where}/b")
+    answer = await api("GET", f"{NEWER if where == CORE else CORE}/a")
     assert answer.status == 404
 
 
 @variants("where", BOTH)
-async def test_deletecollection_in_either_group(talk: Talk, where: str) -> None:
-    await two(talk)
-    await talk("DELETE", where)
-    answer = await talk("GET", NEWER if where == CORE else CORE)
+async def test_deletecollection_in_either_group(api: Conversation, where: str) -> None:
+    await create_two(api)
+    await api("DELETE", where)
+    answer = await api("GET", NEWER if where == CORE else CORE)
     assert answer.body["items"] == []
 
 
 @variants("where", BOTH)
-async def test_name_is_taken_in_both_groups(talk: Talk, where: str) -> None:
-    await two(talk)
-    event = new_event(talk) if where == NEWER else old_event(talk)
-    answer = await talk("POST", where, event)
+async def test_name_is_taken_in_both_groups(api: Conversation, where: str) -> None:
+    await create_two(api)
+    event = new_event(api) if where == NEWER else old_event(api)
+    answer = await api("POST", where, event)
     assert answer.status == 409
 
 
 @variants("where", BOTH)
-async def test_put_creates_an_event(talk: Talk, where: str) -> None:
-    event = new_event(talk) if where == NEWER else old_event(talk)
-    answer = await talk("PUT", f"{where}/a", event)
+async def test_put_creates_an_event(api: Conversation, where: str) -> None:
+    event = new_event(api) if where == NEWER else old_event(api)
+    answer = await api("PUT", f"{where}/a", event)
     assert answer.status == 201
 
 
@@ -232,20 +232,20 @@ FIELDS = {
 
 @variants("selector", FIELDS)
 @variants("where", BOTH)
-async def test_field_selectors(talk: Talk, where: str, selector: str) -> None:
-    await two(talk)
-    await talk.made(CORE, old_event(talk, "c", involvedObject={"name": "q", "namespace": talk.namespace}))
-    answer = await talk("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
+async def test_field_selectors(api: Conversation, where: str, selector: str) -> None:
+    await create_two(api)
+    await api.create(CORE, old_event(api, "c", involvedObject={"name": "q", "namespace": api.namespace}))
+    answer = await api("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
     assert answer.status in (200, 400)
 
 
 @variants("where", BOTH)
-async def test_watch_selector_transitions_in_either_group(talk: Talk, where: str) -> None:
-    made = await talk.made(CORE, old_event(talk))
-    talk.words["v"] = made["metadata"]["resourceVersion"]
+async def test_watch_selector_transitions_in_either_group(api: Conversation, where: str) -> None:
+    made = await api.create(CORE, old_event(api))
+    api.variables["v"] = made["metadata"]["resourceVersion"]
     for kind in ("Warning", "Normal"):
-        await talk("PATCH", f"{CORE}/a", {"type": kind}, content_type=MERGE_PATCH, kept=False)
-    answer = await talk.watched(f"{where}?watch=true&resourceVersion={{v}}&fieldSelector=type%3DNormal", events=2)
+        await api("PATCH", f"{CORE}/a", {"type": kind}, content_type=MERGE_PATCH, recorded=False)
+    answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}&fieldSelector=type%3DNormal", events=2)
     assert [event["type"] for event in answer.body] == ["DELETED", "ADDED"]
 
 
@@ -283,8 +283,8 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG)
-async def test_new_group_validates_events(talk: Talk, wrong: dict[str, Any]) -> None:
-    answer = await talk("POST", NEWER, new_event(talk, **wrong))
+async def test_new_group_validates_events(api: Conversation, wrong: dict[str, Any]) -> None:
+    answer = await api("POST", NEWER, new_event(api, **wrong))
     assert answer.status in (201, 400, 422)
 
 
@@ -305,8 +305,8 @@ WRONG_IN_CORE: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG_IN_CORE)
-async def test_core_group_validates_less(talk: Talk, wrong: dict[str, Any]) -> None:
-    answer = await talk("POST", CORE, old_event(talk, **wrong))
+async def test_core_group_validates_less(api: Conversation, wrong: dict[str, Any]) -> None:
+    answer = await api("POST", CORE, old_event(api, **wrong))
     assert answer.status in (201, 400, 422)
 
 
@@ -333,16 +333,16 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @variants("change", CHANGES)
-async def test_new_group_makes_most_fields_immutable(talk: Talk, change: dict[str, Any]) -> None:
-    await talk.made(NEWER, new_event(talk))
-    answer = await talk("PATCH", f"{NEWER}/a", change, content_type=MERGE_PATCH)
+async def test_new_group_makes_most_fields_immutable(api: Conversation, change: dict[str, Any]) -> None:
+    await api.create(NEWER, new_event(api))
+    answer = await api("PATCH", f"{NEWER}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
 @variants("change", {"note": {"message": "other"}, "reason": {"reason": ""}, "series": {"series": {"count": 1}}})
-async def test_core_group_allows_updates(talk: Talk, change: dict[str, Any]) -> None:
-    await talk.made(NEWER, new_event(talk))
-    answer = await talk("PATCH", f"{CORE}/a", change, content_type=MERGE_PATCH)
+async def test_core_group_allows_updates(api: Conversation, change: dict[str, Any]) -> None:
+    await api.create(NEWER, new_event(api))
+    answer = await api("PATCH", f"{CORE}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
@@ -359,20 +359,20 @@ ANNOTATIONS = {
 
 @variants("change", ANNOTATIONS)
 @variants("where", BOTH)
-async def test_metadata_is_validated_on_update(talk: Talk, where: str, change: dict[str, Any]) -> None:
-    await talk.made(where, old_event(talk) if where == CORE else new_event(talk))
-    answer = await talk("PATCH", f"{where}/a", change, content_type=MERGE_PATCH)
+async def test_metadata_is_validated_on_update(api: Conversation, where: str, change: dict[str, Any]) -> None:
+    await api.create(where, old_event(api) if where == CORE else new_event(api))
+    answer = await api("PATCH", f"{where}/a", change, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
-async def test_event_cannot_be_an_owner(talk: Talk) -> None:
+async def test_event_cannot_be_an_owner(api: Conversation) -> None:
     owner = {"kind": "Event", "name": "x", "uid": "x"}
     owners = [owner | {"apiVersion": version} for version in ("v1", "events.k8s.io/v1")]
-    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "c", "ownerReferences": owners}})
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "c", "ownerReferences": owners}})
     assert answer.status == 422
 
 
-async def two(talk: Talk) -> None:
-    """An event of each group: "a" of the older one, "b" of the newer one."""
-    await talk.made(CORE, old_event(talk))
-    await talk.made(NEWER, new_event(talk, "b"))
+async def create_two(api: Conversation) -> None:
+    """Create an event in each group: "a" in the core group, "b" in events.k8s.io."""
+    await api.create(CORE, old_event(api))
+    await api.create(NEWER, new_event(api, "b"))

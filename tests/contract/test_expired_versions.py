@@ -7,14 +7,14 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from tests.contract.conversation import JSON, PARTIAL_LIST, TABLE, YAML
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, PARTIAL_LIST, TABLE, YAML
-from tests.contract.test_custom_resources import defined, path, widget
+from tests.contract.test_custom_resources import define, path, widget
 
 if TYPE_CHECKING:
+    from tests.contract.conversation import Answer, Conversation
     from tests.contract.operators import Operator
-    from tests.contract.talk import Answer, Talk
 
 ALL = "/api/v1/configmaps"
 SECRETS = "/api/v1/namespaces/{ns}/secrets"
@@ -22,7 +22,7 @@ OTHER = "/api/v1/namespaces/{ns}-other/configmaps"
 
 
 def token(**content: Any) -> str:
-    """A token as a server could have made it."""
+    """Return a continue token in the form of kube-apiserver."""
     text = json.dumps({"v": "meta.k8s.io/v1", **content}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -30,49 +30,49 @@ def token(**content: Any) -> str:
 FORMS = {"json": JSON, "yaml": YAML, "table": TABLE, "metadata": PARTIAL_LIST}
 
 
-async def test_expired_continue_token_returns_a_new_token(talk: Talk, operator: Operator) -> None:
-    await expired(talk, operator)
+async def test_expired_continue_token_returns_a_new_token(api: Conversation, operator: Operator) -> None:
+    await expire_token(api, operator)
     for accept in FORMS.values():
-        answer = await talk("GET", f"{CONFIGMAPS}?limit=1&continue={{token}}", accept=accept)
+        answer = await api("GET", f"{CONFIGMAPS}?limit=1&continue={{token}}", accept=accept)
         assert answer.status == 410
 
 
 QUERIES = ("", "&limit=1", "&labelSelector=odd%3D1&limit=1", "&fieldSelector=metadata.name%21%3Dc&limit=1")
 
 
-async def test_new_continue_token_lists_from_current_state(talk: Talk, operator: Operator) -> None:
-    refusal = await expired(talk, operator)
+async def test_new_continue_token_lists_from_current_state(api: Conversation, operator: Operator) -> None:
+    refusal = await expire_token(api, operator)
     for query in QUERIES:
         answer = refusal
         while following := answer.metadata.get("continue"):
-            talk.words["token"] = following
-            answer = await talk("GET", f"{CONFIGMAPS}?continue={{token}}{query}")
+            api.variables["token"] = following
+            answer = await api("GET", f"{CONFIGMAPS}?continue={{token}}{query}")
         assert answer.status == 200
 
 
-async def test_continue_tokens_of_custom_resources_expire(talk: Talk, operator: Operator) -> None:
-    definition = await defined(talk)
+async def test_continue_tokens_of_custom_resources_expire(api: Conversation, operator: Operator) -> None:
+    definition = await define(api)
     for name in "abc":
-        await talk.made(path(talk), widget(talk, metadata={"name": name}))
-    where = path(talk)
-    listed = await talk("GET", f"{where}?limit=1", kept=False)
-    talk.words["token"] = listed.metadata["continue"]
-    await talk("DELETE", path(talk, "b"), kept=False)
+        await api.create(path(api), widget(api, metadata={"name": name}))
+    where = path(api)
+    listed = await api("GET", f"{where}?limit=1", recorded=False)
+    api.variables["token"] = listed.metadata["continue"]
+    await api("DELETE", path(api, "b"), recorded=False)
     await operator.compact()
-    answer = await talk.until(f"{where}?limit=1&continue={{token}}", is_gone)
-    talk.words["token"] = answer.metadata["continue"]
-    answer = await talk("GET", f"{where}?limit=1&continue={{token}}")
+    answer = await api.poll(f"{where}?limit=1&continue={{token}}", is_gone)
+    api.variables["token"] = answer.metadata["continue"]
+    answer = await api("GET", f"{where}?limit=1&continue={{token}}")
     assert [each["metadata"]["name"] for each in answer.body["items"]] == ["c"]
-    await talk("DELETE", definition, kept=False)
+    await api("DELETE", definition, recorded=False)
 
 
 OLD = ("resourceVersionMatch=Exact", "limit=1", "limit=1&labelSelector=odd%3D1")
 
 
-async def test_list_at_a_compacted_version_is_410(talk: Talk, operator: Operator) -> None:
-    await expired(talk, operator)
+async def test_list_at_a_compacted_version_is_410(api: Conversation, operator: Operator) -> None:
+    await expire_token(api, operator)
     for query in OLD:
-        answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion={{v}}&{query}")
+        answer = await api("GET", f"{CONFIGMAPS}?resourceVersion={{v}}&{query}")
         assert answer.status == 410
 
 
@@ -85,33 +85,35 @@ YOUNG = {
 
 
 @variants("query", YOUNG)
-async def test_compacted_version_is_valid_where_newer_will_do(talk: Talk, operator: Operator, query: str) -> None:
-    await three(talk)
+async def test_compacted_version_is_valid_where_newer_will_do(
+    api: Conversation, operator: Operator, query: str
+) -> None:
+    await create_three(api)
     await operator.compact()
-    answer = await talk("GET", f"{CONFIGMAPS}?{query}")
+    answer = await api("GET", f"{CONFIGMAPS}?{query}")
     assert len(answer.body["items"]) in (1, 3)
 
 
-async def test_get_ignores_a_compacted_version(talk: Talk, operator: Operator) -> None:
-    await three(talk)
+async def test_get_ignores_a_compacted_version(api: Conversation, operator: Operator) -> None:
+    await create_three(api)
     await operator.compact()
-    answer = await talk("GET", f"{CONFIGMAPS}/a?resourceVersion={{v}}")
+    answer = await api("GET", f"{CONFIGMAPS}/a?resourceVersion={{v}}")
     assert answer.status == 200
 
 
-async def test_watch_from_a_compacted_version_fails(talk: Talk, operator: Operator) -> None:
-    await three(talk)
+async def test_watch_from_a_compacted_version_fails(api: Conversation, operator: Operator) -> None:
+    await create_three(api)
     await operator.restart()
     for accept in FORMS.values():
-        answer = await talk.watched(f"{CONFIGMAPS}?watch=true&resourceVersion={{v}}", accept=accept)
+        answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={{v}}", accept=accept)
         assert answer.status in (200, 406)
 
 
-async def test_streaming_list_at_a_compacted_version_is_current(talk: Talk, operator: Operator) -> None:
-    await three(talk)
+async def test_streaming_list_at_a_compacted_version_is_current(api: Conversation, operator: Operator) -> None:
+    await create_three(api)
     await operator.compact()
     streaming = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    answer = await talk.watched(f"{CONFIGMAPS}?{streaming}&resourceVersion=1", events=4)
+    answer = await api.watch(f"{CONFIGMAPS}?{streaming}&resourceVersion=1", events=4)
     assert [event["type"] for event in answer.body] == ["ADDED"] * 3 + ["BOOKMARK"]
 
 
@@ -129,18 +131,18 @@ ELSEWHERE = {
 
 
 @variants("where", ELSEWHERE)
-async def test_continue_token_works_on_other_paths(talk: Talk, where: str) -> None:
-    await three(talk)
-    await talk("GET", f"{CONFIGMAPS}?limit=1")
-    answer = await talk("GET", f"{where}continue={{token}}")
+async def test_continue_token_works_on_other_paths(api: Conversation, where: str) -> None:
+    await create_three(api)
+    await api("GET", f"{CONFIGMAPS}?limit=1")
+    answer = await api("GET", f"{where}continue={{token}}")
     assert answer.status == 200
 
 
-async def test_continue_token_across_namespaces_names_one(talk: Talk) -> None:
-    await three(talk)
-    listed = await talk("GET", f"{ALL}?fieldSelector=metadata.namespace%3D{{ns}}&limit=1", kept=False)
-    talk.words["token"] = listed.metadata["continue"]
-    answer = await talk("GET", f"{CONFIGMAPS}?continue={{token}}")
+async def test_continue_token_across_namespaces_names_one(api: Conversation) -> None:
+    await create_three(api)
+    listed = await api("GET", f"{ALL}?fieldSelector=metadata.namespace%3D{{ns}}&limit=1", recorded=False)
+    api.variables["token"] = listed.metadata["continue"]
+    answer = await api("GET", f"{CONFIGMAPS}?continue={{token}}")
     assert answer.status == 200
 
 
@@ -181,43 +183,43 @@ TOKENS = {
 
 
 @variants("text", TOKENS)
-async def test_continue_token_is_validated(talk: Talk, text: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?limit=1&continue={quote(text, safe='')}")
+async def test_continue_token_is_validated(api: Conversation, text: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?limit=1&continue={quote(text, safe='')}")
     assert answer.status in (200, 400, 410, 500, 504)
 
 
-async def test_deletecollection_starts_at_a_continue_token(talk: Talk) -> None:
-    await three(talk)
-    await talk("DELETE", f"{CONFIGMAPS}?continue={{token}}")
-    answer = await talk("GET", CONFIGMAPS)
+async def test_deletecollection_starts_at_a_continue_token(api: Conversation) -> None:
+    await create_three(api)
+    await api("DELETE", f"{CONFIGMAPS}?continue={{token}}")
+    answer = await api("GET", CONFIGMAPS)
     assert [each["metadata"]["name"] for each in answer.body["items"]] == ["a"]
 
 
-async def three(talk: Talk) -> None:
-    """Three objects. Sets {v}, the version of the second, and {token}, to go on behind the first."""
+async def create_three(api: Conversation) -> None:
+    """Create three objects. Set {v} to the version of the second, and {token} to continue after the first."""
     made = [
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name, "labels": {"odd": str(number % 2)}}})
+        await api.create(CONFIGMAPS, {"metadata": {"name": name, "labels": {"odd": str(number % 2)}}})
         for number, name in enumerate("abc", 1)
     ]
-    listed = await talk("GET", f"{CONFIGMAPS}?limit=1", kept=False)
-    talk.words["v"] = made[1]["metadata"]["resourceVersion"]
-    talk.words["token"] = listed.metadata["continue"]
+    listed = await api("GET", f"{CONFIGMAPS}?limit=1", recorded=False)
+    api.variables["v"] = made[1]["metadata"]["resourceVersion"]
+    api.variables["token"] = listed.metadata["continue"]
 
 
-async def changed(talk: Talk) -> None:
-    """What a list that goes on now does not agree with: "b" has gone, "bb" and "d" have come."""
-    await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
+async def change_objects(api: Conversation) -> None:
+    """Delete "b" and create "bb" and "d", so that current state differs from the snapshot of {token}."""
+    await api("DELETE", f"{CONFIGMAPS}/b", recorded=False)
     for name in ("bb", "d"):
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name, "labels": {"odd": "1"}}})
+        await api.create(CONFIGMAPS, {"metadata": {"name": name, "labels": {"odd": "1"}}})
 
 
-async def expired(talk: Talk, operator: Operator) -> Answer:
-    """Three objects and a token that was for them, and how the server refuses it."""
-    await three(talk)
-    await changed(talk)
+async def expire_token(api: Conversation, operator: Operator) -> Answer:
+    """Create three objects, let {token} expire, and return the server's refusal of it."""
+    await create_three(api)
+    await change_objects(api)
     await operator.compact()
-    return await talk.until(f"{CONFIGMAPS}?continue={{token}}", is_gone, kept=False)
+    return await api.poll(f"{CONFIGMAPS}?continue={{token}}", is_gone, recorded=False)
 
 
 def is_gone(answer: Answer) -> bool:

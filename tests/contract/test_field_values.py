@@ -10,7 +10,7 @@ from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICES
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 C = {"name": "c", "image": "i"}
 LABELS = {"a": "b"}
@@ -114,33 +114,33 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("case", WRITTEN)
-async def test_zero_values_are_written_as_go_writes_them(talk: Talk, case: tuple[str, dict[str, Any]]) -> None:
+async def test_zero_values_are_written_as_go_writes_them(api: Conversation, case: tuple[str, dict[str, Any]]) -> None:
     path, content = case
     obj = content | {"metadata": {"name": "a"} | content.get("metadata", {})}
-    answer = await talk("POST", path, obj)
+    answer = await api("POST", path, obj)
     assert answer.status in (201, 400, 422)
 
 
 @pytest.mark.parametrize(
     "path", [PODS, DEPLOYMENTS, SERVICES, CONFIGMAPS], ids=["pods", "deployments", "services", "maps"]
 )
-async def test_reordered_or_empty_fields_are_no_change(talk: Talk, path: str) -> None:
+async def test_reordered_or_empty_fields_are_no_change(api: Conversation, path: str) -> None:
     contents: dict[str, dict[str, Any]] = {
         PODS: {"spec": {"containers": [C]}},
         DEPLOYMENTS: {"spec": WORK},
         SERVICES: {"spec": {"ports": [{"port": 80}]}},
         CONFIGMAPS: {"data": {"k": "v", "a": "b"}},
     }
-    made = await talk.made(path, {"metadata": {"name": "a"}, **contents[path]})
+    made = await api.create(path, {"metadata": {"name": "a"}, **contents[path]})
     turned = _turned(made) | {"metadata": _turned(made["metadata"]) | {"labels": {}, "finalizers": []}}
-    answer = await talk("PUT", f"{path}/a", turned)
+    answer = await api("PUT", f"{path}/a", turned)
     assert answer.metadata["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_fields_are_written_in_kind_order(talk: Talk) -> None:
+async def test_fields_are_written_in_kind_order(api: Conversation) -> None:
     spec = {"restartPolicy": "Never", "containers": [{"env": [{"value": "v", "name": "n"}], "image": "i", "name": "c"}]}
-    await talk.made(PODS, {"spec": spec, "metadata": {"labels": LABELS, "name": "a"}})
-    answer = await talk("GET", f"{PODS}/a", as_text=True)
+    await api.create(PODS, {"spec": spec, "metadata": {"labels": LABELS, "name": "a"}})
+    answer = await api("GET", f"{PODS}/a", as_text=True)
     assert answer.body.index('"containers"') < answer.body.index('"restartPolicy"')
 
 

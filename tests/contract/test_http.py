@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, TABLE, YAML
 from tests.contract.paths import CONFIGMAPS, NAMESPACES
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, TABLE, YAML
-from tests.contract.test_custom_resources import defined, path, widget
+from tests.contract.test_custom_resources import define, path, widget
 
 if TYPE_CHECKING:
+    from tests.contract.conversation import Conversation
     from tests.contract.operators import Operator
-    from tests.contract.talk import Talk
 
 A = f"{CONFIGMAPS}/a"
 LARGEST = 3 * 1024 * 1024
 
 
 def of_size(size: int, text: str = '{"metadata":{"name":"a"},"x":"%s"}') -> bytes:
-    """A body of so many bytes."""
+    """Return a body of a number of bytes."""
     return (text % ("x" * (size - len(text) + 2))).encode()
 
 
@@ -44,37 +44,37 @@ LARGE = {
 
 
 @variants("request_", LARGE)
-async def test_body_over_the_limit_is_413(talk: Talk, request_: tuple[str, str, str]) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+async def test_body_over_the_limit_is_413(api: Conversation, request_: tuple[str, str, str]) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     method, where, content_type = request_
-    answer = await talk(method, where, of_size(LARGEST + 1), content_type=content_type)
+    answer = await api(method, where, of_size(LARGEST + 1), content_type=content_type)
     assert answer.status in (200, 413)
 
 
-async def test_body_at_the_limit_is_read(talk: Talk) -> None:
-    answer = await talk("POST", f"{CONFIGMAPS}?fieldValidation=Strict", of_size(LARGEST))
+async def test_body_at_the_limit_is_read(api: Conversation) -> None:
+    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation=Strict", of_size(LARGEST))
     assert answer.status == 400
 
 
-async def test_custom_resources_share_the_body_limit(talk: Talk) -> None:
-    where = await defined(talk)
+async def test_custom_resources_share_the_body_limit(api: Conversation) -> None:
+    where = await define(api)
     for size in (1_000_000, 3_200_000):
-        body = widget(talk, metadata={"name": f"w{size}"}, spec={"text": "x" * size})
-        answer = await talk("POST", path(talk), body, shown=_without_spec)
+        body = widget(api, metadata={"name": f"w{size}"}, spec={"text": "x" * size})
+        answer = await api("POST", path(api), body, shown=_without_spec)
         assert answer.status in (201, 413)
-    await talk("DELETE", where, kept=False)
+    await api("DELETE", where, recorded=False)
 
 
-async def test_long_selector_is_accepted(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"n": "v1"}}})
+async def test_long_selector_is_accepted(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"n": "v1"}}})
     selector = "n in (" + ",".join(f"v{number}" for number in range(6000)) + ")"
-    talk.words["selector"] = selector
-    answer = await talk("GET", f"{CONFIGMAPS}?labelSelector={{selector}}")
+    api.variables["selector"] = selector
+    answer = await api("GET", f"{CONFIGMAPS}?labelSelector={{selector}}")
     assert len(answer.body["items"]) == 1
 
 
-async def test_long_header_is_accepted(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, headers={"X-Long": "x" * 100_000})
+async def test_long_header_is_accepted(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"X-Long": "x" * 100_000})
     assert answer.status == 200
 
 
@@ -95,9 +95,9 @@ METHODS = {
 
 
 @variants("request_", METHODS)
-async def test_unsupported_methods_are_refused(talk: Talk, request_: tuple[str, str]) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk(*request_)
+async def test_unsupported_methods_are_refused(api: Conversation, request_: tuple[str, str]) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api(*request_)
     assert answer.status in (200, 400, 404, 405, 415)
 
 
@@ -124,9 +124,9 @@ PATHS = {
 
 
 @variants("where", PATHS)
-async def test_unknown_paths_are_refused(talk: Talk, where: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("GET", where)
+async def test_unknown_paths_are_refused(api: Conversation, where: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("GET", where)
     assert answer.status in (200, 301, 400, 404, 405)
 
 
@@ -148,24 +148,24 @@ HEADERS: dict[str, dict[str, str]] = {
 
 
 def _form(text: str) -> str:
-    """How an object is written, whatever its values are."""
+    """Return the layout of an object without its values."""
     return re.sub(r'"[^"]*"', "_", text)
 
 
 @variants("headers", HEADERS)
-async def test_request_headers(talk: Talk, headers: dict[str, str]) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("GET", A, headers=headers, as_text=True, shown=_form)
+async def test_request_headers(api: Conversation, headers: dict[str, str]) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("GET", A, headers=headers, as_text=True, shown=_form)
     assert answer.status == 200
 
 
-async def test_audit_id_is_returned(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, headers={"Audit-Id": "my-own"})
+async def test_audit_id_is_returned(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"Audit-Id": "my-own"})
     assert answer.headers["Audit-Id"] == "my-own"
 
 
-async def test_responses_have_date_and_length(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS)
+async def test_responses_have_date_and_length(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS)
     assert answer.headers["Date"].endswith(" GMT")
     assert "Content-Length" in answer.headers
 
@@ -178,37 +178,37 @@ BODIES: dict[str, dict[str, str]] = {
 
 
 @variants("headers", BODIES)
-async def test_request_content_encodings(talk: Talk, headers: dict[str, str]) -> None:
-    answer = await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, headers=headers)
+async def test_request_content_encodings(api: Conversation, headers: dict[str, str]) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, headers=headers)
     assert answer.status in (201, 400, 415)
 
 
-async def test_get_with_a_body(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, {"not": "read"})
+async def test_get_with_a_body(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, {"not": "read"})
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 @pytest.mark.parametrize("accept", [JSON, TABLE], ids=["json", "table"])
-async def test_watch_is_not_compressed(talk: Talk, accept: str, encoding: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
+async def test_watch_is_not_compressed(api: Conversation, accept: str, encoding: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
     where = f"{CONFIGMAPS}?watch=true&timeoutSeconds=1"
-    answer = await talk("GET", where, accept=accept, headers={"Accept-Encoding": encoding}, shown=type_of_first)
+    answer = await api("GET", where, accept=accept, headers={"Accept-Encoding": encoding}, shown=type_of_first)
     assert "Content-Encoding" not in answer.headers
 
 
 @pytest.mark.parametrize("accept", [YAML, TABLE], ids=["yaml", "table"])
-async def test_tables_and_yaml_are_compressed(talk: Talk, accept: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
+async def test_tables_and_yaml_are_compressed(api: Conversation, accept: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
     where = f"{CONFIGMAPS}?includeObject=Object"
     headers = {"Accept-Encoding": "gzip"}
-    answer = await talk("GET", where, accept=accept, headers=headers, as_text=True, shown=lambda text: text[:4])
+    answer = await api("GET", where, accept=accept, headers=headers, as_text=True, shown=lambda text: text[:4])
     assert answer.headers["Content-Encoding"] == "gzip"
 
 
-async def test_create_response_is_compressed(talk: Talk) -> None:
+async def test_create_response_is_compressed(api: Conversation) -> None:
     body = {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}}
-    answer = await talk("POST", CONFIGMAPS, body, headers={"Accept-Encoding": "gzip"}, shown=lambda _: "")
+    answer = await api("POST", CONFIGMAPS, body, headers={"Accept-Encoding": "gzip"}, shown=lambda _: "")
     assert answer.headers["Content-Encoding"] == "gzip"
 
 
@@ -227,8 +227,8 @@ CHECKS = {
 
 
 @variants("where", CHECKS)
-async def test_verbose_health_checks(talk: Talk, where: str) -> None:
-    answer = await talk("GET", where)
+async def test_verbose_health_checks(api: Conversation, where: str) -> None:
+    answer = await api("GET", where)
     assert answer.status in (200, 404)
 
 
@@ -240,37 +240,37 @@ SHARDS = {
 
 
 @variants("selector", SHARDS)
-async def test_shard_selector_is_ignored_by_default(talk: Talk, selector: str) -> None:
-    talk.words["selector"] = selector
+async def test_shard_selector_is_ignored_by_default(api: Conversation, selector: str) -> None:
+    api.variables["selector"] = selector
     for name in "abc":
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await talk("GET", f"{CONFIGMAPS}?shardSelector={{selector}}")
-    await talk.watched(f"{CONFIGMAPS}?watch=true&shardSelector={{selector}}", events=3)
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    answer = await api("GET", f"{CONFIGMAPS}?shardSelector={{selector}}")
+    await api.watch(f"{CONFIGMAPS}?watch=true&shardSelector={{selector}}", events=3)
     assert len(answer.body["items"]) == 3
 
 
-async def test_too_many_requests_are_429(talk: Talk, operator: Operator) -> None:
-    user = f"{talk.namespace}-busy"
-    async with operator.throttle(talk, user):
-        answer = await talk("GET", NAMESPACES, user=user)
-        await talk("GET", f"{CONFIGMAPS}?watch=true", user=user)
-        await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user=user)
+async def test_too_many_requests_are_429(api: Conversation, operator: Operator) -> None:
+    user = f"{api.namespace}-busy"
+    async with operator.throttle(api, user):
+        answer = await api("GET", NAMESPACES, user=user)
+        await api("GET", f"{CONFIGMAPS}?watch=true", user=user)
+        await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user=user)
     assert answer.status == 429
 
 
-async def test_watch_ends_when_the_server_stops(talk: Talk, operator: Operator) -> None:
-    made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    talk.words["v"] = made["metadata"]["resourceVersion"]
-    async with talk.watching(f"{CONFIGMAPS}?watch=true") as watching:
+async def test_watch_ends_when_the_server_stops(api: Conversation, operator: Operator) -> None:
+    made = await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    api.variables["v"] = made["metadata"]["resourceVersion"]
+    async with api.open_watch(f"{CONFIGMAPS}?watch=true") as watching:
         await watching.read()
         await operator.restart()
         await watching.read_until(lambda event: False)
-    answer = await talk("GET", CONFIGMAPS)
+    answer = await api("GET", CONFIGMAPS)
     assert len(answer.body["items"]) == 1
 
 
 def type_of_first(body: Any) -> Any:
-    """Of the events of a watch the first one's type: there are no others."""
+    """Return the type of the first event of a watch; there are no others."""
     return (body if isinstance(body, dict) else json.loads(body.splitlines()[0]))["type"]
 
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.contract.talk import MERGE_PATCH
+from tests.contract.conversation import MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
 HELD = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000006Z"}
 
 
-async def test_lease_is_acquired_renewed_and_transferred(talk: Talk) -> None:
-    made = await talk("POST", LEASES, {"metadata": {"name": "a"}, "spec": HELD})
+async def test_lease_is_acquired_renewed_and_transferred(api: Conversation) -> None:
+    made = await api("POST", LEASES, {"metadata": {"name": "a"}, "spec": HELD})
     renewed = made.body | {"spec": HELD | {"holderIdentity": "b", "leaseTransitions": 1}}
-    await talk("PUT", f"{LEASES}/a", renewed)
-    answer = await talk("PUT", f"{LEASES}/a", renewed)
+    await api("PUT", f"{LEASES}/a", renewed)
+    answer = await api("PUT", f"{LEASES}/a", renewed)
     assert answer.status == 409
 
 
@@ -33,13 +33,13 @@ WRONG_LEASES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", WRONG_LEASES)
-async def test_lease_is_validated(talk: Talk, case: str) -> None:
-    answer = await talk("POST", LEASES, {"metadata": {"name": "a"}, "spec": HELD | WRONG_LEASES[case]})
+async def test_lease_is_validated(api: Conversation, case: str) -> None:
+    answer = await api("POST", LEASES, {"metadata": {"name": "a"}, "spec": HELD | WRONG_LEASES[case]})
     assert answer.status in (400, 422)
 
 
-async def test_service_account_is_created_and_patched(talk: Talk) -> None:
-    await talk("POST", ACCOUNTS, {"metadata": {"name": "a"}})
+async def test_service_account_is_created_and_patched(api: Conversation) -> None:
+    await api("POST", ACCOUNTS, {"metadata": {"name": "a"}})
     patch = {"automountServiceAccountToken": False, "imagePullSecrets": [{"name": "s"}]}
-    answer = await talk("PATCH", f"{ACCOUNTS}/a", patch, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{ACCOUNTS}/a", patch, content_type=MERGE_PATCH)
     assert answer.body["automountServiceAccountToken"] is False

@@ -8,15 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.contract.conversation import MERGE_PATCH, PARTIAL_LIST
 from tests.contract.paths import CONFIGMAPS, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH, PARTIAL_LIST
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
-# Each parameter, as it may be said. {v} is a version at which there were two of the three objects, {token} goes on
-# behind the first of the three.
+# Values of each parameter. At {v} there were two of the three objects; {token} continues after the first.
 VERSIONS = {"none": "", "zero": "&resourceVersion=0", "old": "&resourceVersion={v}", "word": "&resourceVersion=abc"}
 MATCHES = {
     "none": "",
@@ -143,68 +142,68 @@ FIELDS = {
 
 
 @variants("query", COMBINATIONS)
-async def test_version_match_limit_and_continue_together(talk: Talk, query: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?{query}")
+async def test_version_match_limit_and_continue_together(api: Conversation, query: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?{query}")
     assert answer.status in (200, 400, 410, 422)
 
 
 @variants("query", PARAMETERS)
-async def test_parameter_values(talk: Talk, query: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?{query}")
+async def test_parameter_values(api: Conversation, query: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?{query}")
     assert answer.status in (200, 400, 422)
 
 
 @variants("selector", LABELS)
-async def test_label_selectors(talk: Talk, selector: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?labelSelector={quote(selector, safe='')}")
+async def test_label_selectors(api: Conversation, selector: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?labelSelector={quote(selector, safe='')}")
     assert answer.status in (200, 400)
 
 
 @variants("selector", FIELDS)
-async def test_field_selectors(talk: Talk, selector: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
+async def test_field_selectors(api: Conversation, selector: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
     assert answer.status in (200, 400)
 
 
 @pytest.mark.conformance("FK-03")
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&labelSelector=odd%3D1"], ids=["all", "zero", "labels"])
-async def test_pages_show_the_snapshot_of_the_first_page(talk: Talk, query: str) -> None:
-    await three(talk)
-    await talk("GET", f"{CONFIGMAPS}?limit=1{query}")
-    await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "bb"}})
-    page = await talk("GET", f"{CONFIGMAPS}?limit=1&continue={{token}}{query.replace('&resourceVersion=0', '')}")
-    rest = await talk("GET", f"{CONFIGMAPS}?continue={{token}}{query.replace('&resourceVersion=0', '')}")
+async def test_pages_show_the_snapshot_of_the_first_page(api: Conversation, query: str) -> None:
+    await create_three(api)
+    await api("GET", f"{CONFIGMAPS}?limit=1{query}")
+    await api("DELETE", f"{CONFIGMAPS}/b", recorded=False)
+    await api.create(CONFIGMAPS, {"metadata": {"name": "bb"}})
+    page = await api("GET", f"{CONFIGMAPS}?limit=1&continue={{token}}{query.replace('&resourceVersion=0', '')}")
+    rest = await api("GET", f"{CONFIGMAPS}?continue={{token}}{query.replace('&resourceVersion=0', '')}")
     assert page.metadata["resourceVersion"] == rest.metadata["resourceVersion"]
 
 
-async def test_exact_version_lists_the_past(talk: Talk) -> None:
-    await three(talk)
-    await talk("PATCH", f"{CONFIGMAPS}/a", {"data": {"k": "v"}}, content_type=MERGE_PATCH, kept=False)
-    await talk("DELETE", f"{CONFIGMAPS}/b", kept=False)
-    answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion={{v}}&resourceVersionMatch=Exact")
-    assert answer.metadata["resourceVersion"] == talk.words["v"]
+async def test_exact_version_lists_the_past(api: Conversation) -> None:
+    await create_three(api)
+    await api("PATCH", f"{CONFIGMAPS}/a", {"data": {"k": "v"}}, content_type=MERGE_PATCH, recorded=False)
+    await api("DELETE", f"{CONFIGMAPS}/b", recorded=False)
+    answer = await api("GET", f"{CONFIGMAPS}?resourceVersion={{v}}&resourceVersionMatch=Exact")
+    assert answer.metadata["resourceVersion"] == api.variables["v"]
 
 
 @pytest.mark.parametrize("match", ["NotOlderThan", "Exact", ""])
-async def test_future_version_is_too_large(talk: Talk, match: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
+async def test_future_version_is_too_large(api: Conversation, match: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}?resourceVersion=999999999&resourceVersionMatch={match}")
     assert answer.status == 504
 
 
-async def test_cluster_wide_list_narrowed_to_one_namespace(talk: Talk) -> None:
-    await three(talk)
-    answer = await talk("GET", "/api/v1/configmaps?fieldSelector=metadata.namespace%3D{ns}")
+async def test_cluster_wide_list_narrowed_to_one_namespace(api: Conversation) -> None:
+    await create_three(api)
+    answer = await api("GET", "/api/v1/configmaps?fieldSelector=metadata.namespace%3D{ns}")
     assert len(answer.body["items"]) == 3
 
 
-async def test_missing_namespace_lists_nothing(talk: Talk) -> None:
-    answer = await talk("GET", "/api/v1/namespaces/{ns}-none/configmaps")
+async def test_missing_namespace_lists_nothing(api: Conversation) -> None:
+    answer = await api("GET", "/api/v1/namespaces/{ns}-none/configmaps")
     assert answer.body["items"] == []
 
 
@@ -222,9 +221,9 @@ READS = {
 
 
 @variants("path", READS)
-async def test_get_one_object(talk: Talk, path: str) -> None:
-    await three(talk)
-    answer = await talk("GET", f"{CONFIGMAPS}/{path}")
+async def test_get_one_object(api: Conversation, path: str) -> None:
+    await create_three(api)
+    answer = await api("GET", f"{CONFIGMAPS}/{path}")
     assert answer.status in (200, 404, 500, 504)
 
 
@@ -243,20 +242,20 @@ POD_FIELDS = {
 
 
 @variants("selector", POD_FIELDS)
-async def test_pod_field_selectors(talk: Talk, selector: str) -> None:
+async def test_pod_field_selectors(api: Conversation, selector: str) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
-    await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
-    await talk.made(PODS, {"metadata": {"name": "b"}, "spec": spec | {"nodeName": "n", "restartPolicy": "Never"}})
-    answer = await talk("GET", f"{PODS}?fieldSelector={quote(selector, safe='')}", accept=PARTIAL_LIST)
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    await api.create(PODS, {"metadata": {"name": "b"}, "spec": spec | {"nodeName": "n", "restartPolicy": "Never"}})
+    answer = await api("GET", f"{PODS}?fieldSelector={quote(selector, safe='')}", accept=PARTIAL_LIST)
     assert answer.status in (200, 400)
 
 
-async def three(talk: Talk) -> None:
-    """Three objects. Sets {v}, the version at which there were two of them, and {token}, to go on behind the first."""
+async def create_three(api: Conversation) -> None:
+    """Create three objects. Set {v} to the version of the second, and {token} to continue after the first."""
     made = [
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name, "labels": {"n": str(n), "odd": str(n % 2)}}})
+        await api.create(CONFIGMAPS, {"metadata": {"name": name, "labels": {"n": str(n), "odd": str(n % 2)}}})
         for n, name in enumerate("abc", 1)
     ]
-    listed = await talk("GET", f"{CONFIGMAPS}?limit=1", kept=False)
-    talk.words["v"] = made[1]["metadata"]["resourceVersion"]
-    talk.words["token"] = listed.metadata["continue"]
+    listed = await api("GET", f"{CONFIGMAPS}?limit=1", recorded=False)
+    api.variables["v"] = made[1]["metadata"]["resourceVersion"]
+    api.variables["token"] = listed.metadata["continue"]

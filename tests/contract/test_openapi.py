@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import JSON, MERGE_PATCH
 from tests.contract.paths import DEFINITIONS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, MERGE_PATCH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.contract.talk import Answer, Talk
+    from tests.contract.conversation import Answer, Conversation
 
 V2_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 LEASES = "/openapi/v3/apis/coordination.k8s.io/v1"
@@ -89,10 +89,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-async def clean(talk: Talk) -> AsyncIterator[None]:
-    """Takes the definition of the row away again: it lies outside of its namespace."""
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRD of the row, which is cluster-scoped."""
     yield
-    await talk("DELETE", f"{DEFINITIONS}/widgets.{talk.namespace}.example.com", kept=False)
+    await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
 
 
 def version(name: str = "v1", schema: dict[str, Any] = OPEN, **fields: Any) -> dict[str, Any]:
@@ -100,26 +100,26 @@ def version(name: str = "v1", schema: dict[str, Any] = OPEN, **fields: Any) -> d
     return told | fields
 
 
-async def defined(talk: Talk, *versions: dict[str, Any], **spec: Any) -> None:
-    group = f"{talk.namespace}.example.com"
+async def define(api: Conversation, *versions: dict[str, Any], **spec: Any) -> None:
+    group = f"{api.namespace}.example.com"
     names = {"plural": "widgets", "kind": "Widget"}
     told = {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions) or [version()], **spec}
-    await talk.made(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": told})
+    await api.create(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": told})
 
 
-async def published(talk: Talk, shown: Any, path: str = OWN) -> Answer:
-    await talk.until(path, lambda answer: answer.status == 200, kept=False)
-    return await talk("GET", path, shown=shown)
+async def read_document(api: Conversation, shown: Any, path: str = OWN) -> Answer:
+    await api.poll(path, lambda answer: answer.status == 200, recorded=False)
+    return await api("GET", path, shown=shown)
 
 
 def kinds(document: dict[str, Any]) -> dict[str, Any]:
-    """The schemas that are not of every document."""
+    """Return the schemas that not every document has."""
     schemas = document["components"]["schemas"]
     return {name: schema for name, schema in schemas.items() if not name.startswith("io.k8s.")}
 
 
 def outline(document: dict[str, Any]) -> Any:
-    """Which paths and operations there are, and which schemas."""
+    """Return the paths with their operations, and the names of the schemas."""
     operations = {
         path: {
             method: [told.get("operationId"), told.get("tags"), told.get("x-kubernetes-action")]
@@ -132,20 +132,20 @@ def outline(document: dict[str, Any]) -> Any:
 
 
 def named(document: Any) -> Any:
-    """With one name for the group, wherever it is part of another one."""
+    """Return a document with a placeholder for the reversed name of the group."""
     return json.loads(_GROUP.sub(lambda found: "<group>" if found[0][0] == "r" else "<Group>", json.dumps(document)))
 
 
 @variants("schema", SCHEMAS)
-async def test_published_schema_includes_object_metadata(talk: Talk, schema: dict[str, Any]) -> None:
-    await defined(talk, version(schema=schema))
-    answer = await published(talk, kinds)
+async def test_published_schema_includes_object_metadata(api: Conversation, schema: dict[str, Any]) -> None:
+    await define(api, version(schema=schema))
+    answer = await read_document(api, kinds)
     assert "components" in answer.body
 
 
-async def test_complete_document(talk: Talk) -> None:
-    await defined(talk, version(subresources={"status": {}}))
-    answer = await published(talk, named)
+async def test_complete_document(api: Conversation) -> None:
+    await define(api, version(subresources={"status": {}}))
+    answer = await read_document(api, named)
     assert answer.body["openapi"] == "3.0.0"
 
 
@@ -171,55 +171,53 @@ SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.re
         "preserving": {"preserveUnknownFields": False},
     },
 )
-async def test_operations_follow_the_crd(talk: Talk, spec: dict[str, Any]) -> None:
-    await defined(
-        talk, *spec.get("versions", ()), **{name: value for name, value in spec.items() if name != "versions"}
-    )
-    answer = await published(talk, outline)
+async def test_operations_follow_the_crd(api: Conversation, spec: dict[str, Any]) -> None:
+    await define(api, *spec.get("versions", ()), **{name: value for name, value in spec.items() if name != "versions"})
+    answer = await read_document(api, outline)
     assert answer.status == 200
 
 
-async def test_each_served_version_has_a_document(talk: Talk) -> None:
-    await defined(talk, version(), version("v1beta1"), version("v2alpha1", served=False))
-    await published(talk, outline)
-    await published(talk, outline, OWN.replace("/v1", "/v1beta1"))
-    answer = await talk("GET", OWN.replace("/v1", "/v2alpha1"))
+async def test_each_served_version_has_a_document(api: Conversation) -> None:
+    await define(api, version(), version("v1beta1"), version("v2alpha1", served=False))
+    await read_document(api, outline)
+    await read_document(api, outline, OWN.replace("/v1", "/v1beta1"))
+    answer = await api("GET", OWN.replace("/v1", "/v2alpha1"))
     assert answer.status == 404
 
 
-async def test_changed_schema_changes_the_document(talk: Talk) -> None:
-    await defined(talk, version(schema=SCHEMAS["described"]))
-    before = await published(talk, kinds)
+async def test_changed_schema_changes_the_document(api: Conversation) -> None:
+    await define(api, version(schema=SCHEMAS["described"]))
+    before = await read_document(api, kinds)
     versions = [version(schema=SCHEMAS["text"])]
     change = {"spec": {"versions": versions}}
-    await talk("PATCH", f"{DEFINITIONS}/widgets.{{ns}}.example.com", change, content_type=MERGE_PATCH, kept=False)
-    await talk.until(OWN, lambda answer: answer.headers.get("ETag") != before.headers["ETag"], kept=False)
-    answer = await talk("GET", OWN, shown=kinds)
+    await api("PATCH", f"{DEFINITIONS}/widgets.{{ns}}.example.com", change, content_type=MERGE_PATCH, recorded=False)
+    await api.poll(OWN, lambda answer: answer.headers.get("ETag") != before.headers["ETag"], recorded=False)
+    answer = await api("GET", OWN, shown=kinds)
     assert answer.status == 200
 
 
-async def test_deleted_crd_has_no_document(talk: Talk) -> None:
-    await defined(talk)
-    await published(talk, kinds)
-    await talk("DELETE", f"{DEFINITIONS}/widgets.{{ns}}.example.com", kept=False)
-    await talk.until(OWN, lambda answer: answer.status == 404, kept=False)
-    answer = await talk("GET", OWN)
+async def test_deleted_crd_has_no_document(api: Conversation) -> None:
+    await define(api)
+    await read_document(api, kinds)
+    await api("DELETE", f"{DEFINITIONS}/widgets.{{ns}}.example.com", recorded=False)
+    await api.poll(OWN, lambda answer: answer.status == 404, recorded=False)
+    answer = await api("GET", OWN)
     assert answer.status == 404
 
 
-async def test_index_contains_the_document_hash(talk: Talk) -> None:
-    await defined(talk)
-    await published(talk, kinds)
-    own = f"apis/{talk.namespace}.example.com/v1"
-    await talk.until("/openapi/v3", lambda answer: own in answer.body["paths"], kept=False)
-    index = await talk("GET", "/openapi/v3", shown=lambda body: {own: body["paths"][own]})
-    talk.words["hash"] = index.body["paths"][own]["serverRelativeURL"].partition("=")[2]
-    answer = await talk("GET", OWN + "?hash={hash}", shown=kinds)
-    assert answer.headers["ETag"] == f'"{talk.words["hash"]}"'
+async def test_index_contains_the_document_hash(api: Conversation) -> None:
+    await define(api)
+    await read_document(api, kinds)
+    own = f"apis/{api.namespace}.example.com/v1"
+    await api.poll("/openapi/v3", lambda answer: own in answer.body["paths"], recorded=False)
+    index = await api("GET", "/openapi/v3", shown=lambda body: {own: body["paths"][own]})
+    api.variables["hash"] = index.body["paths"][own]["serverRelativeURL"].partition("=")[2]
+    answer = await api("GET", OWN + "?hash={hash}", shown=kinds)
+    assert answer.headers["ETag"] == f'"{api.variables["hash"]}"'
 
 
-async def test_etag_is_the_hash_of_the_bytes(talk: Talk) -> None:
-    answer = await talk("GET", LEASES, as_text=True, shown=lambda _: None)
+async def test_etag_is_the_hash_of_the_bytes(api: Conversation) -> None:
+    answer = await api("GET", LEASES, as_text=True, shown=lambda _: None)
     assert len(hashlib.sha512(answer.body.encode()).hexdigest()) == len(answer.headers["ETag"]) - 2
 
 
@@ -234,15 +232,15 @@ async def test_etag_is_the_hash_of_the_bytes(talk: Talk) -> None:
         "if-match": {"If-Match": '"00"'},
     },
 )
-async def test_conditional_requests(talk: Talk, headers: dict[str, str]) -> None:
-    answer = await talk("GET", LEASES, headers=headers, shown=lambda _: None)
+async def test_conditional_requests(api: Conversation, headers: dict[str, str]) -> None:
+    answer = await api("GET", LEASES, headers=headers, shown=lambda _: None)
     assert answer.status in (200, 206, 304, 412)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["/openapi/v3", LEASES, "/openapi/v2"], ids=["index", "document", "v2"])
-async def test_other_methods_on_documents(talk: Talk, path: str, method: str) -> None:
-    answer = await talk(method, path, accept=f"{V2_PROTOBUF},{JSON}", shown=lambda _: None)
+async def test_other_methods_on_documents(api: Conversation, path: str, method: str) -> None:
+    answer = await api(method, path, accept=f"{V2_PROTOBUF},{JSON}", shown=lambda _: None)
     assert answer.status in (200, 404, 405, 406)
 
 
@@ -263,8 +261,8 @@ async def test_other_methods_on_documents(talk: Talk, path: str, method: str) ->
     },
 )
 @variants("path", {"index": "/openapi/v3", "document": LEASES})
-async def test_accept_headers(talk: Talk, path: str, accept: str) -> None:
-    answer = await talk("GET", path, accept=accept, shown=lambda _: None)
+async def test_accept_headers(api: Conversation, path: str, accept: str) -> None:
+    answer = await api("GET", path, accept=accept, shown=lambda _: None)
     assert answer.status in (200, 406)
 
 
@@ -279,14 +277,14 @@ async def test_accept_headers(talk: Talk, path: str, accept: str) -> None:
         "text": "text/plain",
     },
 )
-async def test_v2_document_accept_headers(talk: Talk, accept: str) -> None:
-    answer = await talk("GET", "/openapi/v2", accept=accept, shown=lambda _: None)
+async def test_v2_document_accept_headers(api: Conversation, accept: str) -> None:
+    answer = await api("GET", "/openapi/v2", accept=accept, shown=lambda _: None)
     assert answer.status in (200, 406, 501)
 
 
-async def test_v2_document_honors_if_none_match(talk: Talk) -> None:
-    first = await talk("GET", "/openapi/v2", accept=V2_PROTOBUF, kept=False)
-    answer = await talk("GET", "/openapi/v2", accept=V2_PROTOBUF, headers={"If-None-Match": first.headers["ETag"]})
+async def test_v2_document_honors_if_none_match(api: Conversation) -> None:
+    first = await api("GET", "/openapi/v2", accept=V2_PROTOBUF, recorded=False)
+    answer = await api("GET", "/openapi/v2", accept=V2_PROTOBUF, headers={"If-None-Match": first.headers["ETag"]})
     assert answer.status == 304
 
 
@@ -295,12 +293,12 @@ async def test_v2_document_honors_if_none_match(talk: Talk) -> None:
     ["/openapi/v3/", "/openapi/v2/", "/openapi/v3/apis", "/openapi/v3/api", "/openapi/"],
     ids=lambda path: path.strip("/").replace("/", "-"),
 )
-async def test_other_paths_are_404(talk: Talk, path: str) -> None:
-    answer = await talk("GET", path, shown=lambda body: body if isinstance(body, str) else None)
+async def test_other_paths_are_404(api: Conversation, path: str) -> None:
+    answer = await api("GET", path, shown=lambda body: body if isinstance(body, str) else None)
     assert answer.status in (200, 404, 301)
 
 
 @pytest.mark.parametrize("path", ["/swagger.json", "/swaggerapi"], ids=lambda path: path.strip("/"))
-async def test_legacy_swagger_paths(talk: Talk, path: str) -> None:
-    answer = await talk("GET", path, shown=lambda body: body if isinstance(body, str) else None)
+async def test_legacy_swagger_paths(api: Conversation, path: str) -> None:
+    answer = await api("GET", path, shown=lambda body: body if isinstance(body, str) else None)
     assert answer.status in (200, 404)

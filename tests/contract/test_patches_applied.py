@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.conversation import APPLY
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 
@@ -55,16 +55,16 @@ APPLIED: dict[str, str] = {
 
 @pytest.mark.parametrize("there", [True, False], ids=["there", "new"])
 @variants("text", APPLIED)
-async def test_apply_body_is_yaml(talk: Talk, text: str, there: bool) -> None:
+async def test_apply_body_is_yaml(api: Conversation, text: str, there: bool) -> None:
     if there:
-        await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", f"{A}?fieldManager=me", text, content_type=APPLY)
+        await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", f"{A}?fieldManager=me", text, content_type=APPLY)
     assert answer.status in (200, 201, 400, 409, 422, 500)
 
 
 @pytest.mark.parametrize("directive", ["Strict", "Ignore"])
 @pytest.mark.parametrize("case", ["twice", "json_twice", "unknown"])
-async def test_field_validation_of_apply(talk: Talk, case: str, directive: str) -> None:
+async def test_field_validation_of_apply(api: Conversation, case: str, directive: str) -> None:
     query = f"fieldManager=me&fieldValidation={directive}"
-    answer = await talk("PATCH", f"{A}?{query}", APPLIED[case], content_type=APPLY)
+    answer = await api("PATCH", f"{A}?{query}", APPLIED[case], content_type=APPLY)
     assert answer.status in (201, 400, 500)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC
 from tests.contract.patched import setting
 from tests.contract.paths import DEFINITIONS
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 SCHEMA = {
     "type": "object",
@@ -34,9 +34,9 @@ SCHEMA = {
 
 
 @pytest.fixture
-async def widget(talk: Talk) -> AsyncIterator[str]:
-    """Where a widget is."""
-    group = f"{talk.namespace}.example.com"
+async def widget(api: Conversation) -> AsyncIterator[str]:
+    """The path of a widget."""
+    group = f"{api.namespace}.example.com"
     spec = {
         "group": group,
         "scope": "Namespaced",
@@ -52,15 +52,15 @@ async def widget(talk: Talk) -> AsyncIterator[str]:
         ],
     }
     definition = f"{DEFINITIONS}/widgets.{group}"
-    await talk.made(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
+    await api.create(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
     path = f"/apis/{group}/v1/namespaces/{{ns}}/widgets"
-    await talk.until(path, lambda answer: answer.status == 200, kept=False)
+    await api.poll(path, lambda answer: answer.status == 200, recorded=False)
     content = {"items": [{"name": "x"}], "free": {"a": None, "b": {"c": "d"}}}
-    await talk.made(
+    await api.create(
         path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {**content}}
     )
     yield f"{path}/a"
-    await talk("DELETE", definition, kept=False)
+    await api("DELETE", definition, recorded=False)
 
 
 CHANGES: dict[str, tuple[str, Any]] = {
@@ -95,17 +95,17 @@ CHANGES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize("directive", ["Strict", "Warn"])
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH})
-async def test_merge_and_json_patch(talk: Talk, widget: str, content_type: str, directive: str) -> None:
+async def test_merge_and_json_patch(api: Conversation, widget: str, content_type: str, directive: str) -> None:
     for path, value in CHANGES.values():
         patch = setting(path, value, content_type)
-        await talk("PATCH", f"{widget}?dryRun=All&fieldValidation={directive}", patch, content_type=content_type)
-    answer = await talk("GET", widget)
+        await api("PATCH", f"{widget}?dryRun=All&fieldValidation={directive}", patch, content_type=content_type)
+    answer = await api("GET", widget)
     assert answer.body["spec"]["size"] == 1
 
 
-async def test_unsupported_patch_types_are_415(talk: Talk, widget: str) -> None:
+async def test_unsupported_patch_types_are_415(api: Conversation, widget: str) -> None:
     for content_type in (STRATEGIC, JSON, "", "text/plain", f"{STRATEGIC}; charset=utf-8"):
-        answer = await talk("PATCH", widget, "{}", content_type=content_type)
+        answer = await api("PATCH", widget, "{}", content_type=content_type)
         assert answer.status == 415
 
 
@@ -113,16 +113,16 @@ FORMS = ["garbage", "null", '"x"', "[]", '{"spec":{"size":2,"size":3}}', '{"spec
 
 
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH, "apply": APPLY})
-async def test_malformed_patches_are_refused(talk: Talk, widget: str, content_type: str) -> None:
+async def test_malformed_patches_are_refused(api: Conversation, widget: str, content_type: str) -> None:
     for text in FORMS:
         query = "dryRun=All&fieldValidation=Strict" + ("&fieldManager=me" if content_type == APPLY else "")
-        answer = await talk("PATCH", f"{widget}?{query}", text, content_type=content_type)
+        answer = await api("PATCH", f"{widget}?{query}", text, content_type=content_type)
         assert answer.status in (200, 400, 422)
 
 
 @variants("content_type", {"merge": MERGE_PATCH, "json": JSON_PATCH})
-async def test_status_subresource_separates_patches(talk: Talk, widget: str, content_type: str) -> None:
+async def test_status_subresource_separates_patches(api: Conversation, widget: str, content_type: str) -> None:
     for path, value in (("/status", {"phase": "x"}), ("/spec/size", 5), ("/metadata/labels", {"x": "y"})):
-        await talk("PATCH", f"{widget}/status", setting(path, value, content_type), content_type=content_type)
-    answer = await talk("GET", widget)
+        await api("PATCH", f"{widget}/status", setting(path, value, content_type), content_type=content_type)
+    answer = await api("GET", widget)
     assert (answer.body["status"], answer.body["spec"]["size"]) == ({"phase": "x"}, 1)

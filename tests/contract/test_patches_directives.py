@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH, STRATEGIC
 from tests.contract.patched import (
     NO_FINALIZERS,
     Row,
@@ -18,10 +19,9 @@ from tests.contract.patched import (
 )
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 TWO = deployment({"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"})
 FOUR = deployment(*({"name": name, "image": "i"} for name in ("c", "server", "d", "e")))
@@ -118,12 +118,12 @@ DIRECTIVES: dict[str, Row] = {
 
 
 @variants("row", DIRECTIVES)
-async def test_strategic_merge_directives(talk: Talk, row: Row) -> None:
+async def test_strategic_merge_directives(api: Conversation, row: Row) -> None:
     path, made, patch = row
-    await talk.made(path, made)
-    answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
+    await api.create(path, made)
+    answer = await api("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
     assert answer.status in (200, 400, 422, 500)
-    await talk("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, recorded=False)
 
 
 MISTAKES: dict[str, Row] = {
@@ -175,9 +175,9 @@ MISTAKES: dict[str, Row] = {
 
 
 @variants("row", MISTAKES)
-async def test_invalid_strategic_patches_are_refused(talk: Talk, row: Row) -> None:
+async def test_invalid_strategic_patches_are_refused(api: Conversation, row: Row) -> None:
     path, made, patch = row
-    await talk.made(path, made)
-    answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
+    await api.create(path, made)
+    answer = await api("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
     assert answer.status in (200, 400, 422, 500)
-    await talk("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, recorded=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import JSON_PATCH, MERGE_PATCH, STRATEGIC
 from tests.contract.patched import setting
 from tests.contract.paths import CONFIGMAPS, NAMESPACES, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON_PATCH, MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 EITHER = {"merge": MERGE_PATCH, "strategic": STRATEGIC}
@@ -47,20 +47,20 @@ IDENTITY: dict[str, tuple[str, Any]] = {
 
 @variants("content_type", EITHER | {"json": JSON_PATCH})
 @variants("case", {name: name for name in IDENTITY})
-async def test_patch_cannot_change_identity(talk: Talk, case: str, content_type: str) -> None:
-    made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+async def test_patch_cannot_change_identity(api: Conversation, case: str, content_type: str) -> None:
+    made = await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     path, value = IDENTITY[case]
     body = setting(path, value, content_type)
     if content_type == JSON_PATCH and value is None:
         body = [{"op": "remove", "path": path}]
-    answer = await talk("PATCH", A, body, content_type=content_type)
+    answer = await api("PATCH", A, body, content_type=content_type)
     assert answer.status >= 400 or answer.metadata["uid"] == made["metadata"]["uid"]
-    await talk("GET", A)
+    await api("GET", A)
 
 
 @variants("content_type", EITHER | {"json": JSON_PATCH})
-async def test_version_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
-    made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+async def test_version_in_a_patch_is_a_precondition(api: Conversation, content_type: str) -> None:
+    made = await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     version = made["metadata"]["resourceVersion"]
     said: Any = {"metadata": {"resourceVersion": version}, "data": {"k": "v"}}
     if content_type == JSON_PATCH:
@@ -68,16 +68,16 @@ async def test_version_in_a_patch_is_a_precondition(talk: Talk, content_type: st
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             {"op": "add", "path": "/data", "value": {"k": "v"}},
         ]
-    await talk("PATCH", A, said, content_type=content_type)
-    answer = await talk("PATCH", A, said, content_type=content_type)
+    await api("PATCH", A, said, content_type=content_type)
+    answer = await api("PATCH", A, said, content_type=content_type)
     assert answer.status == 409
 
 
 @variants("content_type", EITHER)
-async def test_uid_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -> None:
-    made = await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+async def test_uid_in_a_patch_is_a_precondition(api: Conversation, content_type: str) -> None:
+    made = await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     said = {"metadata": {"uid": made["metadata"]["uid"]}, "data": {"k": "v"}}
-    answer = await talk("PATCH", A, said, content_type=content_type)
+    answer = await api("PATCH", A, said, content_type=content_type)
     assert answer.status == 200
 
 
@@ -85,6 +85,6 @@ async def test_uid_in_a_patch_is_a_precondition(talk: Talk, content_type: str) -
 @variants(
     "path", {"configmap": A, "pod": f"{PODS}/a", "namespace": f"{NAMESPACES}/{{ns}}-none", "status": f"{PODS}/a/status"}
 )
-async def test_patch_of_a_missing_object_is_404(talk: Talk, path: str, content_type: str) -> None:
-    answer = await talk("PATCH", path, [] if content_type == JSON_PATCH else {}, content_type=content_type)
+async def test_patch_of_a_missing_object_is_404(api: Conversation, path: str, content_type: str) -> None:
+    answer = await api("PATCH", path, [] if content_type == JSON_PATCH else {}, content_type=content_type)
     assert answer.status == 404

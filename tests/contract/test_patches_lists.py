@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH, STRATEGIC
 from tests.contract.patched import (
     ACCOUNTS,
     NO_FINALIZERS,
@@ -19,10 +20,9 @@ from tests.contract.patched import (
 )
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 SELECTED = {"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 1, "labelSelector": {}}
 SPREAD = {"topologySpreadConstraints": [SELECTED, SELECTED | {"topologyKey": "host"}]}
@@ -113,12 +113,12 @@ LISTS: dict[str, Row] = {
 
 
 @variants("row", LISTS)
-async def test_lists_and_maps_merge_by_their_strategy(talk: Talk, row: Row) -> None:
+async def test_lists_and_maps_merge_by_their_strategy(api: Conversation, row: Row) -> None:
     path, made, patch = row
-    await talk.made(path, made)
-    answer = await talk("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
+    await api.create(path, made)
+    answer = await api("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
     assert answer.status in (200, 422)
-    await talk("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, recorded=False)
 
 
 OWNERS: dict[str, list[dict[str, Any]]] = {
@@ -133,14 +133,14 @@ OWNERS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("patch", OWNERS)
-async def test_owner_references_merge_by_uid(talk: Talk, patch: list[dict[str, Any]]) -> None:
-    made = [await talk.made(CONFIGMAPS, {"metadata": {"name": name}}) for name in ("zero", "one", "two")]
+async def test_owner_references_merge_by_uid(api: Conversation, patch: list[dict[str, Any]]) -> None:
+    made = [await api.create(CONFIGMAPS, {"metadata": {"name": name}}) for name in ("zero", "one", "two")]
     uids = [each["metadata"]["uid"] for each in made]
     owners = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
         for name, uid in zip(("zero", "one"), uids, strict=False)
     ]
-    await talk("POST", CONFIGMAPS, named(ownerReferences=owners))
+    await api("POST", CONFIGMAPS, named(ownerReferences=owners))
     said = [each | ({"uid": uids[int(each["uid"])]} if "uid" in each else {}) for each in patch]
-    answer = await talk("PATCH", f"{CONFIGMAPS}/a", {"metadata": {"ownerReferences": said}}, content_type=STRATEGIC)
+    answer = await api("PATCH", f"{CONFIGMAPS}/a", {"metadata": {"ownerReferences": said}}, content_type=STRATEGIC)
     assert answer.status in (200, 422, 500)

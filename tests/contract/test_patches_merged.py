@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import MERGE_PATCH, STRATEGIC
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 CONFIGMAP: dict[str, Any] = {
@@ -60,11 +60,11 @@ PATCHES: dict[str, Any] = {
 @pytest.mark.conformance("FK-02")
 @variants("content_type", EITHER)
 @variants("patch", PATCHES)
-async def test_merge_and_strategic_patch_of_a_configmap(talk: Talk, patch: Any, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    answer = await talk("PATCH", A, patch, content_type=content_type)
+async def test_merge_and_strategic_patch_of_a_configmap(api: Conversation, patch: Any, content_type: str) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api("PATCH", A, patch, content_type=content_type)
     assert answer.status in (200, 400, 422)
-    await talk("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
 DEEP: dict[str, Any] = {
@@ -86,9 +86,9 @@ DEEP: dict[str, Any] = {
 
 @variants("content_type", EITHER)
 @variants("patch", DEEP)
-async def test_merge_and_strategic_patch_of_a_spec(talk: Talk, patch: Any, content_type: str) -> None:
-    await talk.made(DEPLOYMENTS, DEPLOYMENT)
-    answer = await talk("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
+async def test_merge_and_strategic_patch_of_a_spec(api: Conversation, patch: Any, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
     assert answer.status in (200, 422, 500)
 
 
@@ -123,9 +123,9 @@ FORMS: dict[str, str] = {
 
 @variants("content_type", EITHER)
 @variants("text", FORMS)
-async def test_merge_patch_must_be_an_object(talk: Talk, text: str, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", A, text, content_type=content_type)
+async def test_merge_patch_must_be_an_object(api: Conversation, text: str, content_type: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", A, text, content_type=content_type)
     assert answer.status in (200, 400, 422)
 
 
@@ -133,16 +133,16 @@ async def test_merge_patch_must_be_an_object(talk: Talk, text: str, content_type
 @pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"])
 @variants("text", {"twice": '{"data":{"k":"1","k":"2"},"data":{"l":"3"}}', "case": '{"Data":{"k":"1"},"dta":{"m":1}}'})
 async def test_field_validation_of_duplicate_and_unknown_fields(
-    talk: Talk, text: str, directive: str, content_type: str
+    api: Conversation, text: str, directive: str, content_type: str
 ) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", text, content_type=content_type)
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", f"{A}?fieldValidation={directive}", text, content_type=content_type)
     assert answer.status == (422 if directive == "Strict" else 200)
 
 
 @variants("content_type", EITHER)
 @pytest.mark.parametrize("case", ["a_list", "a_text", "null", "words", "nothing"])
-async def test_non_object_patch_with_validation_ignore(talk: Talk, case: str, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", f"{A}?fieldValidation=Ignore", FORMS[case], content_type=content_type)
+async def test_non_object_patch_with_validation_ignore(api: Conversation, case: str, content_type: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", f"{A}?fieldValidation=Ignore", FORMS[case], content_type=content_type)
     assert answer.status in (200, 400, 422)

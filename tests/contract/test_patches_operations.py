@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import JSON_PATCH, MERGE_PATCH
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 CONFIGMAP: dict[str, Any] = {
@@ -144,12 +144,12 @@ OPERATIONS: dict[str, list[Any]] = {
 
 @pytest.mark.conformance("FK-02")
 @variants("operations", OPERATIONS)
-async def test_operations_apply_in_order_or_not_at_all(talk: Talk, operations: list[Any]) -> None:
-    await talk.made(CONFIGMAPS, CONFIGMAP)
-    answer = await talk("PATCH", A, operations, content_type=JSON_PATCH)
+async def test_operations_apply_in_order_or_not_at_all(api: Conversation, operations: list[Any]) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api("PATCH", A, operations, content_type=JSON_PATCH)
     assert answer.status in (200, 400, 422, 500)
-    await talk("GET", A)
-    await talk("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+    await api("GET", A)
+    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
 POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}}
@@ -167,12 +167,12 @@ DEEP: dict[str, list[Any]] = {
 
 
 @variants("operations", DEEP)
-async def test_operations_on_list_elements(talk: Talk, operations: list[Any]) -> None:
+async def test_operations_on_list_elements(api: Conversation, operations: list[Any]) -> None:
     path = PODS if operations[0]["path"].startswith("/spec/containers") else DEPLOYMENTS
     template = {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]}
     deployment = {"metadata": {"name": "a"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
-    await talk.made(path, POD if path == PODS else deployment)
-    answer = await talk("PATCH", f"{path}/a", operations, content_type=JSON_PATCH)
+    await api.create(path, POD if path == PODS else deployment)
+    answer = await api("PATCH", f"{path}/a", operations, content_type=JSON_PATCH)
     assert answer.status in (200, 422)
 
 
@@ -194,9 +194,9 @@ FORMS: dict[str, str] = {
 
 
 @variants("text", FORMS)
-async def test_json_patch_must_be_a_list(talk: Talk, text: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    answer = await talk("PATCH", A, text, content_type=JSON_PATCH)
+async def test_json_patch_must_be_a_list(api: Conversation, text: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    answer = await api("PATCH", A, text, content_type=JSON_PATCH)
     assert answer.status in (200, 400, 422)
 
 
@@ -204,17 +204,17 @@ async def test_json_patch_must_be_a_list(talk: Talk, text: str) -> None:
 @pytest.mark.parametrize(
     "case", ["more_fields", "upper_case_fields", "a_number", "path_is_a_number", "twice", "words", "null", "a_list"]
 )
-async def test_unknown_operation_fields(talk: Talk, case: str, directive: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+async def test_unknown_operation_fields(api: Conversation, case: str, directive: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     body = FORMS[case] if case in FORMS else OPERATIONS[case]
-    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", body, content_type=JSON_PATCH)
+    answer = await api("PATCH", f"{A}?fieldValidation={directive}", body, content_type=JSON_PATCH)
     assert answer.status in (200, 400, 422)
 
 
 @pytest.mark.parametrize("count", [10_000, 10_001])
-async def test_limit_of_10000_operations(talk: Talk, count: int) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", A, [expect("/metadata/name", "a")] * count, content_type=JSON_PATCH)
+async def test_limit_of_10000_operations(api: Conversation, count: int) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", A, [expect("/metadata/name", "a")] * count, content_type=JSON_PATCH)
     assert answer.status == (200 if count == 10_000 else 413)
 
 
@@ -232,7 +232,7 @@ REPEATED: dict[str, str] = {
 
 @variants("directive", {"default": "", "strict": "Strict", "ignore": "Ignore"})
 @variants("text", REPEATED)
-async def test_duplicate_keys(talk: Talk, text: str, directive: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    answer = await talk("PATCH", f"{A}?fieldValidation={directive}", text, content_type=JSON_PATCH)
+async def test_duplicate_keys(api: Conversation, text: str, directive: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    answer = await api("PATCH", f"{A}?fieldValidation={directive}", text, content_type=JSON_PATCH)
     assert answer.status in (200, 422)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.conversation import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
 from tests.contract.patched import deployment, setting
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 KINDS = {"merge": MERGE_PATCH, "strategic": STRATEGIC, "json": JSON_PATCH}
@@ -39,23 +39,23 @@ CONTENT_TYPES = {
 
 
 @variants("content_type", CONTENT_TYPES)
-async def test_content_types(talk: Talk, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+async def test_content_types(api: Conversation, content_type: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = "[]" if content_type.startswith(JSON_PATCH) else '{"data":{"k":"v"}}'
-    answer = await talk("PATCH", A, body, content_type=content_type)
+    answer = await api("PATCH", A, body, content_type=content_type)
     assert answer.status in (200, 415)
 
 
-async def test_missing_content_type_is_415(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", A)
+async def test_missing_content_type_is_415(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", A)
     assert answer.status == 415
 
 
 @variants("accept", {"yaml": YAML, "text": "text/plain", "any": "*/*"})
-async def test_accept_header_selects_the_representation(talk: Talk, accept: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, accept=accept)
+async def test_accept_header_selects_the_representation(api: Conversation, accept: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, accept=accept)
     assert answer.status == (406 if accept == "text/plain" else 200)
 
 
@@ -79,41 +79,41 @@ OPTIONS = {
 
 
 @variants("query", OPTIONS)
-async def test_query_options(talk: Talk, query: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+async def test_query_options(api: Conversation, query: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     assert answer.status in (200, 400, 422)
-    await talk("GET", A)
+    await api("GET", A)
 
 
 @variants("content_type", KINDS)
-async def test_field_manager_owns_patched_fields(talk: Talk, content_type: str) -> None:
-    await talk.made(f"{CONFIGMAPS}?fieldManager=one", {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})
-    await talk("PATCH", f"{A}?fieldManager=two", setting("/data/k", "x", content_type), content_type=content_type)
-    answer = await talk(
+async def test_field_manager_owns_patched_fields(api: Conversation, content_type: str) -> None:
+    await api.create(f"{CONFIGMAPS}?fieldManager=one", {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})
+    await api("PATCH", f"{A}?fieldManager=two", setting("/data/k", "x", content_type), content_type=content_type)
+    answer = await api(
         "PATCH", f"{A}?fieldManager=two", setting("/data/k", "v", content_type), content_type=content_type
     )
     assert len(answer.metadata["managedFields"]) == 2
 
 
 @variants("content_type", KINDS)
-async def test_no_op_patch_keeps_version_and_managers(talk: Talk, content_type: str) -> None:
-    await talk.made(f"{DEPLOYMENTS}?fieldManager=one", deployment())
+async def test_no_op_patch_keeps_version_and_managers(api: Conversation, content_type: str) -> None:
+    await api.create(f"{DEPLOYMENTS}?fieldManager=one", deployment())
     path = f"{DEPLOYMENTS}/a?fieldManager=two"
-    await talk("GET", f"{DEPLOYMENTS}/a")
-    answer = await talk("PATCH", path, setting("/spec/replicas", 1, content_type), content_type=content_type)
+    await api("GET", f"{DEPLOYMENTS}/a")
+    answer = await api("PATCH", path, setting("/spec/replicas", 1, content_type), content_type=content_type)
     assert answer.metadata["generation"] == 1
 
 
 @variants("content_type", KINDS)
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of the client that the test uses
-async def test_size_limit(talk: Talk, content_type: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # aiohttp warns about large bodies
+async def test_size_limit(api: Conversation, content_type: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = setting("/data", {"k": "x" * 3_200_000}, content_type)
-    answer = await talk("PATCH", A, body, content_type=content_type)
+    answer = await api("PATCH", A, body, content_type=content_type)
     assert answer.status == 413
     body = setting("/data", {"k": "x" * 1_200_000}, content_type)
-    answer = await talk("PATCH", A, body, content_type=content_type)
+    answer = await api("PATCH", A, body, content_type=content_type)
     assert answer.status == 422
 
 
@@ -131,20 +131,20 @@ WRONG = {
 
 @variants("content_type", {**KINDS, "apply": APPLY})
 @variants("text", WRONG)
-async def test_missing_object_is_reported_before_a_bad_patch(talk: Talk, text: str, content_type: str) -> None:
-    answer = await talk("PATCH", f"{A}?fieldManager=me", text, content_type=content_type)
+async def test_missing_object_is_reported_before_a_bad_patch(api: Conversation, text: str, content_type: str) -> None:
+    answer = await api("PATCH", f"{A}?fieldManager=me", text, content_type=content_type)
     assert answer.status in (400, 404)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_all_invalid_options_are_reported(talk: Talk, method: str) -> None:
+async def test_all_invalid_options_are_reported(api: Conversation, method: str) -> None:
     path = CONFIGMAPS if method == "POST" else A
-    answer = await talk(method, f"{path}?{OPTIONS['several']}", {"metadata": {"name": "a"}})
+    answer = await api(method, f"{path}?{OPTIONS['several']}", {"metadata": {"name": "a"}})
     assert answer.status == 422
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
-async def test_refused_request_also_returns_warnings(talk: Talk, method: str) -> None:
+async def test_refused_request_also_returns_warnings(api: Conversation, method: str) -> None:
     path = CONFIGMAPS if method == "POST" else A
-    answer = await talk(method, path, {"metadata": {"name": "a", "labels": {"a b": ""}}, "dta": {}})
+    answer = await api(method, path, {"metadata": {"name": "a", "labels": {"a b": ""}}, "dta": {}})
     assert "Warning" in answer.headers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import JSON_PATCH, MERGE_PATCH, STRATEGIC
 from tests.contract.patched import deployment, named, pod_spec, setting
 from tests.contract.paths import DEPLOYMENTS, NAMESPACES, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON_PATCH, MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 KINDS = {"merge": MERGE_PATCH, "strategic": STRATEGIC, "json": JSON_PATCH}
 
@@ -36,11 +36,11 @@ SUBRESOURCES: dict[str, tuple[str, str, Any]] = {
 
 @variants("content_type", KINDS)
 @variants("case", {name: name for name in SUBRESOURCES})
-async def test_patch_of_status_and_scale(talk: Talk, case: str, content_type: str) -> None:
-    await talk.made(DEPLOYMENTS, deployment())
+async def test_patch_of_status_and_scale(api: Conversation, case: str, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, deployment())
     subresource, path, value = SUBRESOURCES[case]
     body = setting(path, value, content_type)
-    answer = await talk("PATCH", f"{DEPLOYMENTS}/a/{subresource}", body, content_type=content_type)
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a/{subresource}", body, content_type=content_type)
     assert answer.status < 500
 
 
@@ -61,25 +61,25 @@ STATUSES: dict[str, Any] = {
 
 
 @variants("status", STATUSES)
-async def test_conditions_merge_by_type(talk: Talk, status: Any) -> None:
-    await talk.made(PODS, named() | {"spec": pod_spec()})
+async def test_conditions_merge_by_type(api: Conversation, status: Any) -> None:
+    await api.create(PODS, named() | {"spec": pod_spec()})
     first = {"status": {"conditions": [CONDITION], "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}}
-    await talk("PATCH", f"{PODS}/a/status", first, content_type=MERGE_PATCH, kept=False)
-    answer = await talk("PATCH", f"{PODS}/a/status", {"status": status}, content_type=STRATEGIC)
+    await api("PATCH", f"{PODS}/a/status", first, content_type=MERGE_PATCH, recorded=False)
+    answer = await api("PATCH", f"{PODS}/a/status", {"status": status}, content_type=STRATEGIC)
     assert answer.status in (200, 422)
 
 
 @variants("content_type", KINDS)
-async def test_patch_of_a_namespace(talk: Talk, content_type: str) -> None:
+async def test_patch_of_a_namespace(api: Conversation, content_type: str) -> None:
     body = setting("/metadata/labels/x", "y", content_type)
-    answer = await talk("PATCH", f"{NAMESPACES}/{{ns}}", body, content_type=content_type)
+    answer = await api("PATCH", f"{NAMESPACES}/{{ns}}", body, content_type=content_type)
     assert answer.metadata["labels"]["x"] == "y"
 
 
 @variants("content_type", KINDS)
-async def test_zero_replicas_have_no_owner(talk: Talk, content_type: str) -> None:
-    await talk.made(DEPLOYMENTS, deployment())
+async def test_zero_replicas_have_no_owner(api: Conversation, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, deployment())
     body = setting("/spec/replicas", 0, content_type)
-    await talk("PATCH", f"{DEPLOYMENTS}/a/scale", body, content_type=content_type)
-    answer = await talk("GET", f"{DEPLOYMENTS}/a")
+    await api("PATCH", f"{DEPLOYMENTS}/a/scale", body, content_type=content_type)
+    answer = await api("GET", f"{DEPLOYMENTS}/a")
     assert "f:replicas" not in str(answer.metadata["managedFields"])

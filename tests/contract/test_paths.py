@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import APPLY, MERGE_PATCH
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 ANONYMOUS = "system:anonymous"
@@ -82,67 +82,67 @@ INSIDE = {
 
 
 def short(body: Any) -> Any:
-    """What is not too long to be kept."""
+    """Return a body that is short enough to record."""
     return body if len(json.dumps(body)) < LONGEST_SHOWN else "long"
 
 
 @variants("path", ODD)
-async def test_unusual_paths_with_every_method(talk: Talk, path: str) -> None:
+async def test_unusual_paths_with_every_method(api: Conversation, path: str) -> None:
     for method in METHODS:
-        answer = await talk(method, path, shown=short)
+        answer = await api(method, path, shown=short)
         assert answer.status < 600
-    answer = await talk("GET", path, user=ANONYMOUS, shown=short)
+    answer = await api("GET", path, user=ANONYMOUS, shown=short)
     assert answer.status in (200, 403, 500)
 
 
-async def test_root_lists_paths(talk: Talk) -> None:
-    answer = await talk("GET", "/")
+async def test_root_lists_paths(api: Conversation) -> None:
+    answer = await api("GET", "/")
     assert "/readyz/etcd" in answer.body["paths"]
 
 
 @variants("path", INSIDE)
-async def test_debugging_endpoints(talk: Talk, path: str) -> None:
-    answer = await talk("GET", path, accept="*/*", shown=lambda _: "whatever is inside")
+async def test_debugging_endpoints(api: Conversation, path: str) -> None:
+    answer = await api("GET", path, accept="*/*", shown=lambda _: "whatever is inside")
     assert answer.status in (200, 501)
-    answer = await talk("GET", path, user="nobody")
+    answer = await api("GET", path, user="nobody")
     assert answer.status == 403
 
 
-async def test_empty_namespace_in_a_collection_path(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"row": talk.namespace}}})
-    own = f"labelSelector=row={talk.namespace}"
-    answer = await talk("GET", f"{NO_NAMESPACE}?{own}")
+async def test_empty_namespace_in_a_collection_path(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"row": api.namespace}}})
+    own = f"labelSelector=row={api.namespace}"
+    answer = await api("GET", f"{NO_NAMESPACE}?{own}")
     assert len(answer.body["items"]) == 1
-    answer = await talk.watched(f"{NO_NAMESPACE}?watch=1&{own}", events=1)
+    answer = await api.watch(f"{NO_NAMESPACE}?watch=1&{own}", events=1)
     assert answer.status == 200
-    answer = await talk.watched(f"/api/v1/watch/namespaces//configmaps?{own}", events=1)
+    answer = await api.watch(f"/api/v1/watch/namespaces//configmaps?{own}", events=1)
     assert answer.status == 200
-    answer = await talk("DELETE", f"{NO_NAMESPACE}?{own}")
+    answer = await api("DELETE", f"{NO_NAMESPACE}?{own}")
     assert answer.status == 400
-    answer = await talk("DELETE", f"{NO_NAMESPACE}?labelSelector=row=none")
+    answer = await api("DELETE", f"{NO_NAMESPACE}?labelSelector=row=none")
     assert answer.status == 200
 
 
-async def test_empty_namespace_in_an_object_path_is_refused(talk: Talk) -> None:
+async def test_empty_namespace_in_an_object_path_is_refused(api: Conversation) -> None:
     for path in (f"{NO_NAMESPACE}/a", "/apis/apps/v1/namespaces//deployments/a/scale", "/api/v1/namespaces//status"):
         for method in ("GET", "DELETE", "POST"):
-            answer = await talk(method, path)
+            answer = await api(method, path)
             assert answer.status in (400, 405)
-    answer = await talk("GET", "/api/v1/namespaces//pods/a/log")
+    answer = await api("GET", "/api/v1/namespaces//pods/a/log")
     assert answer.status == 400
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     for method, content_type in (("PUT", "application/json"), ("PATCH", MERGE_PATCH), ("PATCH", APPLY)):
-        answer = await talk(method, f"{NO_NAMESPACE}/a?fieldManager=m", obj, content_type=content_type)
+        answer = await api(method, f"{NO_NAMESPACE}/a?fieldManager=m", obj, content_type=content_type)
         assert answer.status == 400
 
 
-async def test_create_with_an_empty_namespace_is_422(talk: Talk) -> None:
-    for metadata in ({"name": "a"}, {"name": "a", "namespace": talk.namespace}):
-        answer = await talk("POST", NO_NAMESPACE, {"metadata": metadata})
+async def test_create_with_an_empty_namespace_is_422(api: Conversation) -> None:
+    for metadata in ({"name": "a"}, {"name": "a", "namespace": api.namespace}):
+        answer = await api("POST", NO_NAMESPACE, {"metadata": metadata})
         assert answer.status == 422
 
 
-async def test_invalid_names_in_a_path(talk: Talk) -> None:
+async def test_invalid_names_in_a_path(api: Conversation) -> None:
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a%"}}
     for method, body, content_type in (
         ("GET", None, ""),
@@ -151,7 +151,7 @@ async def test_invalid_names_in_a_path(talk: Talk) -> None:
         ("PATCH", {}, MERGE_PATCH),
         ("PATCH", obj, APPLY),
     ):
-        answer = await talk(
+        answer = await api(
             method, "/api/v1/namespaces/{ns}/configmaps/a%25?fieldManager=m", body, content_type=content_type
         )
         assert answer.status in (400, 404, 422)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
@@ -24,7 +24,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 
 def lengths(body: Any) -> Any:
-    """How long a token says that it holds, and when it is to be renewed."""
+    """Return the lifetime of a token, and the time after which kubelets renew it."""
     claims = body["status"]["token"].split(".")[1]
     told = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
     warns = told["kubernetes.io"].get("warnafter")
@@ -32,11 +32,11 @@ def lengths(body: Any) -> Any:
 
 
 @variants("spec", REQUESTS)
-async def test_kubelet_token_has_an_extended_lifetime(talk: Talk, spec: dict[str, Any]) -> None:
-    await talk.made(ACCOUNTS, {"metadata": {"name": "a"}})
-    await talk.made("/api/v1/namespaces/{ns}/secrets", {"metadata": {"name": "s"}})
+async def test_kubelet_token_has_an_extended_lifetime(api: Conversation, spec: dict[str, Any]) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "a"}})
+    await api.create("/api/v1/namespaces/{ns}/secrets", {"metadata": {"name": "s"}})
     containers = [{"name": "c", "image": "i"}]
     pod = {"metadata": {"name": "p"}, "spec": {"serviceAccountName": "a", "containers": containers}}
-    await talk.made("/api/v1/namespaces/{ns}/pods", pod)
-    answer = await talk("POST", f"{ACCOUNTS}/a/token", {"spec": spec}, shown=lengths)
+    await api.create("/api/v1/namespaces/{ns}/pods", pod)
+    answer = await api("POST", f"{ACCOUNTS}/a/token", {"spec": spec}, shown=lengths)
     assert answer.status == 201

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import APPLY, MERGE_PATCH, PATIENCE
 from tests.contract.paths import CONFIGMAPS
-from tests.contract.talk import APPLY, MERGE_PATCH, PATIENCE
-from tests.contract.test_access import BINDINGS, CORE, RBAC, ROLES, allowed, granted
+from tests.contract.test_access import BINDINGS, CORE, RBAC, ROLES, grant, wait_until_allowed
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Answer, Talk
+    from tests.contract.conversation import Answer, Conversation
 
 GROUP = "rbac.authorization.k8s.io"
 CLUSTER_ROLES = f"{RBAC}/clusterroles"
@@ -37,31 +37,31 @@ def binding(kind: str = "Role", name: str = "more", user: str = "joe") -> dict[s
     return {"metadata": {"name": "given"}, "subjects": [{"kind": "User", "name": user}], "roleRef": reference}
 
 
-async def granted_everywhere(talk: Talk, *rules: dict[str, Any]) -> str:
-    """A user of this row alone, who may do something in the whole cluster."""
-    name = user = f"jane-{talk.namespace}"
-    await talk.made(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": list(rules)})
+async def grant_cluster_wide(api: Conversation, *rules: dict[str, Any]) -> str:
+    """Grant rules cluster-wide to a user of this row, and return its name."""
+    name = user = f"jane-{api.namespace}"
+    await api.create(CLUSTER_ROLES, {"metadata": {"name": name}, "rules": list(rules)})
     subject = {"kind": "User", "name": user}
     reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": name}
-    await talk.made(CLUSTER_BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference})
-    await allowed(talk, subject, rules[0])
+    await api.create(CLUSTER_BINDINGS, {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference})
+    await wait_until_allowed(api, subject, rules[0])
     return user
 
 
-async def tidied(talk: Talk, *roles: str) -> None:
-    """Removes what lies outside of the namespace."""
-    for name in (f"jane-{talk.namespace}", *roles):
+async def delete_roles(api: Conversation, *roles: str) -> None:
+    """Delete cluster roles and their bindings."""
+    for name in (f"jane-{api.namespace}", *roles):
         for path in (CLUSTER_BINDINGS, CLUSTER_ROLES):
-            await talk("DELETE", f"{path}/{name}", kept=False)
+            await api("DELETE", f"{path}/{name}", recorded=False)
 
 
-async def settled(talk: Talk, name: str, holds: Any) -> Answer:
-    """Waits for what the controller of aggregated roles does."""
+async def wait_for_role(api: Conversation, name: str, holds: Any) -> Answer:
+    """Wait until the aggregation controller has updated a cluster role."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            answer = await talk("GET", f"{CLUSTER_ROLES}/{name}", kept=False)
+            answer = await api("GET", f"{CLUSTER_ROLES}/{name}", recorded=False)
             if holds(answer.body):
-                return await talk("GET", f"{CLUSTER_ROLES}/{name}")
+                return await api("GET", f"{CLUSTER_ROLES}/{name}")
             await asyncio.sleep(_BETWEEN_QUESTIONS)
 
 
@@ -87,80 +87,80 @@ GIVEN: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", GIVEN)
-async def test_role_cannot_exceed_the_rights_of_its_creator(talk: Talk, case: str) -> None:
-    await granted(talk, KEEPER, CORE)
-    answer = await talk("POST", ROLES, role(*GIVEN[case]), user="jane")
+async def test_role_cannot_exceed_the_rights_of_its_creator(api: Conversation, case: str) -> None:
+    await grant(api, KEEPER, CORE)
+    answer = await api("POST", ROLES, role(*GIVEN[case]), user="jane")
     assert answer.status in (201, 403, 422)
 
 
 @pytest.mark.parametrize("resource", ["pods/log", "pods/*", "*/log", "*"], ids=["one", "all_of", "of_all", "all"])
-async def test_subresource_rights_match_by_name(talk: Talk, resource: str) -> None:
-    await granted(talk, KEEPER, rule("", resource))
-    answer = await talk("POST", ROLES, role(rule("", "pods/log")), user="jane")
+async def test_subresource_rights_match_by_name(api: Conversation, resource: str) -> None:
+    await grant(api, KEEPER, rule("", resource))
+    answer = await api("POST", ROLES, role(rule("", "pods/log")), user="jane")
     assert answer.status == (403 if resource == "pods/*" else 201)
 
 
 @pytest.mark.parametrize("owned", ["names", "groups", "all"])
-async def test_covering_rules_are_sufficient(talk: Talk, owned: str) -> None:
+async def test_covering_rules_are_sufficient(api: Conversation, owned: str) -> None:
     rules = {"names": WIDE | {"resourceNames": ["a"]}, "groups": rule("apps", "*", "*"), "all": rule("*", "*", "*")}
-    await granted(talk, KEEPER, rules[owned])
+    await grant(api, KEEPER, rules[owned])
     for wanted in (WIDE | {"resourceNames": ["a"]}, WIDE | {"resourceNames": ["a", "b"]}, WIDE):
-        await talk("POST", f"{ROLES}?dryRun=All", role(wanted), user="jane")
-    answer = await talk("POST", f"{ROLES}?dryRun=All", role(rule("apps", "deployments", "delete")), user="jane")
+        await api("POST", f"{ROLES}?dryRun=All", role(wanted), user="jane")
+    answer = await api("POST", f"{ROLES}?dryRun=All", role(rule("apps", "deployments", "delete")), user="jane")
     assert answer.status == (403 if owned == "names" else 201)
 
 
-async def test_escalation_error_names_the_groups(talk: Talk) -> None:
-    await granted(talk, KEEPER, kind="Group", name="keepers")
+async def test_escalation_error_names_the_groups(api: Conversation) -> None:
+    await grant(api, KEEPER, kind="Group", name="keepers")
     headers = {"Impersonate-User": "jane", "Impersonate-Group": "keepers"}
-    answer = await talk("POST", ROLES, role(WIDE), headers=headers)
+    answer = await api("POST", ROLES, role(WIDE), headers=headers)
     assert 'groups=["keepers" "system:authenticated"]' in answer.body["message"]
 
 
-async def test_escalation_error_with_a_generated_name(talk: Talk) -> None:
-    await granted(talk, KEEPER)
-    answer = await talk("POST", ROLES, {"metadata": {"generateName": "r-"}, "rules": [WIDE]}, user="jane")
+async def test_escalation_error_with_a_generated_name(api: Conversation) -> None:
+    await grant(api, KEEPER)
+    answer = await api("POST", ROLES, {"metadata": {"generateName": "r-"}, "rules": [WIDE]}, user="jane")
     assert answer.status == 403
 
 
-async def test_escalation_error_names_missing_roles(talk: Talk) -> None:
-    await granted(talk, KEEPER)
-    await talk.made(BINDINGS, binding(name="missing", user="jane"))
-    answer = await talk("POST", ROLES, role(WIDE), user="jane")
+async def test_escalation_error_names_missing_roles(api: Conversation) -> None:
+    await grant(api, KEEPER)
+    await api.create(BINDINGS, binding(name="missing", user="jane"))
+    answer = await api("POST", ROLES, role(WIDE), user="jane")
     assert "resolution errors" in answer.body["message"]
 
 
-async def test_escalate_verb_allows_any_rule(talk: Talk) -> None:
-    await granted(talk, rule(GROUP, "roles", "escalate"), KEEPER)
-    answer = await talk("POST", ROLES, role(rule("*", "*", "*")), user="jane")
+async def test_escalate_verb_allows_any_rule(api: Conversation) -> None:
+    await grant(api, rule(GROUP, "roles", "escalate"), KEEPER)
+    answer = await api("POST", ROLES, role(rule("*", "*", "*")), user="jane")
     assert answer.status == 201
 
 
-async def test_escalate_verb_for_named_roles(talk: Talk) -> None:
-    await granted(talk, rule(GROUP, "roles", "escalate", resourceNames=["more"]), KEEPER)
-    await talk("POST", ROLES, role(WIDE), user="jane")
-    await talk.made(ROLES, role(CORE))
-    answer = await talk("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
+async def test_escalate_verb_for_named_roles(api: Conversation) -> None:
+    await grant(api, rule(GROUP, "roles", "escalate", resourceNames=["more"]), KEEPER)
+    await api("POST", ROLES, role(WIDE), user="jane")
+    await api.create(ROLES, role(CORE))
+    answer = await api("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
     assert answer.status == 200
 
 
-async def test_wildcard_rights_allow_any_role_in_the_namespace(talk: Talk) -> None:
-    await granted(talk, rule("*", "*", "*"))
-    await talk("POST", ROLES, role(WIDE), user="jane")
-    answer = await talk("POST", BINDINGS, binding("ClusterRole", "cluster-admin"), user="jane")
+async def test_wildcard_rights_allow_any_role_in_the_namespace(api: Conversation) -> None:
+    await grant(api, rule("*", "*", "*"))
+    await api("POST", ROLES, role(WIDE), user="jane")
+    answer = await api("POST", BINDINGS, binding("ClusterRole", "cluster-admin"), user="jane")
     assert answer.status == 201
 
 
 @pytest.mark.parametrize("way", ["put", "merge", "apply"])
-async def test_update_cannot_exceed_the_rights_of_its_author(talk: Talk, way: str) -> None:
-    await granted(talk, KEEPER, CORE)
-    await talk.made(ROLES, role(CORE))
+async def test_update_cannot_exceed_the_rights_of_its_author(api: Conversation, way: str) -> None:
+    await grant(api, KEEPER, CORE)
+    await api.create(ROLES, role(CORE))
     if way == "put":
-        answer = await talk("PUT", ROLE, role(CORE, WIDE), user="jane")
+        answer = await api("PUT", ROLE, role(CORE, WIDE), user="jane")
     elif way == "merge":
-        answer = await talk("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
+        answer = await api("PATCH", ROLE, {"rules": [WIDE]}, content_type=MERGE_PATCH, user="jane")
     else:
-        answer = await talk("PATCH", f"{ROLE}?fieldManager=one&force=true", role(WIDE), content_type=APPLY, user="jane")
+        answer = await api("PATCH", f"{ROLE}?fieldManager=one&force=true", role(WIDE), content_type=APPLY, user="jane")
     assert answer.status == 403
 
 
@@ -169,115 +169,115 @@ async def test_update_cannot_exceed_the_rights_of_its_author(talk: Talk, way: st
     [{"labels": {"a": "b"}}, {"finalizers": ["example.com/f"]}, {"ownerReferences": None}],
     ids=["labels", "finalizers", "nothing"],
 )
-async def test_unchanged_rules_need_no_rights(talk: Talk, metadata: Any) -> None:
-    await granted(talk, KEEPER)
-    await talk.made(ROLES, role(WIDE))
-    answer = await talk("PATCH", ROLE, {"metadata": metadata}, content_type=MERGE_PATCH, user="jane")
-    await talk("PATCH", ROLE, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, kept=False)
+async def test_unchanged_rules_need_no_rights(api: Conversation, metadata: Any) -> None:
+    await grant(api, KEEPER)
+    await api.create(ROLES, role(WIDE))
+    answer = await api("PATCH", ROLE, {"metadata": metadata}, content_type=MERGE_PATCH, user="jane")
+    await api("PATCH", ROLE, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
     assert answer.status == (403 if "labels" in metadata else 200)
 
 
-async def test_creating_apply_cannot_exceed_rights(talk: Talk) -> None:
-    await granted(talk, KEEPER)
-    answer = await talk("PATCH", f"{ROLE}?fieldManager=one", role(WIDE), content_type=APPLY, user="jane")
+async def test_creating_apply_cannot_exceed_rights(api: Conversation) -> None:
+    await grant(api, KEEPER)
+    answer = await api("PATCH", f"{ROLE}?fieldManager=one", role(WIDE), content_type=APPLY, user="jane")
     assert answer.status == 403
 
 
 @pytest.mark.parametrize("name", ["more", "same", "missing"])
-async def test_binding_cannot_exceed_the_rights_of_its_creator(talk: Talk, name: str) -> None:
-    await granted(talk, KEEPER, CORE)
-    await talk.made(ROLES, role(WIDE))
-    await talk.made(ROLES, role(CORE, name="same"))
-    answer = await talk("POST", BINDINGS, binding(name=name), user="jane")
+async def test_binding_cannot_exceed_the_rights_of_its_creator(api: Conversation, name: str) -> None:
+    await grant(api, KEEPER, CORE)
+    await api.create(ROLES, role(WIDE))
+    await api.create(ROLES, role(CORE, name="same"))
+    answer = await api("POST", BINDINGS, binding(name=name), user="jane")
     assert answer.status == {"more": 403, "same": 201, "missing": 404}[name]
 
 
-async def test_bind_verb_allows_binding_a_role(talk: Talk) -> None:
-    await granted(talk, rule(GROUP, "roles", "bind", resourceNames=["more"]), KEEPER)
-    await talk.made(ROLES, role(WIDE))
-    await talk.made(ROLES, role(WIDE, name="other"))
-    await talk("POST", BINDINGS, binding(name="other"), user="jane")
-    answer = await talk("POST", BINDINGS, binding(), user="jane")
+async def test_bind_verb_allows_binding_a_role(api: Conversation) -> None:
+    await grant(api, rule(GROUP, "roles", "bind", resourceNames=["more"]), KEEPER)
+    await api.create(ROLES, role(WIDE))
+    await api.create(ROLES, role(WIDE, name="other"))
+    await api("POST", BINDINGS, binding(name="other"), user="jane")
+    answer = await api("POST", BINDINGS, binding(), user="jane")
     assert answer.status == 201
 
 
-async def test_bind_verb_allows_binding_a_cluster_role(talk: Talk) -> None:
-    await granted(talk, rule(GROUP, "clusterroles", "bind", resourceNames=["view"]), KEEPER)
-    await talk("POST", BINDINGS, binding("ClusterRole", "none"), user="jane")
-    answer = await talk("POST", BINDINGS, binding("ClusterRole", "view"), user="jane")
+async def test_bind_verb_allows_binding_a_cluster_role(api: Conversation) -> None:
+    await grant(api, rule(GROUP, "clusterroles", "bind", resourceNames=["view"]), KEEPER)
+    await api("POST", BINDINGS, binding("ClusterRole", "none"), user="jane")
+    answer = await api("POST", BINDINGS, binding("ClusterRole", "view"), user="jane")
     assert answer.status == 201
 
 
-async def test_binding_update_is_checked_like_create(talk: Talk) -> None:
-    await granted(talk, KEEPER)
-    await talk.made(ROLES, role(WIDE))
-    await talk.made(BINDINGS, binding())
+async def test_binding_update_is_checked_like_create(api: Conversation) -> None:
+    await grant(api, KEEPER)
+    await api.create(ROLES, role(WIDE))
+    await api.create(BINDINGS, binding())
     path = f"{BINDINGS}/given"
-    await talk("PATCH", path, {"subjects": []}, content_type=MERGE_PATCH, user="jane")
-    answer = await talk("PATCH", path, {"metadata": {"finalizers": []}}, content_type=MERGE_PATCH, user="jane")
+    await api("PATCH", path, {"subjects": []}, content_type=MERGE_PATCH, user="jane")
+    answer = await api("PATCH", path, {"metadata": {"finalizers": []}}, content_type=MERGE_PATCH, user="jane")
     assert answer.status == 200
 
 
-async def test_non_resource_rules_are_checked(talk: Talk) -> None:
-    user = await granted_everywhere(
-        talk, rule(GROUP, "clusterroles", "create"), {"nonResourceURLs": ["/logs/*", "/metrics"], "verbs": ["get"]}
+async def test_non_resource_rules_are_checked(api: Conversation) -> None:
+    user = await grant_cluster_wide(
+        api, rule(GROUP, "clusterroles", "create"), {"nonResourceURLs": ["/logs/*", "/metrics"], "verbs": ["get"]}
     )
     for path in ("/metrics", "/logs/a", "/logs/*", "/logs", "*"):
-        body = {"metadata": {"name": talk.namespace}, "rules": [{"nonResourceURLs": [path], "verbs": ["get"]}]}
-        answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body, user=user)
-    await tidied(talk)
+        body = {"metadata": {"name": api.namespace}, "rules": [{"nonResourceURLs": [path], "verbs": ["get"]}]}
+        answer = await api("POST", f"{CLUSTER_ROLES}?dryRun=All", body, user=user)
+    await delete_roles(api)
     assert answer.status == 403
 
 
-async def test_aggregation_rule_needs_full_rights(talk: Talk) -> None:
-    user = await granted_everywhere(talk, rule(GROUP, "clusterroles", "create,update"))
+async def test_aggregation_rule_needs_full_rights(api: Conversation) -> None:
+    user = await grant_cluster_wide(api, rule(GROUP, "clusterroles", "create,update"))
     body = {
-        "metadata": {"name": talk.namespace},
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": talk.namespace}}]},
+        "metadata": {"name": api.namespace},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": api.namespace}}]},
     }
-    answer = await talk("POST", CLUSTER_ROLES, body, user=user)
-    await tidied(talk)
+    answer = await api("POST", CLUSTER_ROLES, body, user=user)
+    await delete_roles(api)
     assert "cluster-admin" in answer.body["message"]
 
 
-async def test_cluster_role_binding_needs_the_rights_of_its_role(talk: Talk) -> None:
-    user = await granted_everywhere(talk, rule(GROUP, "clusterrolebindings", "create"), CORE)
-    for name in (f"jane-{talk.namespace}", "cluster-admin", f"{talk.namespace}-none"):
-        body = binding("ClusterRole", name) | {"metadata": {"name": talk.namespace}}
-        await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body, user=user)
-    answer = await talk("POST", ROLES, role(CORE), user=user)
-    await tidied(talk)
+async def test_cluster_role_binding_needs_the_rights_of_its_role(api: Conversation) -> None:
+    user = await grant_cluster_wide(api, rule(GROUP, "clusterrolebindings", "create"), CORE)
+    for name in (f"jane-{api.namespace}", "cluster-admin", f"{api.namespace}-none"):
+        body = binding("ClusterRole", name) | {"metadata": {"name": api.namespace}}
+        await api("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body, user=user)
+    answer = await api("POST", ROLES, role(CORE), user=user)
+    await delete_roles(api)
     assert answer.status == 403
 
 
-async def test_cluster_role_aggregates_others(talk: Talk) -> None:
-    label = {"example.com/part-of": talk.namespace}
-    total, first, second = (f"{talk.namespace}-{name}" for name in ("sum", "first", "second"))
+async def test_cluster_role_aggregates_others(api: Conversation) -> None:
+    label = {"example.com/part-of": api.namespace}
+    total, first, second = (f"{api.namespace}-{name}" for name in ("sum", "first", "second"))
     for name, said in ((first, CORE), (second, WIDE)):
-        await talk.made(CLUSTER_ROLES, {"metadata": {"name": name, "labels": label}, "rules": [said, CORE]})
+        await api.create(CLUSTER_ROLES, {"metadata": {"name": name, "labels": label}, "rules": [said, CORE]})
     sum_of = {"clusterRoleSelectors": [{"matchLabels": label}]}
-    await talk("POST", CLUSTER_ROLES, {"metadata": {"name": total}, "aggregationRule": sum_of})
-    await settled(talk, total, lambda body: len(body["rules"] or ()) == 2)
+    await api("POST", CLUSTER_ROLES, {"metadata": {"name": total}, "aggregationRule": sum_of})
+    await wait_for_role(api, total, lambda body: len(body["rules"] or ()) == 2)
     more = {"rules": [rule("apps", "deployments"), WIDE]}
-    await talk("PATCH", f"{CLUSTER_ROLES}/{second}", more, content_type=MERGE_PATCH, kept=False)
-    await settled(talk, total, lambda body: len(body["rules"]) == 3)
-    await talk("DELETE", f"{CLUSTER_ROLES}/{first}", kept=False)
-    await settled(talk, total, lambda body: len(body["rules"]) == 2)
+    await api("PATCH", f"{CLUSTER_ROLES}/{second}", more, content_type=MERGE_PATCH, recorded=False)
+    await wait_for_role(api, total, lambda body: len(body["rules"]) == 3)
+    await api("DELETE", f"{CLUSTER_ROLES}/{first}", recorded=False)
+    await wait_for_role(api, total, lambda body: len(body["rules"]) == 2)
     none = {"metadata": {"labels": None}}
-    await talk("PATCH", f"{CLUSTER_ROLES}/{second}", none, content_type=MERGE_PATCH, kept=False)
-    answer = await settled(talk, total, lambda body: not body.get("rules"))
-    await tidied(talk, total, second)
+    await api("PATCH", f"{CLUSTER_ROLES}/{second}", none, content_type=MERGE_PATCH, recorded=False)
+    answer = await wait_for_role(api, total, lambda body: not body.get("rules"))
+    await delete_roles(api, total, second)
     assert answer.status == 200
 
 
-async def test_rules_written_to_an_aggregate_are_overwritten(talk: Talk) -> None:
-    label = {"example.com/part-of": talk.namespace}
-    total, part = f"{talk.namespace}-sum", f"{talk.namespace}-part"
-    await talk.made(CLUSTER_ROLES, {"metadata": {"name": part, "labels": label}, "rules": [CORE]})
+async def test_rules_written_to_an_aggregate_are_overwritten(api: Conversation) -> None:
+    label = {"example.com/part-of": api.namespace}
+    total, part = f"{api.namespace}-sum", f"{api.namespace}-part"
+    await api.create(CLUSTER_ROLES, {"metadata": {"name": part, "labels": label}, "rules": [CORE]})
     sum_of = {"clusterRoleSelectors": [{"matchLabels": label}]}
-    await talk.made(CLUSTER_ROLES, {"metadata": {"name": total}, "rules": [WIDE], "aggregationRule": sum_of})
-    answer = await settled(talk, total, lambda body: body["rules"] == [CORE])
-    await tidied(talk, total, part)
+    await api.create(CLUSTER_ROLES, {"metadata": {"name": total}, "rules": [WIDE], "aggregationRule": sum_of})
+    answer = await wait_for_role(api, total, lambda body: body["rules"] == [CORE])
+    await delete_roles(api, total, part)
     assert answer.status == 200
 
 
@@ -295,15 +295,15 @@ RULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", RULES)
-async def test_role_rules_are_validated(talk: Talk, case: str) -> None:
-    answer = await talk("POST", ROLES, role(CORE, RULES[case]))
+async def test_role_rules_are_validated(api: Conversation, case: str) -> None:
+    answer = await api("POST", ROLES, role(CORE, RULES[case]))
     assert answer.status in (201, 400, 422)
 
 
 @pytest.mark.parametrize("case", RULES)
-async def test_cluster_role_rules_are_validated(talk: Talk, case: str) -> None:
-    body = {"metadata": {"name": talk.namespace}, "rules": [RULES[case]]}
-    answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
+async def test_cluster_role_rules_are_validated(api: Conversation, case: str) -> None:
+    body = {"metadata": {"name": api.namespace}, "rules": [RULES[case]]}
+    answer = await api("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
     assert answer.status in (201, 400, 422)
 
 
@@ -318,9 +318,9 @@ SUMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SUMS)
-async def test_aggregation_rule_is_validated(talk: Talk, case: str) -> None:
-    body = {"metadata": {"name": talk.namespace}, "aggregationRule": SUMS[case]}
-    answer = await talk("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
+async def test_aggregation_rule_is_validated(api: Conversation, case: str) -> None:
+    body = {"metadata": {"name": api.namespace}, "aggregationRule": SUMS[case]}
+    answer = await api("POST", f"{CLUSTER_ROLES}?dryRun=All", body)
     assert answer.status in (201, 422)
 
 
@@ -337,20 +337,20 @@ REFERENCES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REFERENCES)
-async def test_role_ref_of_a_binding_is_validated(talk: Talk, case: str) -> None:
-    answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}, "roleRef": REFERENCES[case]})
+async def test_role_ref_of_a_binding_is_validated(api: Conversation, case: str) -> None:
+    answer = await api("POST", BINDINGS, {"metadata": {"name": "b"}, "roleRef": REFERENCES[case]})
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("case", REFERENCES)
-async def test_role_ref_of_a_cluster_role_binding_is_validated(talk: Talk, case: str) -> None:
-    body = {"metadata": {"name": talk.namespace}, "roleRef": REFERENCES[case]}
-    answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
+async def test_role_ref_of_a_cluster_role_binding_is_validated(api: Conversation, case: str) -> None:
+    body = {"metadata": {"name": api.namespace}, "roleRef": REFERENCES[case]}
+    answer = await api("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
     assert answer.status in (201, 422)
 
 
-async def test_binding_requires_a_role_ref(talk: Talk) -> None:
-    answer = await talk("POST", BINDINGS, {"metadata": {"name": "b"}})
+async def test_binding_requires_a_role_ref(api: Conversation) -> None:
+    answer = await api("POST", BINDINGS, {"metadata": {"name": "b"}})
     assert answer.status == 422
 
 
@@ -371,55 +371,55 @@ SUBJECTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", SUBJECTS)
-async def test_subjects_of_a_binding_are_validated(talk: Talk, case: str) -> None:
-    answer = await talk("POST", BINDINGS, binding() | {"subjects": [SUBJECTS[case]]})
+async def test_subjects_of_a_binding_are_validated(api: Conversation, case: str) -> None:
+    answer = await api("POST", BINDINGS, binding() | {"subjects": [SUBJECTS[case]]})
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("case", SUBJECTS)
-async def test_subjects_of_a_cluster_role_binding_are_validated(talk: Talk, case: str) -> None:
-    body = binding("ClusterRole") | {"metadata": {"name": talk.namespace}, "subjects": [SUBJECTS[case]]}
-    answer = await talk("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
+async def test_subjects_of_a_cluster_role_binding_are_validated(api: Conversation, case: str) -> None:
+    body = binding("ClusterRole") | {"metadata": {"name": api.namespace}, "subjects": [SUBJECTS[case]]}
+    answer = await api("POST", f"{CLUSTER_BINDINGS}?dryRun=All", body)
     assert answer.status in (201, 422)
 
 
-async def test_role_ref_is_immutable(talk: Talk) -> None:
-    await talk.made(BINDINGS, binding())
+async def test_role_ref_is_immutable(api: Conversation) -> None:
+    await api.create(BINDINGS, binding())
     other = binding(name="other")
-    await talk("PUT", f"{BINDINGS}/given", other)
-    answer = await talk("PATCH", f"{BINDINGS}/given", {"roleRef": {"name": "x"}}, content_type=MERGE_PATCH)
+    await api("PUT", f"{BINDINGS}/given", other)
+    answer = await api("PATCH", f"{BINDINGS}/given", {"roleRef": {"name": "x"}}, content_type=MERGE_PATCH)
     assert answer.status == 422
 
 
 @pytest.mark.parametrize("name", ["system:a", "A_b", "a.b:c*", "a b", "a/b", "a%"], ids=range(6))
-async def test_role_names(talk: Talk, name: str) -> None:
-    answer = await talk("POST", ROLES, role(name=name))
+async def test_role_names(api: Conversation, name: str) -> None:
+    answer = await api("POST", ROLES, role(name=name))
     assert answer.status in (201, 422)
 
 
 @pytest.mark.parametrize("name", ["cluster-admin", "admin", "edit", "view", "system:aggregate-to-view"])
-async def test_default_cluster_roles_exist(talk: Talk, name: str) -> None:
-    answer = await talk("GET", f"{CLUSTER_ROLES}/{name}", shown=unmanaged)
+async def test_default_cluster_roles_exist(api: Conversation, name: str) -> None:
+    answer = await api("GET", f"{CLUSTER_ROLES}/{name}", shown=without_managed_fields)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize(
     "name", ["cluster-admin", "system:basic-user", "system:discovery", "system:public-info-viewer"]
 )
-async def test_default_cluster_role_bindings_exist(talk: Talk, name: str) -> None:
-    answer = await talk("GET", f"{CLUSTER_BINDINGS}/{name}", shown=unmanaged)
+async def test_default_cluster_role_bindings_exist(api: Conversation, name: str) -> None:
+    answer = await api("GET", f"{CLUSTER_BINDINGS}/{name}", shown=without_managed_fields)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("kind", ["clusterroles", "clusterrolebindings", "roles", "rolebindings"])
-async def test_bootstrap_roles_are_labelled(talk: Talk, kind: str) -> None:
+async def test_bootstrap_roles_are_labelled(api: Conversation, kind: str) -> None:
     selector = "labelSelector=kubernetes.io/bootstrapping=rbac-defaults"
-    answer = await talk("GET", f"{RBAC}/{kind}?{selector}", shown=lambda body: sorted(map(name_of, body["items"])))
+    answer = await api("GET", f"{RBAC}/{kind}?{selector}", shown=lambda body: sorted(map(name_of, body["items"])))
     assert answer.status == 200
 
 
-def unmanaged(obj: dict[str, Any]) -> dict[str, Any]:
-    """Without the programs that wrote it, of which each cluster has its own."""
+def without_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without managed fields: their managers differ between clusters."""
     metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
     return obj | {"metadata": metadata}
 
@@ -430,28 +430,28 @@ def name_of(obj: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["view", "edit", "admin"])
-async def test_default_roles_grant_user_rights(talk: Talk, name: str) -> None:
-    await talk.made(BINDINGS, binding("ClusterRole", name, "jane"))
-    await allowed(talk, {"kind": "User", "name": "jane"}, CORE)
-    await talk("GET", CONFIGMAPS, user="jane")
-    await talk("GET", SECRETS, user="jane")
-    await talk("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
-    await talk("GET", "/api/v1/namespaces/{ns}", user="jane")
-    await talk("GET", "/api/v1/nodes", user="jane")
-    await talk("POST", ROLES, role(WIDE), user="jane")
-    await talk("POST", ROLES, role(rule(GROUP, "roles", "escalate"), name="most"), user="jane")
+async def test_default_roles_grant_user_rights(api: Conversation, name: str) -> None:
+    await api.create(BINDINGS, binding("ClusterRole", name, "jane"))
+    await wait_until_allowed(api, {"kind": "User", "name": "jane"}, CORE)
+    await api("GET", CONFIGMAPS, user="jane")
+    await api("GET", SECRETS, user="jane")
+    await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
+    await api("GET", "/api/v1/namespaces/{ns}", user="jane")
+    await api("GET", "/api/v1/nodes", user="jane")
+    await api("POST", ROLES, role(WIDE), user="jane")
+    await api("POST", ROLES, role(rule(GROUP, "roles", "escalate"), name="most"), user="jane")
     body = binding("ClusterRole", "view") | {"metadata": {"name": "others"}}
-    answer = await talk("POST", BINDINGS, body, user="jane")
+    answer = await api("POST", BINDINGS, body, user="jane")
     assert answer.status == (201 if name == "admin" else 403)
 
 
-async def test_default_role_is_extended_by_label(talk: Talk) -> None:
-    name = f"{talk.namespace}-widgets"
+async def test_default_role_is_extended_by_label(api: Conversation) -> None:
+    name = f"{api.namespace}-widgets"
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
-    said = rule("example.com", f"widgets-{talk.namespace}")
-    await talk.made(CLUSTER_ROLES, {"metadata": {"name": name, "labels": labels}, "rules": [said]})
-    await talk.made(BINDINGS, binding("ClusterRole", "admin", "jane"))
-    await allowed(talk, {"kind": "User", "name": "jane"}, said)
-    answer = await talk("GET", f"/apis/example.com/v1/namespaces/{{ns}}/widgets-{talk.namespace}/a", user="jane")
-    await talk("DELETE", f"{CLUSTER_ROLES}/{name}", kept=False)
+    said = rule("example.com", f"widgets-{api.namespace}")
+    await api.create(CLUSTER_ROLES, {"metadata": {"name": name, "labels": labels}, "rules": [said]})
+    await api.create(BINDINGS, binding("ClusterRole", "admin", "jane"))
+    await wait_until_allowed(api, {"kind": "User", "name": "jane"}, said)
+    answer = await api("GET", f"/apis/example.com/v1/namespaces/{{ns}}/widgets-{api.namespace}/a", user="jane")
+    await api("DELETE", f"{CLUSTER_ROLES}/{name}", recorded=False)
     assert answer.status == 404

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
 from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{CONFIGMAPS}/a"
 FORMS = {
@@ -52,31 +52,31 @@ STREAM = {"stream": "application/json;stream=watch"}
 
 @variants("accept", FORMS | STREAM)
 @pytest.mark.parametrize("path", [A, CONFIGMAPS, f"{CONFIGMAPS}/missing"], ids=["object", "list", "missing"])
-async def test_accept_header_selects_the_representation(talk: Talk, path: str, accept: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
-    answer = await talk("GET", path, accept=accept)
+async def test_accept_header_selects_the_representation(api: Conversation, path: str, accept: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
+    answer = await api("GET", path, accept=accept)
     assert answer.status in (200, 404, 406)
 
 
 @pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, JSON, YAML], ids=["metadata", "table", "json", "yaml"])
-async def test_empty_list(talk: Talk, accept: str) -> None:
-    answer = await talk("GET", CONFIGMAPS, accept=accept)
+async def test_empty_list(api: Conversation, accept: str) -> None:
+    answer = await api("GET", CONFIGMAPS, accept=accept)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, YAML], ids=["metadata", "table", "yaml"])
-async def test_pages_in_every_representation(talk: Talk, accept: str) -> None:
+async def test_pages_in_every_representation(api: Conversation, accept: str) -> None:
     for name in "abc":
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await talk("GET", f"{CONFIGMAPS}?limit=1", accept=accept)
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    answer = await api("GET", f"{CONFIGMAPS}?limit=1", accept=accept)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object", "", "none", "Other"])
 @pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
-async def test_include_object_selects_the_row_object(talk: Talk, path: str, include: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    answer = await talk("GET", f"{path}?includeObject={include}", accept=TABLE)
+async def test_include_object_selects_the_row_object(api: Conversation, path: str, include: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    answer = await api("GET", f"{path}?includeObject={include}", accept=TABLE)
     assert answer.status in (200, 400)
 
 
@@ -164,13 +164,13 @@ OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("made", OBJECTS)
-async def test_columns_of_each_kind(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_columns_of_each_kind(api: Conversation, made: tuple[str, dict[str, Any]]) -> None:
     path, content = made
     obj = {"metadata": {"name": "a"}, **content}
     if "involvedObject" in obj:
-        obj["involvedObject"] = {**obj["involvedObject"], "namespace": talk.namespace}
-    await talk.made(path, obj)
-    answer = await talk("GET", f"{path}/a?includeObject=None", accept=TABLE)
+        obj["involvedObject"] = {**obj["involvedObject"], "namespace": api.namespace}
+    await api.create(path, obj)
+    answer = await api("GET", f"{path}/a?includeObject=None", accept=TABLE)
     assert len(answer.body["rows"]) == 1
 
 
@@ -189,39 +189,39 @@ async def test_columns_of_each_kind(talk: Talk, made: tuple[str, dict[str, Any]]
         "kubectl": ("", {"User-Agent": "kubectl/v1.36.4"}),
     },
 )
-async def test_pretty_printing(talk: Talk, asked: tuple[str, dict[str, str]]) -> None:
+async def test_pretty_printing(api: Conversation, asked: tuple[str, dict[str, str]]) -> None:
     query, headers = asked
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("GET", f"{A}{query}", headers=headers, as_text=True)
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("GET", f"{A}{query}", headers=headers, as_text=True)
     assert answer.status == 200
 
 
-async def test_json_has_kind_order_and_a_trailing_newline(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"data": {"k": "v"}, "metadata": {"labels": {"a": "b"}, "name": "a"}})
-    answer = await talk("GET", A, as_text=True)
+async def test_json_has_kind_order_and_a_trailing_newline(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"data": {"k": "v"}, "metadata": {"labels": {"a": "b"}, "name": "a"}})
+    answer = await api("GET", A, as_text=True)
     assert answer.body.endswith("\n")
 
 
-async def test_list_metadata_precedes_items(talk: Talk) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await talk("GET", CONFIGMAPS, as_text=True)
+async def test_list_metadata_precedes_items(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("GET", CONFIGMAPS, as_text=True)
     assert answer.body.startswith('{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":')
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity", "deflate", "*", "gzip;q=0"])
 @pytest.mark.parametrize("size", [100, 120_000, 160_000], ids=["small", "medium", "large"])
-async def test_large_responses_are_compressed_on_request(talk: Talk, size: int, encoding: str) -> None:
-    await talk.made(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})
+async def test_large_responses_are_compressed_on_request(api: Conversation, size: int, encoding: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})
     for path in (A, CONFIGMAPS):
-        answer = await talk("GET", path, headers={"Accept-Encoding": encoding}, shown=lambda body: body["kind"])
+        answer = await api("GET", path, headers={"Accept-Encoding": encoding}, shown=lambda body: body["kind"])
         assert answer.status == 200
 
 
-async def test_connection_is_kept_alive(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, headers={"Connection": "keep-alive"})
+async def test_connection_is_kept_alive(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"Connection": "keep-alive"})
     assert answer.headers.get("Connection") is None
 
 
-async def test_connection_close_is_honored(talk: Talk) -> None:
-    answer = await talk("GET", CONFIGMAPS, headers={"Connection": "close"})
+async def test_connection_close_is_honored(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"Connection": "close"})
     assert answer.headers.get("Connection") == "close"

@@ -16,12 +16,12 @@ from tests.contract.rules import (
     TEXT,
     TRUE,
     WITHOUT_A_VALUE,
-    defined,
+    define,
     definition,
     fields,
     items,
+    recorded_part,
     ruled,
-    said,
     widget,
 )
 from tests.contract.tables import variants
@@ -29,14 +29,14 @@ from tests.contract.tables import variants
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.contract.talk import Answer, Talk
+    from tests.contract.conversation import Answer, Conversation
 
 
 @pytest.fixture(autouse=True)
-async def clean(talk: Talk) -> AsyncIterator[None]:
-    """Takes the definition of the row away again: it lies outside of its namespace."""
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRD of the row, which is cluster-scoped."""
     yield
-    await talk("DELETE", f"{DEFINITIONS}/widgets.{talk.namespace}.example.com", kept=False)
+    await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
 
 
 REFUSED: dict[str, list[dict[str, Any]]] = {
@@ -104,9 +104,9 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("schemas", REFUSED)
-async def test_rules_that_do_not_compile_are_refused(talk: Talk, schemas: list[dict[str, Any]]) -> None:
+async def test_rules_that_do_not_compile_are_refused(api: Conversation, schemas: list[dict[str, Any]]) -> None:
     for schema in schemas:
-        answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", definition(talk, schema), shown=_without_types)
+        answer = await api("POST", f"{DEFINITIONS}?dryRun=All", definition(api, schema), shown=_without_types)
         assert answer.status == 422, schema
 
 
@@ -115,18 +115,18 @@ def _without_types(body: Any) -> Any:
 
 
 @variants("rules", TRUE)
-async def test_cel_functions_return_expected_values(talk: Talk, rules: list[str]) -> None:
+async def test_cel_functions_return_expected_values(api: Conversation, rules: list[str]) -> None:
     schema = ruled(SAMPLE_SCHEMA, *rules)
-    answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", definition(talk, schema), shown=_without_types)
-    path = await defined(talk, schema)
-    answer = await talk("POST", f"{path}?dryRun=All", widget(talk, SAMPLE), shown=said)
+    answer = await api("POST", f"{DEFINITIONS}?dryRun=All", definition(api, schema), shown=_without_types)
+    path = await define(api, schema)
+    answer = await api("POST", f"{path}?dryRun=All", widget(api, SAMPLE), shown=recorded_part)
     assert answer.status == 201, _told(answer)
 
 
 @variants("rules", WITHOUT_A_VALUE)
-async def test_failing_cel_expressions_report_the_error(talk: Talk, rules: list[str]) -> None:
-    path = await defined(talk, ruled(SAMPLE_SCHEMA, *rules))
-    answer = await talk("POST", f"{path}?dryRun=All", widget(talk, SAMPLE), shown=said)
+async def test_failing_cel_expressions_report_the_error(api: Conversation, rules: list[str]) -> None:
+    path = await define(api, ruled(SAMPLE_SCHEMA, *rules))
+    answer = await api("POST", f"{path}?dryRun=All", widget(api, SAMPLE), shown=recorded_part)
     assert len(answer.body["details"]["causes"]) == len(rules)
 
 

@@ -6,33 +6,45 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH
 from tests.contract.paths import DEFINITIONS
 from tests.contract.ruled_objects import OBJECTS
-from tests.contract.rules import INTEGER, KEYED, TEXT, defined, definition, fields, items, keyed, ruled, said, widget
+from tests.contract.rules import (
+    INTEGER,
+    KEYED,
+    TEXT,
+    define,
+    definition,
+    fields,
+    items,
+    keyed,
+    recorded_part,
+    ruled,
+    widget,
+)
 from tests.contract.tables import variants
-from tests.contract.talk import APPLY, JSON_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 
 @pytest.fixture(autouse=True)
-async def clean(talk: Talk) -> AsyncIterator[None]:
-    """Takes the definition of the row away again: it lies outside of its namespace."""
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRD of the row, which is cluster-scoped."""
     yield
-    await talk("DELETE", f"{DEFINITIONS}/widgets.{talk.namespace}.example.com", kept=False)
+    await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
 
 
 @variants("row", OBJECTS)
 async def test_schema_rules_are_enforced_on_create(
-    talk: Talk, row: tuple[dict[str, Any], list[tuple[Any, int]]]
+    api: Conversation, row: tuple[dict[str, Any], list[tuple[Any, int]]]
 ) -> None:
     schema, cases = row
-    path = await defined(talk, schema)
+    path = await define(api, schema)
     for spec, status in cases:
-        answer = await talk("POST", f"{path}?dryRun=All", widget(talk, spec), shown=said)
+        answer = await api("POST", f"{path}?dryRun=All", widget(api, spec), shown=recorded_part)
         assert answer.status == status, answer.body
 
 
@@ -106,44 +118,44 @@ CHANGES: dict[str, tuple[dict[str, Any], Any, list[tuple[Any, int]]]] = {
 
 @variants("row", CHANGES)
 async def test_transition_rules_are_enforced_on_update(
-    talk: Talk, row: tuple[dict[str, Any], Any, list[tuple[Any, int]]]
+    api: Conversation, row: tuple[dict[str, Any], Any, list[tuple[Any, int]]]
 ) -> None:
     schema, old, cases = row
-    path = await defined(talk, schema)
-    made = await talk.made(path, widget(talk, old))
+    path = await define(api, schema)
+    made = await api.create(path, widget(api, old))
     for spec, status in cases:
-        answer = await talk("PUT", f"{path}/a?dryRun=All", made | {"spec": spec}, shown=said)
+        answer = await api("PUT", f"{path}/a?dryRun=All", made | {"spec": spec}, shown=recorded_part)
         assert answer.status == status, answer.body
 
 
-async def test_every_write_is_validated(talk: Talk) -> None:
-    path = await defined(talk, fields(x=ruled(INTEGER, "self > 0", {"rule": "self >= oldSelf", "message": "less"})))
-    await talk.made(path, widget(talk, {"x": 3}))
-    await talk("PATCH", f"{path}/a", {"spec": {"x": 2}}, content_type=MERGE_PATCH)
-    await talk("PATCH", f"{path}/a", [{"op": "replace", "path": "/spec/x", "value": 0}], content_type=JSON_PATCH)
-    answer = await talk("PATCH", f"{path}/a?fieldManager=m&force=true", widget(talk, {"x": 1}), content_type=APPLY)
+async def test_every_write_is_validated(api: Conversation) -> None:
+    path = await define(api, fields(x=ruled(INTEGER, "self > 0", {"rule": "self >= oldSelf", "message": "less"})))
+    await api.create(path, widget(api, {"x": 3}))
+    await api("PATCH", f"{path}/a", {"spec": {"x": 2}}, content_type=MERGE_PATCH)
+    await api("PATCH", f"{path}/a", [{"op": "replace", "path": "/spec/x", "value": 0}], content_type=JSON_PATCH)
+    answer = await api("PATCH", f"{path}/a?fieldManager=m&force=true", widget(api, {"x": 1}), content_type=APPLY)
     assert answer.status == 422
 
 
-async def test_status_rules_are_enforced(talk: Talk) -> None:
+async def test_status_rules_are_enforced(api: Conversation) -> None:
     schema = fields(spec=fields(x=INTEGER), status=ruled(fields(n=INTEGER), "self.n < 3", "self.n >= oldSelf.n"))
-    path = await defined(talk, ruled(schema, "!has(self.status) || self.status.n <= self.spec.x"), whole=True)
-    made = await talk.made(path, widget(talk, {"x": 2}))
+    path = await define(api, ruled(schema, "!has(self.status) || self.status.n <= self.spec.x"), whole=True)
+    made = await api.create(path, widget(api, {"x": 2}))
     for n in (2, 1, 3):
-        answer = await talk("PUT", f"{path}/a/status?dryRun=All", made | {"status": {"n": n}}, shown=said)
+        answer = await api("PUT", f"{path}/a/status?dryRun=All", made | {"status": {"n": n}}, shown=recorded_part)
     assert answer.status == 422
 
 
-async def test_root_rules_see_metadata_and_type(talk: Talk) -> None:
+async def test_root_rules_see_metadata_and_type(api: Conversation) -> None:
     rules = (
         {"rule": "self.metadata.name.size() < 3", "message": "name too long"},
         {"rule": "self.kind == 'Widget' && self.apiVersion.endsWith('/v1')"},
         {"rule": "!has(self.metadata.generateName) || self.metadata.generateName == 'g'"},
     )
-    path = await defined(talk, ruled(fields(spec=fields(x=INTEGER)), *rules), whole=True)
+    path = await define(api, ruled(fields(spec=fields(x=INTEGER)), *rules), whole=True)
     for metadata, status in (({"name": "ab"}, 201), ({"name": "abc"}, 422), ({"name": "a", "generateName": "h"}, 422)):
-        body = widget(talk, {"x": 1}, metadata=metadata)
-        answer = await talk("POST", f"{path}?dryRun=All", body, shown=said)
+        body = widget(api, {"x": 1}, metadata=metadata)
+        answer = await api("POST", f"{path}?dryRun=All", body, shown=recorded_part)
         assert answer.status == status, answer.body
 
 
@@ -187,19 +199,19 @@ TOLERATED: dict[str, tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, 
 
 @variants("row", TOLERATED)
 async def test_unchanged_values_may_still_break_a_rule(
-    talk: Talk, row: tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, int]]]
+    api: Conversation, row: tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, int]]]
 ) -> None:
     loose, strict, old, cases = row
-    path = await defined(talk, fields(x=loose, y=INTEGER))
-    made = await talk.made(path, widget(talk, {"x": old}))
-    where = f"{DEFINITIONS}/widgets.{talk.namespace}.example.com"
+    path = await define(api, fields(x=loose, y=INTEGER))
+    made = await api.create(path, widget(api, {"x": old}))
+    where = f"{DEFINITIONS}/widgets.{api.namespace}.example.com"
     other = ruled(fields(x=strict, y=INTEGER), {"rule": "!has(self.y) || self.y > 0", "message": "known"})
-    change = {"spec": {"versions": definition(talk, other)["spec"]["versions"]}}
-    assert (await talk("PATCH", where, change, content_type=MERGE_PATCH, kept=False)).status == 200
-    probe = widget(talk, {"y": 0}, metadata={"name": "probe"})
-    while (await talk("POST", f"{path}?dryRun=All", probe, kept=False)).status != 422:
+    change = {"spec": {"versions": definition(api, other)["spec"]["versions"]}}
+    assert (await api("PATCH", where, change, content_type=MERGE_PATCH, recorded=False)).status == 200
+    probe = widget(api, {"y": 0}, metadata={"name": "probe"})
+    while (await api("POST", f"{path}?dryRun=All", probe, recorded=False)).status != 422:
         pass
     for value, status in cases:
         body = made | {"spec": {"x": value, "y": 1}}
-        answer = await talk("PUT", f"{path}/a?dryRun=All", body, shown=said)
+        answer = await api("PUT", f"{path}/a?dryRun=All", body, shown=recorded_part)
         assert answer.status == status, answer.body

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import JSON_PATCH, MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import JSON_PATCH, MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 GROUP = "/apis/apps/v1/namespaces/{ns}"
 KINDS = {name: name for name in ("deployments", "replicasets", "statefulsets")}
@@ -27,40 +27,40 @@ def scalable(replicas: int | None = 2) -> dict[str, Any]:
 
 
 @variants("write", WRITES)
-async def test_unchanged_scale_write_updates_managed_fields(talk: Talk, write: tuple[str, Any, str]) -> None:
-    await talk.made(f"{GROUP}/deployments", scalable())
+async def test_unchanged_scale_write_updates_managed_fields(api: Conversation, write: tuple[str, Any, str]) -> None:
+    await api.create(f"{GROUP}/deployments", scalable())
     method, body, content_type = write
     versions = []
     for manager in ("contract", "other", "contract"):
         where = f"{GROUP}/deployments/a/scale?fieldManager={manager}"
-        answer = await talk(method, where, body, content_type=content_type)
+        answer = await api(method, where, body, content_type=content_type)
         assert answer.status == 200
-        versions.append((await talk("GET", f"{GROUP}/deployments/a")).metadata["resourceVersion"])
+        versions.append((await api("GET", f"{GROUP}/deployments/a")).metadata["resourceVersion"])
     assert len(set(versions)) == 2
 
 
 @variants("kind", KINDS)
-async def test_unowned_replicas_are_not_tracked(talk: Talk, kind: str) -> None:
-    await talk.made(f"{GROUP}/{kind}", scalable())
+async def test_unowned_replicas_are_not_tracked(api: Conversation, kind: str) -> None:
+    await api.create(f"{GROUP}/{kind}", scalable())
     for replicas in (2, 2, 3, 4):
         body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
-        await talk("PUT", f"{GROUP}/{kind}/a/scale?fieldManager=m", body)
-        answer = await talk("GET", f"{GROUP}/{kind}/a")
+        await api("PUT", f"{GROUP}/{kind}/a/scale?fieldManager=m", body)
+        answer = await api("GET", f"{GROUP}/{kind}/a")
     assert all(entry["manager"] != "m" for entry in answer.metadata["managedFields"])
 
 
-async def test_defaulted_replicas_are_owned(talk: Talk) -> None:
-    await talk.made(f"{GROUP}/deployments", scalable(None))
+async def test_defaulted_replicas_are_owned(api: Conversation) -> None:
+    await api.create(f"{GROUP}/deployments", scalable(None))
     for replicas in (1, 1, 2):
         body = {"metadata": {"name": "a"}, "spec": {"replicas": replicas}}
-        answer = await talk("PUT", f"{GROUP}/deployments/a/scale?fieldManager=m", body)
-        await talk("GET", f"{GROUP}/deployments/a")
+        answer = await api("PUT", f"{GROUP}/deployments/a/scale?fieldManager=m", body)
+        await api("GET", f"{GROUP}/deployments/a")
     assert answer.body["spec"]["replicas"] == 2
 
 
-async def test_unchanged_dry_run_records_no_owner(talk: Talk) -> None:
-    made = await talk.made(f"{GROUP}/deployments", scalable())
+async def test_unchanged_dry_run_records_no_owner(api: Conversation) -> None:
+    made = await api.create(f"{GROUP}/deployments", scalable())
     body = {"metadata": {"name": "a"}, "spec": {"replicas": 2}}
-    await talk("PUT", f"{GROUP}/deployments/a/scale?dryRun=All", body)
-    answer = await talk("GET", f"{GROUP}/deployments/a")
+    await api("PUT", f"{GROUP}/deployments/a/scale?dryRun=All", body)
+    answer = await api("GET", f"{GROUP}/deployments/a")
     assert answer.metadata["resourceVersion"] == made["metadata"]["resourceVersion"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
 from tests.contract.test_autoscalers import INGRESS, NEWER, OLDER, SELECTOR, autoscaler, resource
-from tests.contract.variations import GONE, statuses
+from tests.contract.variations import GONE, variant_statuses
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 AUTOSCALER = autoscaler()
@@ -80,13 +80,13 @@ TARGETS: list[Changes] = [
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_autoscaler_bounds_are_validated(talk: Talk, path: str) -> None:
-    assert await statuses(talk, path, AUTOSCALER, REPLICAS) == {422}
+async def test_autoscaler_bounds_are_validated(api: Conversation, path: str) -> None:
+    assert await variant_statuses(api, path, AUTOSCALER, REPLICAS) == {422}
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_autoscaler_target_is_validated(talk: Talk, path: str) -> None:
-    assert 422 in await statuses(talk, path, AUTOSCALER, TARGETS)
+async def test_autoscaler_target_is_validated(api: Conversation, path: str) -> None:
+    assert 422 in await variant_statuses(api, path, AUTOSCALER, TARGETS)
 
 
 METRICS: dict[str, list[Changes]] = {
@@ -155,8 +155,8 @@ METRICS: dict[str, list[Changes]] = {
 
 
 @variants("wrong", METRICS)
-async def test_autoscaler_metrics_are_validated(talk: Talk, wrong: list[Changes]) -> None:
-    assert 422 in await statuses(talk, NEWER, AUTOSCALER, wrong)
+async def test_autoscaler_metrics_are_validated(api: Conversation, wrong: list[Changes]) -> None:
+    assert 422 in await variant_statuses(api, NEWER, AUTOSCALER, wrong)
 
 
 BEHAVIORS: dict[str, list[Changes]] = {
@@ -182,11 +182,11 @@ BEHAVIORS: dict[str, list[Changes]] = {
 
 
 @variants("wrong", BEHAVIORS)
-async def test_autoscaler_behavior_is_validated(talk: Talk, wrong: list[Changes]) -> None:
-    assert await statuses(talk, NEWER, AUTOSCALER, wrong) == {422}
+async def test_autoscaler_behavior_is_validated(api: Conversation, wrong: list[Changes]) -> None:
+    assert await variant_statuses(api, NEWER, AUTOSCALER, wrong) == {422}
 
 
-async def test_complete_autoscaler_is_accepted(talk: Talk) -> None:
+async def test_complete_autoscaler_is_accepted(api: Conversation) -> None:
     full = {
         "spec.minReplicas": 1,
         "spec.metrics": [
@@ -202,7 +202,7 @@ async def test_complete_autoscaler_is_accepted(talk: Talk) -> None:
             "scaleDown": {"selectPolicy": "Min"},
         },
     }
-    assert await statuses(talk, NEWER, AUTOSCALER, [full]) == {201}
+    assert await variant_statuses(api, NEWER, AUTOSCALER, [full]) == {201}
 
 
 OLDER_WRONG: list[Changes] = [
@@ -213,13 +213,13 @@ OLDER_WRONG: list[Changes] = [
 ]
 
 
-async def test_v1_autoscaler_is_validated_as_v2(talk: Talk) -> None:
-    assert await statuses(talk, OLDER, AUTOSCALER, OLDER_WRONG) == {422}
+async def test_v1_autoscaler_is_validated_as_v2(api: Conversation) -> None:
+    assert await variant_statuses(api, OLDER, AUTOSCALER, OLDER_WRONG) == {422}
 
 
 @variants("path", {"older": OLDER, "newer": NEWER})
-async def test_autoscaler_updates_are_validated(talk: Talk, path: str) -> None:
-    await talk.made(path, AUTOSCALER)
+async def test_autoscaler_updates_are_validated(api: Conversation, path: str) -> None:
+    await api.create(path, AUTOSCALER)
     changes: list[dict[str, Any]] = [
         {"scaleTargetRef": {"name": "e"}, "maxReplicas": 9, "minReplicas": 2},
         {"minReplicas": 0},
@@ -227,9 +227,7 @@ async def test_autoscaler_updates_are_validated(talk: Talk, path: str) -> None:
         {"maxReplicas": None},
         {"scaleTargetRef": None},
     ]
-    answers = [
-        await talk("PATCH", f"{path}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
-    ]
+    answers = [await api("PATCH", f"{path}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes]
     assert [answer.status for answer in answers] == [200, 422, 422, 422, 422]
 
 
@@ -258,11 +256,11 @@ BUDGETS_WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", BUDGETS_WRONG)
-async def test_disruption_budget_is_validated(talk: Talk, wrong: list[Changes]) -> None:
-    assert await statuses(talk, BUDGETS, BUDGET, wrong) == {422}
+async def test_disruption_budget_is_validated(api: Conversation, wrong: list[Changes]) -> None:
+    assert await variant_statuses(api, BUDGETS, BUDGET, wrong) == {422}
 
 
-async def test_minimal_disruption_budget_is_accepted(talk: Talk) -> None:
+async def test_minimal_disruption_budget_is_accepted(api: Conversation) -> None:
     right: list[Changes] = [
         {"spec": GONE},
         {"spec": {}},
@@ -272,11 +270,11 @@ async def test_minimal_disruption_budget_is_accepted(talk: Talk) -> None:
         {"spec.minAvailable": "100%", "spec.unhealthyPodEvictionPolicy": "AlwaysAllow"},
         {"spec.minAvailable": GONE, "spec.maxUnavailable": 0, "spec.unhealthyPodEvictionPolicy": "IfHealthyBudget"},
     ]
-    assert await statuses(talk, BUDGETS, BUDGET, right) == {201}
+    assert await variant_statuses(api, BUDGETS, BUDGET, right) == {201}
 
 
-async def test_disruption_budget_updates_are_validated(talk: Talk) -> None:
-    await talk.made(BUDGETS, BUDGET)
+async def test_disruption_budget_updates_are_validated(api: Conversation) -> None:
+    await api.create(BUDGETS, BUDGET)
     changes: list[dict[str, Any]] = [
         {"selector": {"matchLabels": {"c": "d"}}, "minAvailable": "5%"},
         {"minAvailable": None, "maxUnavailable": 1},
@@ -284,12 +282,12 @@ async def test_disruption_budget_updates_are_validated(talk: Talk) -> None:
         {"minAvailable": -1},
     ]
     answers = [
-        await talk("PATCH", f"{BUDGETS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
+        await api("PATCH", f"{BUDGETS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
     ]
     assert [answer.status for answer in answers] == [200, 200, 422, 422]
 
 
-async def test_lease_is_validated(talk: Talk) -> None:
+async def test_lease_is_validated(api: Conversation) -> None:
     wrong: list[Changes] = [
         {"spec.leaseDurationSeconds": 0},
         {"spec.leaseDurationSeconds": -1},
@@ -297,10 +295,10 @@ async def test_lease_is_validated(talk: Talk) -> None:
         {"spec.leaseDurationSeconds": 0, "spec.leaseTransitions": -1},
         {"metadata.name": "A"},
     ]
-    assert await statuses(talk, LEASES, LEASE, wrong) == {422}
+    assert await variant_statuses(api, LEASES, LEASE, wrong) == {422}
 
 
-async def test_coordinated_lease_fields_are_dropped_by_default(talk: Talk) -> None:
+async def test_coordinated_lease_fields_are_dropped_by_default(api: Conversation) -> None:
     right: list[Changes] = [
         {"spec": GONE},
         {"spec.strategy": "OldestEmulationVersion", "spec.preferredHolder": "b"},
@@ -308,24 +306,24 @@ async def test_coordinated_lease_fields_are_dropped_by_default(talk: Talk) -> No
         {"spec.preferredHolder": "b"},
         {"spec.leaseDurationSeconds": 1, "spec.leaseTransitions": 0, "spec.renewTime": "2024-01-01T00:00:00.000000Z"},
     ]
-    assert await statuses(talk, LEASES, LEASE, right) == {201}
+    assert await variant_statuses(api, LEASES, LEASE, right) == {201}
 
 
-async def test_lease_updates_are_validated(talk: Talk) -> None:
-    await talk.made(LEASES, LEASE)
+async def test_lease_updates_are_validated(api: Conversation) -> None:
+    await api.create(LEASES, LEASE)
     changes: list[dict[str, Any]] = [
         {"holderIdentity": "you", "leaseDurationSeconds": 15, "leaseTransitions": 3},
         {"leaseDurationSeconds": 0},
         {"leaseTransitions": -1},
     ]
     answers = [
-        await talk("PATCH", f"{LEASES}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
+        await api("PATCH", f"{LEASES}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
     ]
     assert [answer.status for answer in answers] == [200, 422, 422]
 
 
-async def test_priority_class_is_validated(talk: Talk) -> None:
-    priority = {"metadata": {"name": talk.namespace}, "value": 1}
+async def test_priority_class_is_validated(api: Conversation) -> None:
+    priority = {"metadata": {"name": api.namespace}, "value": 1}
     wrong: list[Changes] = [
         {"value": 1_000_000_001},
         {"value": 2_147_483_647},
@@ -339,22 +337,22 @@ async def test_priority_class_is_validated(talk: Talk) -> None:
         {"metadata.name": "system-cluster-critical", "value": 2_000_001_000},
         {"metadata.name": "A"},
     ]
-    assert await statuses(talk, PRIORITIES, priority, wrong) == {422}
+    assert await variant_statuses(api, PRIORITIES, priority, wrong) == {422}
 
 
-async def test_priority_may_be_zero_or_negative(talk: Talk) -> None:
-    priority = {"metadata": {"name": talk.namespace}, "value": 1}
+async def test_priority_may_be_zero_or_negative(api: Conversation) -> None:
+    priority = {"metadata": {"name": api.namespace}, "value": 1}
     right: list[Changes] = [
         {"value": GONE},
         {"value": 1_000_000_000, "preemptionPolicy": "Never", "description": "d"},
         {"value": -2_147_483_648},
     ]
-    assert await statuses(talk, PRIORITIES, priority, right) == {201}
+    assert await variant_statuses(api, PRIORITIES, priority, right) == {201}
 
 
-async def test_priority_class_is_immutable(talk: Talk) -> None:
-    path = f"{PRIORITIES}/{talk.namespace}"
-    await talk.made(PRIORITIES, {"metadata": {"name": talk.namespace}, "value": 1})
+async def test_priority_class_is_immutable(api: Conversation) -> None:
+    path = f"{PRIORITIES}/{api.namespace}"
+    await api.create(PRIORITIES, {"metadata": {"name": api.namespace}, "value": 1})
     changes: list[dict[str, Any]] = [
         {"description": "d", "globalDefault": True},
         {"value": 2},
@@ -363,20 +361,20 @@ async def test_priority_class_is_immutable(talk: Talk) -> None:
         {"preemptionPolicy": "Sometimes"},
         {"value": 1_000_000_001, "preemptionPolicy": "Never"},
     ]
-    answers = [await talk("PATCH", f"{path}?dryRun=All", each, content_type=MERGE_PATCH) for each in changes]
-    await talk("DELETE", path, kept=False)
+    answers = [await api("PATCH", f"{path}?dryRun=All", each, content_type=MERGE_PATCH) for each in changes]
+    await api("DELETE", path, recorded=False)
     assert [answer.status for answer in answers] == [200, 422, 422, 422, 422, 422]
 
 
-async def test_status_counts_are_not_negative(talk: Talk) -> None:
-    await talk.made(NEWER, AUTOSCALER)
-    await talk.made(BUDGETS, BUDGET)
+async def test_status_counts_are_not_negative(api: Conversation) -> None:
+    await api.create(NEWER, AUTOSCALER)
+    await api.create(BUDGETS, BUDGET)
     wrong = {
         NEWER: ("currentReplicas", "desiredReplicas"),
         BUDGETS: ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"),
     }
     answers = [
-        await talk("PATCH", f"{path}/a/status", {"status": dict.fromkeys(fields, -1)}, content_type=MERGE_PATCH)
+        await api("PATCH", f"{path}/a/status", {"status": dict.fromkeys(fields, -1)}, content_type=MERGE_PATCH)
         for path, fields in wrong.items()
     ]
     assert {answer.status for answer in answers} == {422}

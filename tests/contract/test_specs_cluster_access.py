@@ -8,7 +8,7 @@ from tests.contract.tables import variants
 from tests.contract.test_specs_cluster_runtime import REQUEST, REQUESTS, without_uid
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 RIGHTS = "/apis/rbac.authorization.k8s.io/v1"
@@ -22,9 +22,9 @@ FAILED = APPROVED | {"type": "Failed"}
 Variants = list[dict[str, Any]]
 
 
-async def test_certificate_requests_are_approved_and_signed(talk: Talk) -> None:
-    await talk.made(REQUESTS, {"metadata": {"name": talk.namespace}, "spec": REQUEST})
-    item = f"{REQUESTS}/{talk.namespace}"
+async def test_certificate_requests_are_approved_and_signed(api: Conversation) -> None:
+    await api.create(REQUESTS, {"metadata": {"name": api.namespace}, "spec": REQUEST})
+    item = f"{REQUESTS}/{api.namespace}"
     try:
         for part, status in (
             ("status", {"conditions": [APPROVED]}),
@@ -36,10 +36,10 @@ async def test_certificate_requests_are_approved_and_signed(talk: Talk) -> None:
             ("status", {"conditions": [APPROVED | {"reason": "other"}, FAILED]}),
             ("status", {"conditions": [APPROVED, FAILED], "certificate": "YQ=="}),
         ):
-            told: dict[str, Any] = {"metadata": {"name": talk.namespace}, "spec": REQUEST, "status": status}
-            answer = await talk("PUT", f"{item}/{part}", told, shown=without_uid_if_told)
+            told: dict[str, Any] = {"metadata": {"name": api.namespace}, "spec": REQUEST, "status": status}
+            answer = await api("PUT", f"{item}/{part}", told, shown=without_uid_if_told)
     finally:
-        await talk("DELETE", item, kept=False)
+        await api("DELETE", item, recorded=False)
     assert answer.status == 422
 
 
@@ -63,10 +63,10 @@ WRONG_SERVICES = {
 
 
 @variants("wrong", WRONG_SERVICES)
-async def test_invalid_api_services_are_refused(talk: Talk, wrong: Variants) -> None:
+async def test_invalid_api_services_are_refused(api: Conversation, wrong: Variants) -> None:
     for spec in wrong:
         obj = {"metadata": {"name": "v1.g.example.com"}, "spec": SERVICE | spec}
-        answer = await talk("POST", f"{SERVICES}?dryRun=All", obj)
+        answer = await api("POST", f"{SERVICES}?dryRun=All", obj)
         assert answer.status == 422, spec
 
 
@@ -101,8 +101,8 @@ WRONG_RIGHTS: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG_RIGHTS)
-async def test_invalid_roles_and_bindings_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_roles_and_bindings_are_refused(api: Conversation, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
-        answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+        answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
         assert answer.status in (404, 422), obj

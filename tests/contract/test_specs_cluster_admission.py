@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 HOOKS = f"{ADMISSION}/validatingwebhookconfigurations"
@@ -20,7 +20,7 @@ RULE: dict[str, Any] = {
     "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"],
 }  # fmt: skip
 SERVICE = {"namespace": "n", "name": "s", "path": "/check/pods", "port": 8443}
-# Nothing that the server itself writes is to wait for such a hook.
+# The rules match no object that the server itself writes.
 HOOK: dict[str, Any] = {
     "name": "hook.example.com", "clientConfig": {"url": "https://hook.invalid/a"}, "sideEffects": "None",
     "admissionReviewVersions": ["v1"], "rules": [RULE],
@@ -127,10 +127,10 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_webhooks_and_policies_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_webhooks_and_policies_are_refused(api: Conversation, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
-        answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+        answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
         assert answer.status == 422, obj
 
 
@@ -163,9 +163,9 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("right", GOOD)
-async def test_valid_webhooks_and_policies_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_webhooks_and_policies_are_accepted(api: Conversation, right: tuple[str, dict[str, Any]]) -> None:
     where, obj = right
-    answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+    answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
     assert answer.status == 201
 
 
@@ -179,14 +179,14 @@ EXPRESSIONS: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", EXPRESSIONS)
-async def test_policy_expressions_are_compiled(talk: Talk, wrong: dict[str, Any]) -> None:
-    policy = {"metadata": {"name": talk.namespace}, "spec": POLICY | wrong}
-    answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)
+async def test_policy_expressions_are_compiled(api: Conversation, wrong: dict[str, Any]) -> None:
+    policy = {"metadata": {"name": api.namespace}, "spec": POLICY | wrong}
+    answer = await api("POST", f"{POLICIES}?dryRun=All", policy)
     assert answer.status == 422
 
 
-async def test_unsupported_policy_expressions_are_refused(talk: Talk) -> None:
+async def test_unsupported_policy_expressions_are_refused(api: Conversation) -> None:
     spec = POLICY | {"validations": [{"expression": "request.a == 1"}]}
-    policy = {"metadata": {"name": talk.namespace}, "spec": spec}
-    answer = await talk("POST", f"{POLICIES}?dryRun=All", policy)
+    policy = {"metadata": {"name": api.namespace}, "spec": spec}
+    answer = await api("POST", f"{POLICIES}?dryRun=All", policy)
     assert answer.status in (422, 501)

@@ -8,7 +8,7 @@ from tests.contract.paths import DEFINITIONS
 from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 ANYTHING: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 TEXT = {"type": "string"}
@@ -120,10 +120,10 @@ WRONG: dict[str, Variants] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_crds_are_refused(talk: Talk, wrong: Variants) -> None:
+async def test_invalid_crds_are_refused(api: Conversation, wrong: Variants) -> None:
     for spec in wrong:
-        group = f"{talk.namespace}.example.com"
+        group = f"{api.namespace}.example.com"
         told: dict[str, Any] = {"group": group, "scope": "Namespaced", "names": NAMES, "versions": [version()]} | spec
         name = f"{told['names']['plural']}.{told['group']}"
-        answer = await talk("POST", f"{DEFINITIONS}?dryRun=All", {"metadata": {"name": name}, "spec": told})
+        answer = await api("POST", f"{DEFINITIONS}?dryRun=All", {"metadata": {"name": name}, "spec": told})
         assert answer.status in (201, 400, 422), spec

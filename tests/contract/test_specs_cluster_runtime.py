@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import any_of, variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import standing
+from tests.contract.variations import existing
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -96,10 +96,10 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_objects_are_refused(api: Conversation, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
-        answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+        answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
         assert answer.status == 422, obj
 
 
@@ -120,9 +120,9 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("right", GOOD)
-async def test_valid_objects_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_objects_are_accepted(api: Conversation, right: tuple[str, dict[str, Any]]) -> None:
     where, obj = right
-    answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+    answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
     assert answer.status == 201
 
 
@@ -139,25 +139,27 @@ CHANGES: dict[str, tuple[str, dict[str, Any], Variants]] = {
 
 
 @variants("change", CHANGES)
-async def test_updates_respect_immutable_fields(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
+async def test_updates_respect_immutable_fields(
+    api: Conversation, change: tuple[str, dict[str, Any], Variants]
+) -> None:
     where, obj, changes = change
-    async with standing(talk, where, obj) as (item, known):
-        answers = [await talk("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
+    async with existing(api, where, obj) as (item, known):
+        answers = [await api("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
     assert {answer.status for answer in answers} <= {200, 422}
 
 
 def without_uid(body: dict[str, Any]) -> dict[str, Any]:
-    """The administrators of two servers are not the same."""
+    """Return an object without the administrator's uid, which differs between servers."""
     return body | {"spec": {name: value for name, value in body["spec"].items() if name != "uid"}}
 
 
-async def test_certificate_request_records_its_creator(talk: Talk) -> None:
-    request = {"metadata": {"name": talk.namespace}, "spec": REQUEST | {"expirationSeconds": 600, "username": "jane"}}
-    item = f"{REQUESTS}/{talk.namespace}"
-    await talk("POST", REQUESTS, request, shown=without_uid)
+async def test_certificate_request_records_its_creator(api: Conversation) -> None:
+    request = {"metadata": {"name": api.namespace}, "spec": REQUEST | {"expirationSeconds": 600, "username": "jane"}}
+    item = f"{REQUESTS}/{api.namespace}"
+    await api("POST", REQUESTS, request, shown=without_uid)
     try:
         changed = {"spec": {"usages": []}, "metadata": {"labels": {"a": "b"}}}
-        answer = await talk("PATCH", item, changed, content_type=MERGE_PATCH, shown=without_uid)
+        answer = await api("PATCH", item, changed, content_type=MERGE_PATCH, shown=without_uid)
     finally:
-        await talk("DELETE", item, kept=False)
+        await api("DELETE", item, recorded=False)
     assert answer.status == 200

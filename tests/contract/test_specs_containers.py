@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.contract.paths import PODS
 from tests.contract.tables import variants
-from tests.contract.variations import but, statuses
+from tests.contract.variations import variant_statuses, with_changes
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 ONE, TWO, FIRST = "spec.containers.0", "spec.containers.1", "spec.initContainers.0"
@@ -270,8 +270,8 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_containers_are_refused(talk: Talk, wrong: list[Changes]) -> None:
-    assert await statuses(talk, PODS, POD, wrong) == {422}
+async def test_invalid_containers_are_refused(api: Conversation, wrong: list[Changes]) -> None:
+    assert await variant_statuses(api, PODS, POD, wrong) == {422}
 
 
 RIGHT: dict[str, Changes] = {
@@ -343,13 +343,13 @@ RIGHT: dict[str, Changes] = {
 
 
 @variants("right", RIGHT)
-async def test_valid_containers_are_accepted(talk: Talk, right: Changes) -> None:
-    answer = await talk("POST", PODS, but(POD, right))
+async def test_valid_containers_are_accepted(api: Conversation, right: Changes) -> None:
+    answer = await api("POST", PODS, with_changes(POD, right))
 
     assert answer.status == 201
 
 
-async def test_image_pull_policy_depends_on_the_tag(talk: Talk) -> None:
+async def test_image_pull_policy_depends_on_the_tag(api: Conversation) -> None:
     digest = f"sha256:{'a' * 64}"
     images = [
         "i:1",
@@ -362,4 +362,4 @@ async def test_image_pull_policy_depends_on_the_tag(talk: Talk) -> None:
         "a/B:1",
     ]
 
-    assert await statuses(talk, PODS, POD, each(f"{ONE}.image", *images)) == {201}
+    assert await variant_statuses(api, PODS, POD, each(f"{ONE}.image", *images)) == {201}

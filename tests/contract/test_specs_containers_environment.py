@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.contract.paths import PODS
 from tests.contract.tables import variants
-from tests.contract.variations import but, statuses
+from tests.contract.variations import variant_statuses, with_changes
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 ONE, FIRST = "spec.containers.0", "spec.initContainers.0"
@@ -161,21 +161,21 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_environment_and_probes_are_refused(talk: Talk, wrong: list[Changes]) -> None:
-    assert await statuses(talk, PODS, POD, wrong) == {422}
+async def test_invalid_environment_and_probes_are_refused(api: Conversation, wrong: list[Changes]) -> None:
+    assert await variant_statuses(api, PODS, POD, wrong) == {422}
 
 
-async def test_zero_probe_fields_get_defaults(talk: Talk) -> None:
+async def test_zero_probe_fields_get_defaults(api: Conversation) -> None:
     zeros = {"initialDelaySeconds": 0, "timeoutSeconds": 0, "periodSeconds": 0}
     probe = REQUEST | zeros | {"successThreshold": 0, "failureThreshold": 0}
     changes = {f"{ONE}.{name}": probe for name in ("livenessProbe", "readinessProbe", "startupProbe")}
 
-    answer = await talk("POST", PODS, but(POD, changes))
+    answer = await api("POST", PODS, with_changes(POD, changes))
 
     assert answer.status == 201
 
 
-async def test_complete_environment_is_accepted(talk: Talk) -> None:
+async def test_complete_environment_is_accepted(api: Conversation) -> None:
     probe = {
         "initialDelaySeconds": 1,
         "timeoutSeconds": 2,
@@ -206,6 +206,6 @@ async def test_complete_environment_is_accepted(talk: Talk) -> None:
         f"{FIRST}.lifecycle": {"preStop": {"sleep": {"seconds": 0}}},
     }
 
-    answer = await talk("POST", PODS, but(POD, changes))
+    answer = await api("POST", PODS, with_changes(POD, changes))
 
     assert answer.status == 201

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.contract.paths import DEPLOYMENTS, PODS
 from tests.contract.tables import variants
-from tests.contract.variations import but, statuses
+from tests.contract.variations import variant_statuses, with_changes
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 ONE, FIRST = "spec.containers.0", "spec.initContainers.0"
@@ -108,7 +108,7 @@ MAKING: dict[str, tuple[str, dict[str, Any]]] = {
     "deployment": (DEPLOYMENTS, SELECTING),
     "replica_set": (f"{APPS}/replicasets", SELECTING),
     "daemon_set": (f"{APPS}/daemonsets", SELECTING),
-    "stateful_set": (f"{APPS}/statefulsets", but(SELECTING, {"metadata.name": "a", "spec.serviceName": "s"})),
+    "stateful_set": (f"{APPS}/statefulsets", with_changes(SELECTING, {"metadata.name": "a", "spec.serviceName": "s"})),
     "controller": (f"{CORE}/replicationcontrollers", {"metadata": {"name": "a.b"}, "spec": {"template": TEMPLATE}}),
     "job": (f"{BATCH}/jobs", {"metadata": {"name": "a.b"}, "spec": JOB}),
     "cron_job": (
@@ -120,12 +120,12 @@ MAKING: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("warned", WARNED)
-async def test_questionable_pods_return_warnings(talk: Talk, warned: list[Changes]) -> None:
-    assert await statuses(talk, PODS, POD, warned) == {201}
+async def test_questionable_pods_return_warnings(api: Conversation, warned: list[Changes]) -> None:
+    assert await variant_statuses(api, PODS, POD, warned) == {201}
 
 
 @variants("made", MAKING)
-async def test_questionable_templates_return_warnings(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_questionable_templates_return_warnings(api: Conversation, made: tuple[str, dict[str, Any]]) -> None:
     path, right = made
     at = "template" if "template" in right else "spec.template"
     at = "spec.jobTemplate.spec.template" if "jobTemplate" in right.get("spec", {}) else at
@@ -133,11 +133,11 @@ async def test_questionable_templates_return_warnings(talk: Talk, made: tuple[st
 
     doubled = {f"{containers}.ports": [{"containerPort": 80}] * 2, f"{at}.spec.nodeSelector": {OLD: "linux"}}
 
-    assert await statuses(talk, path, right, [doubled, {f"{containers}.image": " i"}]) == {201}
+    assert await variant_statuses(api, path, right, [doubled, {f"{containers}.image": " i"}]) == {201}
 
 
 @variants("made", MAKING)
-async def test_containers_of_templates_are_validated(talk: Talk, made: tuple[str, dict[str, Any]]) -> None:
+async def test_containers_of_templates_are_validated(api: Conversation, made: tuple[str, dict[str, Any]]) -> None:
     path, right = made
     at = "template" if "template" in right else "spec.template"
     at = "spec.jobTemplate.spec.template" if "jobTemplate" in right.get("spec", {}) else at
@@ -148,4 +148,4 @@ async def test_containers_of_templates_are_validated(talk: Talk, made: tuple[str
         f"{at}.spec.initContainers.0.volumeMounts": [{"name": "x", "mountPath": "/x"}],
     }
 
-    assert await statuses(talk, path, right, [wrong]) == {422}
+    assert await variant_statuses(api, path, right, [wrong]) == {422}

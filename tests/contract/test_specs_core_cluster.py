@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import changed, manifest, told
+from tests.contract.variations import dry_run_creates, dry_run_updates, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Object
 
 NODES = "/api/v1/nodes"
@@ -164,8 +164,8 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {422}
+async def test_invalid_objects_are_refused(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {422}
 
 
 RIGHT: dict[str, tuple[str, list[Object]]] = {
@@ -219,11 +219,11 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {201}
+async def test_valid_objects_are_accepted(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {201}
 
 
-async def test_node_addressing_is_immutable(talk: Talk) -> None:
+async def test_node_addressing_is_immutable(api: Conversation) -> None:
     old = node(podCIDR="10.0.0.0/24", providerID="p://1", taints=[TAINT])
     changes = [
         node(podCIDR="10.0.1.0/24", providerID="p://1"),
@@ -234,31 +234,29 @@ async def test_node_addressing_is_immutable(talk: Talk) -> None:
         node(podCIDR="10.0.0.0/24", providerID="p://1", externalID="x"),
         node(podCIDR="10.0.0.0/24", providerID="p://1", unschedulable=True),
     ]
-    named = [each | {"metadata": {"name": talk.namespace}} for each in (old, *changes)]
+    named = [each | {"metadata": {"name": api.namespace}} for each in (old, *changes)]
     try:
-        statuses = await changed(talk, NODES, named[0], named[1:])
+        statuses = await dry_run_updates(api, NODES, named[0], named[1:])
     finally:
-        await talk("DELETE", f"{NODES}/{talk.namespace}", kept=False)
+        await api("DELETE", f"{NODES}/{api.namespace}", recorded=False)
     assert statuses == [422, 422, 422, 422, 422, 422, 200]
 
 
-async def test_node_status_is_validated(talk: Talk) -> None:
-    await talk.made(NODES, {"metadata": {"name": talk.namespace}})
+async def test_node_status_is_validated(api: Conversation) -> None:
+    await api.create(NODES, {"metadata": {"name": api.namespace}})
     address = {"type": "InternalIP", "address": "10.0.0.1"}
     changes = [{"capacity": {"cpu": "-1"}}, {"addresses": [address, address]}, {"capacity": {"cpu": "4"}}]
     try:
         answers = [
-            await talk(
-                "PATCH", f"{NODES}/{talk.namespace}/status?dryRun=All", {"status": each}, content_type=MERGE_PATCH
-            )
+            await api("PATCH", f"{NODES}/{api.namespace}/status?dryRun=All", {"status": each}, content_type=MERGE_PATCH)
             for each in changes
         ]
     finally:
-        await talk("DELETE", f"{NODES}/{talk.namespace}", kept=False)
+        await api("DELETE", f"{NODES}/{api.namespace}", recorded=False)
     assert [answer.status for answer in answers] == [422, 422, 200]
 
 
-async def test_quota_scopes_are_immutable(talk: Talk) -> None:
+async def test_quota_scopes_are_immutable(api: Conversation) -> None:
     old = quota("BestEffort", pods="1")
     changes = [
         quota(pods="1"),
@@ -266,27 +264,27 @@ async def test_quota_scopes_are_immutable(talk: Talk) -> None:
         quota("BestEffort", pods="2"),
         quota("BestEffort", x="1"),
     ]
-    assert await changed(talk, QUOTAS, old, changes) == [422, 422, 200, 422]
+    assert await dry_run_updates(api, QUOTAS, old, changes) == [422, 422, 200, 422]
 
 
-async def test_quota_status_is_validated(talk: Talk) -> None:
-    await talk.made(QUOTAS, manifest(quota(pods="1")))
+async def test_quota_status_is_validated(api: Conversation) -> None:
+    await api.create(QUOTAS, manifest(quota(pods="1")))
     changes = [{"hard": {"pods": "1"}, "used": {"pods": "0"}}, {"used": {"foo": "1"}}, {"hard": {"pods": "-1"}}]
     answers = [
-        await talk("PATCH", f"{QUOTAS}/a/status?dryRun=All", {"status": each}, content_type=MERGE_PATCH)
+        await api("PATCH", f"{QUOTAS}/a/status?dryRun=All", {"status": each}, content_type=MERGE_PATCH)
         for each in changes
     ]
     assert [answer.status for answer in answers] == [200, 422, 422]
 
 
-async def test_limit_range_updates_are_validated(talk: Talk) -> None:
-    assert await changed(talk, LIMITS, cpu(max="1"), [cpu(max="2"), cpu(min="2", max="1")]) == [200, 422]
+async def test_limit_range_updates_are_validated(api: Conversation) -> None:
+    assert await dry_run_updates(api, LIMITS, cpu(max="1"), [cpu(max="2"), cpu(min="2", max="1")]) == [200, 422]
 
 
-async def test_namespace_phase_must_match_deletion(talk: Talk) -> None:
+async def test_namespace_phase_must_match_deletion(api: Conversation) -> None:
     where = "/api/v1/namespaces/{ns}/status?dryRun=All"
     answers = [
-        await talk("PATCH", where, {"status": {"phase": phase}}, content_type=MERGE_PATCH)
+        await api("PATCH", where, {"status": {"phase": phase}}, content_type=MERGE_PATCH)
         for phase in ("Terminating", "Active", "Sometimes")
     ]
     assert [answer.status for answer in answers] == [422, 200, 422]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import changed, manifest, told
+from tests.contract.variations import dry_run_creates, dry_run_updates, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Object
 
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
@@ -79,8 +79,8 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {422}
+async def test_invalid_objects_are_refused(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {422}
 
 
 RIGHT: dict[str, tuple[str, list[Object]]] = {
@@ -126,8 +126,8 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {201}
+async def test_valid_objects_are_accepted(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {201}
 
 
 UNREADABLE: dict[str, tuple[str, list[dict[str, Any]]]] = {
@@ -150,11 +150,11 @@ UNREADABLE: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 
 @variants("case", UNREADABLE)
-async def test_undecodable_objects_are_400(talk: Talk, case: tuple[str, list[dict[str, Any]]]) -> None:
-    assert set(await told(talk, *case)) == {400}
+async def test_undecodable_objects_are_400(api: Conversation, case: tuple[str, list[dict[str, Any]]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {400}
 
 
-async def test_immutable_configmap_rejects_changes(talk: Talk) -> None:
+async def test_immutable_configmap_rejects_changes(api: Conversation) -> None:
     old: Object = {"data": {"a": "b"}, "binaryData": {"c": "dg=="}, "immutable": True}
     changes = [
         {**old, "data": {"a": "c"}},
@@ -164,10 +164,10 @@ async def test_immutable_configmap_rejects_changes(talk: Talk) -> None:
         {"data": {"a b": "c"}},
         {**old, "metadata": {"labels": {"a": "b"}}},
     ]
-    assert await changed(talk, MAPS, old, changes) == [422, 422, 422, 422, 422, 200]
+    assert await dry_run_updates(api, MAPS, old, changes) == [422, 422, 422, 422, 422, 200]
 
 
-async def test_immutable_secret_rejects_changes(talk: Talk) -> None:
+async def test_immutable_secret_rejects_changes(api: Conversation) -> None:
     old: Object = {"data": {"a": "dg=="}, "immutable": True}
     changes = [
         {**old, "data": {"a": "dw=="}},
@@ -177,11 +177,11 @@ async def test_immutable_secret_rejects_changes(talk: Talk) -> None:
         {"data": {"a": "dg=="}},
         {**old, "metadata": {"labels": {"a": "b"}}},
     ]
-    assert await changed(talk, SECRETS, old, changes) == [422, 200, 422, 422, 422, 200]
+    assert await dry_run_updates(api, SECRETS, old, changes) == [422, 200, 422, 422, 422, 200]
 
 
-async def test_secret_type_is_immutable(talk: Talk) -> None:
-    await talk.made(SECRETS, manifest(docker("{}")))
+async def test_secret_type_is_immutable(api: Conversation) -> None:
+    await api.create(SECRETS, manifest(docker("{}")))
     changes: list[dict[str, Any]] = [
         {"type": "Opaque"},
         {"type": None},
@@ -189,5 +189,5 @@ async def test_secret_type_is_immutable(talk: Talk) -> None:
         {"data": {".dockerconfigjson": None}},
         {"data": {"more": "dg=="}, "immutable": True},
     ]
-    answers = [await talk("PATCH", f"{SECRETS}/a?dryRun=All", change, content_type=MERGE_PATCH) for change in changes]
+    answers = [await api("PATCH", f"{SECRETS}/a?dryRun=All", change, content_type=MERGE_PATCH) for change in changes]
     assert [answer.status for answer in answers] == [422, 422, 422, 422, 200]

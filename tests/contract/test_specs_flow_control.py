@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.contract.tables import any_of, variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
 LEVELS = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations"
@@ -67,10 +67,10 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_flow_control_objects_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_flow_control_objects_are_refused(api: Conversation, wrong: tuple[str, Variants]) -> None:
     where, specs = wrong
     for spec in specs:
-        answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}, "spec": spec})
+        answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}, "spec": spec})
         assert answer.status == 422, spec
 
 
@@ -87,7 +87,7 @@ GOOD: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @variants("right", GOOD)
-async def test_valid_flow_control_objects_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_flow_control_objects_are_accepted(api: Conversation, right: tuple[str, dict[str, Any]]) -> None:
     where, spec = right
-    answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}, "spec": spec})
+    answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}, "spec": spec})
     assert answer.status == 201

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import GONE, but, statuses
+from tests.contract.variations import GONE, variant_statuses, with_changes
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 POD = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
 JOB = {"metadata": {"name": "a"}, "spec": {"template": {"spec": POD}}}
-INDEXED = but(JOB, {"spec.completionMode": "Indexed", "spec.completions": 3})
-MANUAL = but(
+INDEXED = with_changes(JOB, {"spec.completionMode": "Indexed", "spec.completions": 3})
+MANUAL = with_changes(
     JOB,
     {
         "spec.manualSelector": True,
@@ -32,7 +32,7 @@ ON_CONDITION = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarg
 
 
 def on_exit(**fields: Any) -> dict[str, Any]:
-    return {FAILURES: [but(ON_EXIT, {f"onExitCodes.{name}": value for name, value in fields.items()})]}
+    return {FAILURES: [with_changes(ON_EXIT, {f"onExitCodes.{name}": value for name, value in fields.items()})]}
 
 
 def on_condition(**fields: Any) -> dict[str, Any]:
@@ -158,8 +158,8 @@ WRONG: dict[str, tuple[dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_jobs_are_refused(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
-    assert await statuses(talk, JOBS, *case) == {422}
+async def test_invalid_jobs_are_refused(api: Conversation, case: tuple[dict[str, Any], list[Changes]]) -> None:
+    assert await variant_statuses(api, JOBS, *case) == {422}
 
 
 ACCEPTED: dict[str, tuple[dict[str, Any], list[Changes]]] = {
@@ -190,15 +190,13 @@ ACCEPTED: dict[str, tuple[dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", ACCEPTED)
-async def test_unusual_jobs_are_accepted(talk: Talk, case: tuple[dict[str, Any], list[Changes]]) -> None:
-    assert await statuses(talk, JOBS, *case) == {201}
+async def test_unusual_jobs_are_accepted(api: Conversation, case: tuple[dict[str, Any], list[Changes]]) -> None:
+    assert await variant_statuses(api, JOBS, *case) == {201}
 
 
-async def changes(talk: Talk, obj: dict[str, Any], patches: list[dict[str, Any]]) -> set[int]:
-    await talk.made(JOBS, obj)
-    answers = [
-        await talk("PATCH", f"{JOBS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in patches
-    ]
+async def changes(api: Conversation, obj: dict[str, Any], patches: list[dict[str, Any]]) -> set[int]:
+    await api.create(JOBS, obj)
+    answers = [await api("PATCH", f"{JOBS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in patches]
     return {answer.status for answer in answers}
 
 
@@ -212,13 +210,13 @@ KEPT: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         {"backoffLimitPerIndex": 1},
         {"managedBy": "example.com/x"},
     ]),
-    "policies": (but(INDEXED, {SUCCESSES: [{"succeededCount": 1}], FAILURES: [ON_EXIT]}), [
+    "policies": (with_changes(INDEXED, {SUCCESSES: [{"succeededCount": 1}], FAILURES: [ON_EXIT]}), [
         {"podFailurePolicy": {"rules": [ON_CONDITION]}},
         {"podFailurePolicy": None},
         {"successPolicy": {"rules": [{"succeededCount": 2}]}},
         {"successPolicy": None},
     ]),
-    "indexed": (but(INDEXED, {"spec.parallelism": 3}), [
+    "indexed": (with_changes(INDEXED, {"spec.parallelism": 3}), [
         {"completions": 4},
         {"completions": None},
         {"completions": 4, "parallelism": 5},
@@ -228,7 +226,7 @@ KEPT: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         {"template": {"metadata": {"labels": {"x": "y"}}}},
         {"template": {"spec": {"nodeSelector": {"a": "b"}}}},
     ]),
-    "templates_of_suspended_jobs": (but(JOB, {"spec.suspend": True}), [
+    "templates_of_suspended_jobs": (with_changes(JOB, {"spec.suspend": True}), [
         {"template": {"spec": {"containers": [{"name": "c", "image": "j"}]}}},
         {"template": {"spec": {"restartPolicy": "OnFailure"}}},
         {"suspend": False, "template": {"spec": {"terminationGracePeriodSeconds": 1}}},
@@ -237,8 +235,8 @@ KEPT: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("case", KEPT)
-async def test_immutable_job_fields(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
-    assert await changes(talk, *case) == {422}
+async def test_immutable_job_fields(api: Conversation, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+    assert await changes(api, *case) == {422}
 
 
 CHANGED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
@@ -246,11 +244,11 @@ CHANGED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         {"parallelism": 5, "suspend": True, "backoffLimit": 9, "activeDeadlineSeconds": 4},
         {"ttlSecondsAfterFinished": 3, "podReplacementPolicy": "Failed"},
     ]),
-    "indexed": (but(INDEXED, {"spec.parallelism": 3, "spec.backoffLimitPerIndex": 1}), [
+    "indexed": (with_changes(INDEXED, {"spec.parallelism": 3, "spec.backoffLimitPerIndex": 1}), [
         {"completions": 4, "parallelism": 4},
         {"maxFailedIndexes": 2},
     ]),
-    "suspended": (but(JOB, {"spec.suspend": True}), [
+    "suspended": (with_changes(JOB, {"spec.suspend": True}), [
         {"template": {"spec": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}}},
         {"template": {"metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}}}},
         {"template": {"spec": {"schedulingGates": [{"name": "g"}]}}},
@@ -263,5 +261,5 @@ CHANGED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("case", CHANGED)
-async def test_mutable_job_fields(talk: Talk, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
-    assert await changes(talk, *case) == {200}
+async def test_mutable_job_fields(api: Conversation, case: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+    assert await changes(api, *case) == {200}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
 from tests.contract.test_specs_jobs import FAILURES, ON_CONDITION, ON_EXIT, POD
-from tests.contract.variations import GONE, statuses
+from tests.contract.variations import GONE, variant_statuses
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
 CRON_JOBS = "/apis/batch/v1/namespaces/{ns}/cronjobs"
@@ -39,9 +39,9 @@ SCHEDULES = {
 
 
 @variants("schedules", SCHEDULES)
-async def test_invalid_schedules_are_refused(talk: Talk, schedules: list[str]) -> None:
+async def test_invalid_schedules_are_refused(api: Conversation, schedules: list[str]) -> None:
     wrong: list[Changes] = [{"spec.schedule": each} for each in schedules]
-    assert await statuses(talk, CRON_JOBS, CRON_JOB, wrong) == {422}
+    assert await variant_statuses(api, CRON_JOBS, CRON_JOB, wrong) == {422}
 
 
 READ = {
@@ -55,9 +55,9 @@ READ = {
 
 
 @variants("schedules", READ)
-async def test_valid_schedules_are_accepted(talk: Talk, schedules: list[str]) -> None:
+async def test_valid_schedules_are_accepted(api: Conversation, schedules: list[str]) -> None:
     right: list[Changes] = [{"spec.schedule": each} for each in schedules]
-    assert await statuses(talk, CRON_JOBS, CRON_JOB, right) == {201}
+    assert await variant_statuses(api, CRON_JOBS, CRON_JOB, right) == {201}
 
 
 WRONG: dict[str, list[Changes]] = {
@@ -105,11 +105,11 @@ WRONG: dict[str, list[Changes]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_cron_jobs_are_refused(talk: Talk, wrong: list[Changes]) -> None:
-    assert await statuses(talk, CRON_JOBS, CRON_JOB, wrong) == {422}
+async def test_invalid_cron_jobs_are_refused(api: Conversation, wrong: list[Changes]) -> None:
+    assert await variant_statuses(api, CRON_JOBS, CRON_JOB, wrong) == {422}
 
 
-async def test_complete_cron_job_is_accepted(talk: Talk) -> None:
+async def test_complete_cron_job_is_accepted(api: Conversation) -> None:
     full = {
         "metadata.name": "x" * 52,
         "spec.timeZone": "Europe/Berlin",
@@ -125,11 +125,11 @@ async def test_complete_cron_job_is_accepted(talk: Talk) -> None:
         "spec.jobTemplate.metadata": {"labels": {"a": "b"}},
     }
     zones = [{"spec.timeZone": zone} for zone in ("UTC", "Etc/GMT+5", "America/Argentina/Ushuaia")]
-    assert await statuses(talk, CRON_JOBS, CRON_JOB, [full, *zones]) == {201}
+    assert await variant_statuses(api, CRON_JOBS, CRON_JOB, [full, *zones]) == {201}
 
 
-async def test_cron_job_updates_are_validated(talk: Talk) -> None:
-    await talk.made(CRON_JOBS, CRON_JOB)
+async def test_cron_job_updates_are_validated(api: Conversation) -> None:
+    await api.create(CRON_JOBS, CRON_JOB)
     changes: list[dict[str, Any]] = [
         {"schedule": "@daily", "timeZone": "UTC", "concurrencyPolicy": "Forbid"},
         {"jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "OnFailure"}}}}},
@@ -139,6 +139,6 @@ async def test_cron_job_updates_are_validated(talk: Talk) -> None:
         {"suspend": None, "failedJobsHistoryLimit": -1},
     ]
     answers = [
-        await talk("PATCH", f"{CRON_JOBS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
+        await api("PATCH", f"{CRON_JOBS}/a?dryRun=All", {"spec": each}, content_type=MERGE_PATCH) for each in changes
     ]
     assert [answer.status for answer in answers] == [200, 200, 422, 422, 422, 422]

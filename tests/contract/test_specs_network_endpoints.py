@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.tables import variants
-from tests.contract.variations import changed, manifest, told
+from tests.contract.variations import dry_run_creates, dry_run_updates, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Object
 
 ENDPOINTS = "/api/v1/namespaces/{ns}/endpoints"
@@ -115,8 +115,8 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {422}
+async def test_invalid_objects_are_refused(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {422}
 
 
 RIGHT: dict[str, tuple[str, list[Object]]] = {
@@ -159,47 +159,46 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {201}
+async def test_valid_objects_are_accepted(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {201}
 
 
-async def test_address_type_of_a_slice_is_immutable(talk: Talk) -> None:
+async def test_address_type_of_a_slice_is_immutable(api: Conversation) -> None:
     changes = [
         sliced("fd00::1", kind="IPv6"),
         sliced(kind=""),
         sliced("1.2.3.5", ports=({"port": 80},)),
         sliced("x"),
     ]
-    assert await changed(talk, SLICES, sliced(), changes) == [422, 422, 200, 422]
+    assert await dry_run_updates(api, SLICES, sliced(), changes) == [422, 422, 200, 422]
 
 
-async def test_endpoints_updates_are_validated(talk: Talk) -> None:
+async def test_endpoints_updates_are_validated(api: Conversation) -> None:
     changes = [endpoints({"ip": "FD00::1"}), {"subsets": []}, endpoints({"ip": "x"})]
-    assert await changed(talk, ENDPOINTS, endpoints(), changes) == [200, 200, 422]
+    assert await dry_run_updates(api, ENDPOINTS, endpoints(), changes) == [200, 200, 422]
 
 
-async def test_service_cidr_only_grows(talk: Talk) -> None:
-    old = {"metadata": {"name": talk.namespace}, "spec": {"cidrs": ["10.7.0.0/16"]}}
-    made = await talk.made(RANGES, manifest(old))
+async def test_service_cidr_only_grows(api: Conversation) -> None:
+    old = {"metadata": {"name": api.namespace}, "spec": {"cidrs": ["10.7.0.0/16"]}}
+    made = await api.create(RANGES, manifest(old))
     lists = [["10.8.0.0/16"], ["10.7.0.0/16", "x"], ["10.7.0.0/16", "fd00::/64"], ["fd00::/64", "10.7.0.0/16"], None]
     try:
         answers = [
-            await talk("PUT", f"{RANGES}/{talk.namespace}?dryRun=All", made | {"spec": {"cidrs": each}})
-            for each in lists
+            await api("PUT", f"{RANGES}/{api.namespace}?dryRun=All", made | {"spec": {"cidrs": each}}) for each in lists
         ]
     finally:
-        await talk("DELETE", f"{RANGES}/{talk.namespace}", kept=False)
+        await api("DELETE", f"{RANGES}/{api.namespace}", recorded=False)
     assert [answer.status for answer in answers] == [422, 422, 200, 422, 422]
 
 
-async def test_ip_address_keeps_its_parent(talk: Talk) -> None:
-    parent = {"resource": "services", "name": "a", "namespace": talk.namespace}
-    made = await talk.made(ADDRESSES, {"metadata": {"name": "10.9.0.2"}, "spec": {"parentRef": parent}})
+async def test_ip_address_keeps_its_parent(api: Conversation) -> None:
+    parent = {"resource": "services", "name": "a", "namespace": api.namespace}
+    made = await api.create(ADDRESSES, {"metadata": {"name": "10.9.0.2"}, "spec": {"parentRef": parent}})
     try:
         answers = [
-            await talk("PUT", f"{ADDRESSES}/10.9.0.2?dryRun=All", made | {"spec": spec})
+            await api("PUT", f"{ADDRESSES}/10.9.0.2?dryRun=All", made | {"spec": spec})
             for spec in ({"parentRef": parent | {"name": "b"}}, {})
         ]
     finally:
-        await talk("DELETE", f"{ADDRESSES}/10.9.0.2", kept=False)
+        await api("DELETE", f"{ADDRESSES}/10.9.0.2", recorded=False)
     assert [answer.status for answer in answers] == [422, 422]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import changed, manifest, told
+from tests.contract.variations import dry_run_creates, dry_run_updates, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Object
 
 NETWORKING = "/apis/networking.k8s.io/v1"
@@ -171,8 +171,8 @@ WRONG: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {422}
+async def test_invalid_objects_are_refused(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {422}
 
 
 RIGHT: dict[str, tuple[str, list[Object]]] = {
@@ -212,35 +212,35 @@ RIGHT: dict[str, tuple[str, list[Object]]] = {
 
 
 @variants("case", RIGHT)
-async def test_valid_objects_are_accepted(talk: Talk, case: tuple[str, list[Object]]) -> None:
-    assert set(await told(talk, *case)) == {201}
+async def test_valid_objects_are_accepted(api: Conversation, case: tuple[str, list[Object]]) -> None:
+    assert set(await dry_run_creates(api, *case)) == {201}
 
 
-async def test_ingress_updates_are_validated(talk: Talk) -> None:
+async def test_ingress_updates_are_validated(api: Conversation) -> None:
     changes = [
         rule("a.b"),
         {"spec": {}},
         {"metadata": {"annotations": {"kubernetes.io/ingress.class": "a"}}} | ingress(ingressClassName="b"),
     ]
-    assert await changed(talk, INGRESSES, ingress(), changes) == [200, 422, 200]
+    assert await dry_run_updates(api, INGRESSES, ingress(), changes) == [200, 422, 200]
 
 
-async def test_ingress_class_controller_is_immutable(talk: Talk) -> None:
-    made = await talk.made(CLASSES, {"metadata": {"name": talk.namespace}} | classed())
+async def test_ingress_class_controller_is_immutable(api: Conversation) -> None:
+    made = await api.create(CLASSES, {"metadata": {"name": api.namespace}} | classed())
     changes = [classed("example.com/d"), classed("x"), classed(kind="K", name="n")]
     try:
         answers = [
-            await talk("PUT", f"{CLASSES}/{talk.namespace}?dryRun=All", {"metadata": made["metadata"]} | each)
+            await api("PUT", f"{CLASSES}/{api.namespace}?dryRun=All", {"metadata": made["metadata"]} | each)
             for each in changes
         ]
     finally:
-        await talk("DELETE", f"{CLASSES}/{talk.namespace}", kept=False)
+        await api("DELETE", f"{CLASSES}/{api.namespace}", recorded=False)
     assert [answer.status for answer in answers] == [422, 422, 200]
 
 
-async def test_network_policy_updates_are_validated(talk: Talk) -> None:
+async def test_network_policy_updates_are_validated(api: Conversation) -> None:
     changes = [policy(policyTypes=["Egress"]), peer(ipBlock={"cidr": "FD00::/64"}), port(port=0)]
-    assert await changed(talk, POLICIES, policy(), changes) == [200, 200, 422]
+    assert await dry_run_updates(api, POLICIES, policy(), changes) == [200, 200, 422]
 
 
 POINTS: dict[str, list[dict[str, Any]]] = {
@@ -250,8 +250,8 @@ POINTS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("points", POINTS)
-async def test_ingress_status_is_validated(talk: Talk, points: list[dict[str, Any]]) -> None:
-    await talk.made(INGRESSES, manifest(ingress()))
+async def test_ingress_status_is_validated(api: Conversation, points: list[dict[str, Any]]) -> None:
+    await api.create(INGRESSES, manifest(ingress()))
     status = {"status": {"loadBalancer": {"ingress": points}}}
-    answer = await talk("PATCH", f"{INGRESSES}/a/status", status, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{INGRESSES}/a/status", status, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import changed, manifest, told
+from tests.contract.variations import dry_run_creates, dry_run_updates, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Object
 
 SERVICES = "/api/v1/namespaces/{ns}/services"
@@ -139,8 +139,8 @@ WRONG: dict[str, list[Object]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_services_are_refused(talk: Talk, wrong: list[Object]) -> None:
-    assert set(await told(talk, SERVICES, wrong)) == {422}
+async def test_invalid_services_are_refused(api: Conversation, wrong: list[Object]) -> None:
+    assert set(await dry_run_creates(api, SERVICES, wrong)) == {422}
 
 
 RIGHT = [
@@ -172,8 +172,8 @@ RIGHT = [
 ]
 
 
-async def test_valid_services_are_accepted(talk: Talk) -> None:
-    assert set(await told(talk, SERVICES, RIGHT)) == {201}
+async def test_valid_services_are_accepted(api: Conversation) -> None:
+    assert set(await dry_run_creates(api, SERVICES, RIGHT)) == {201}
 
 
 PORTS: dict[str, Object] = {
@@ -191,14 +191,14 @@ PORTS: dict[str, Object] = {
 
 
 @variants("right", PORTS)
-async def test_node_ports_are_allocated(talk: Talk, right: Object) -> None:
-    answer = await talk("POST", SERVICES, manifest(right), shown=_ranged)
+async def test_node_ports_are_allocated(api: Conversation, right: Object) -> None:
+    answer = await api("POST", SERVICES, manifest(right), shown=_ranged)
     ports = [each.get("nodePort") for each in answer.body["spec"]["ports"]]
     assert all(port is None or 30000 <= port <= 32767 for port in ports)
 
 
 def _ranged(service: Any) -> Any:
-    """A service whose ports are only said to be the same or not: any of the range may be given."""
+    """Return a service with placeholders for its node ports, which are allocated at random."""
     seen: dict[int, str] = {}
     spec = dict(service["spec"])
     spec["ports"] = [dict(port) for port in spec["ports"]]
@@ -220,20 +220,20 @@ ELSEWHERE = [
 ]
 
 
-async def test_invalid_addresses_and_ports_are_refused(talk: Talk) -> None:
-    answers = [await talk("POST", SERVICES, manifest(each)) for each in ELSEWHERE]
+async def test_invalid_addresses_and_ports_are_refused(api: Conversation) -> None:
+    answers = [await api("POST", SERVICES, manifest(each)) for each in ELSEWHERE]
     assert [answer.status for answer in answers] == [422, 422, 422, 422, 422, 500]
 
 
-async def test_allocated_port_and_address_are_not_given_twice(talk: Talk) -> None:
-    first = await talk.made(SERVICES, manifest(service({"port": 80}, type="NodePort")))
+async def test_allocated_port_and_address_are_not_given_twice(api: Conversation) -> None:
+    first = await api.create(SERVICES, manifest(service({"port": 80}, type="NodePort")))
     port, address = first["spec"]["ports"][0]["nodePort"], first["spec"]["clusterIP"]
     taken = [
-        await talk("POST", SERVICES, manifest(each, "b"), shown=lambda body: _without(body, str(port)))
+        await api("POST", SERVICES, manifest(each, "b"), shown=lambda body: _without(body, str(port)))
         for each in (service({"port": 80, "nodePort": port}, type="NodePort"), service(clusterIP=address))
     ]
-    await talk("DELETE", f"{SERVICES}/a", kept=False)
-    free = await talk("POST", SERVICES, manifest(service(clusterIP=address), "b"))
+    await api("DELETE", f"{SERVICES}/a", recorded=False)
+    free = await api("POST", SERVICES, manifest(service(clusterIP=address), "b"))
     assert [*(each.status for each in taken), free.status] == [422, 422, 201]
 
 
@@ -248,7 +248,7 @@ def _without(body: Any, text: str) -> Any:
     return body
 
 
-async def test_cluster_ip_is_immutable(talk: Talk) -> None:
+async def test_cluster_ip_is_immutable(api: Conversation) -> None:
     changes = [
         service(clusterIP="10.0.0.99"),
         service(clusterIP="None"),
@@ -260,18 +260,18 @@ async def test_cluster_ip_is_immutable(talk: Talk) -> None:
         service(clusterIP="x"),
         service(sessionAffinity="x"),
     ]
-    statuses = await changed(talk, SERVICES, service(), changes)
+    statuses = await dry_run_updates(api, SERVICES, service(), changes)
     assert statuses == [422, 422, 200, 422, 422, 422, 422, 422, 422]
 
 
-async def test_headless_service_stays_headless(talk: Talk) -> None:
+async def test_headless_service_stays_headless(api: Conversation) -> None:
     headless = {"spec": {"clusterIP": "None", "selector": {"a": "b"}}}
     changes = [
         {"spec": {"selector": {"a": "c"}}},
         service(clusterIP="10.0.0.99"),
         service(clusterIP="", selector={"a": "b"}),
     ]
-    assert await changed(talk, SERVICES, headless, changes) == [200, 422, 200]
+    assert await dry_run_updates(api, SERVICES, headless, changes) == [200, 422, 200]
 
 
 BECOMING: dict[str, tuple[Object, Object]] = {
@@ -299,10 +299,10 @@ BECOMING: dict[str, tuple[Object, Object]] = {
 
 
 @variants("case", BECOMING)
-async def test_service_type_can_change(talk: Talk, case: tuple[Object, Object]) -> None:
+async def test_service_type_can_change(api: Conversation, case: tuple[Object, Object]) -> None:
     old, patch = case
-    await talk.made(SERVICES, manifest(old))
-    answer = await talk("PATCH", f"{SERVICES}/a", patch, content_type=MERGE_PATCH, shown=_shown_changed)
+    await api.create(SERVICES, manifest(old))
+    answer = await api("PATCH", f"{SERVICES}/a", patch, content_type=MERGE_PATCH, shown=_shown_changed)
     assert answer.status in (200, 422)
 
 
@@ -310,9 +310,9 @@ def _shown_changed(body: Any) -> Any:
     return _ranged(body) if body["kind"] == "Service" and body["spec"].get("ports") else body
 
 
-async def test_put_keeps_allocated_values(talk: Talk) -> None:
-    made = await talk.made(SERVICES, manifest(balancer(externalTrafficPolicy="Local")))
-    answer = await talk(
+async def test_put_keeps_allocated_values(api: Conversation) -> None:
+    made = await api.create(SERVICES, manifest(balancer(externalTrafficPolicy="Local")))
+    answer = await api(
         "PUT", f"{SERVICES}/a", manifest(balancer({"port": 81}, externalTrafficPolicy="Local")), shown=_ranged
     )
     assert answer.body["spec"]["healthCheckNodePort"] == made["spec"]["healthCheckNodePort"]
@@ -328,15 +328,15 @@ INGRESS: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("points", INGRESS)
-async def test_load_balancer_status_is_validated(talk: Talk, points: list[dict[str, Any]]) -> None:
-    await talk.made(SERVICES, manifest(balancer(allocateLoadBalancerNodePorts=False)))
+async def test_load_balancer_status_is_validated(api: Conversation, points: list[dict[str, Any]]) -> None:
+    await api.create(SERVICES, manifest(balancer(allocateLoadBalancerNodePorts=False)))
     status = {"status": {"loadBalancer": {"ingress": points}}}
-    answer = await talk("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)
     assert answer.status in (200, 422)
 
 
-async def test_only_load_balancers_have_ingress_status(talk: Talk) -> None:
-    await talk.made(SERVICES, manifest(service()))
+async def test_only_load_balancers_have_ingress_status(api: Conversation) -> None:
+    await api.create(SERVICES, manifest(service()))
     status = {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}
-    answer = await talk("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{SERVICES}/a/status", status, content_type=MERGE_PATCH)
     assert answer.status == 422

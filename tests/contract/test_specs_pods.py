@@ -10,7 +10,7 @@ from tests.contract.tables import variants
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
     Specs = Sequence[dict[str, Any]]
 
@@ -313,23 +313,23 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_pods_are_refused(talk: Talk, wrong: Specs) -> None:
-    answers = [await talk("POST", f"{PODS}?dryRun=All", pod(each, labels={"app": "a"})) for each in wrong]
+async def test_invalid_pods_are_refused(api: Conversation, wrong: Specs) -> None:
+    answers = [await api("POST", f"{PODS}?dryRun=All", pod(each, labels={"app": "a"})) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
 @variants("wrong", WRONG_ANNOTATIONS)
-async def test_well_known_annotations_are_validated(talk: Talk, wrong: list[dict[str, str]]) -> None:
-    answers = [await talk("POST", f"{PODS}?dryRun=All", pod({}, annotations=each)) for each in wrong]
+async def test_well_known_annotations_are_validated(api: Conversation, wrong: list[dict[str, str]]) -> None:
+    answers = [await api("POST", f"{PODS}?dryRun=All", pod({}, annotations=each)) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
 @variants("spec", RIGHT)
-async def test_complete_pods_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
-    assert (await talk("POST", f"{PODS}?dryRun=All", pod(spec, labels={"app": "a", "tier": "b"}))).status == 201
+async def test_complete_pods_are_accepted(api: Conversation, spec: dict[str, Any]) -> None:
+    assert (await api("POST", f"{PODS}?dryRun=All", pod(spec, labels={"app": "a", "tier": "b"}))).status == 201
 
 
-async def test_pod_templates_are_validated(talk: Talk) -> None:
+async def test_pod_templates_are_validated(api: Conversation) -> None:
     wrong = [
         pod({"restartPolicy": "Sometimes", "preemptionPolicy": "Always"}),
         pod({"priorityClassName": "A b", "runtimeClassName": ""}),
@@ -341,5 +341,5 @@ async def test_pod_templates_are_validated(talk: Talk) -> None:
         pod({}, annotations={"controller.kubernetes.io/pod-deletion-cost": "x"}),
     ]
     templates = [{"metadata": {"name": "a"}, "template": each} for each in wrong]
-    answers = [await talk("POST", f"{TEMPLATES}?dryRun=All", each) for each in templates]
+    answers = [await api("POST", f"{TEMPLATES}?dryRun=All", each) for each in templates]
     assert {answer.status for answer in answers} == {422}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import JSON_PATCH, MERGE_PATCH, STRATEGIC
 from tests.contract.paths import PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON_PATCH, MERGE_PATCH, STRATEGIC
 from tests.contract.test_specs_pods import REQUIRED
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 A = f"{PODS}/a"
 TOLERATED = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
@@ -149,50 +149,50 @@ ANNOTATIONS: list[dict[str, Any]] = [
 
 
 @variants("refused", REFUSED)
-async def test_immutable_fields(talk: Talk, refused: list[dict[str, Any]]) -> None:
-    await talk.made(PODS, OLD)
-    answers = [await talk("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in refused]
+async def test_immutable_fields(api: Conversation, refused: list[dict[str, Any]]) -> None:
+    await api.create(PODS, OLD)
+    answers = [await api("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in refused]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_mutable_fields(talk: Talk) -> None:
-    await talk.made(PODS, OLD)
-    answers = [await talk("PATCH", A, each, content_type=STRATEGIC) for each in TAKEN]
+async def test_mutable_fields(api: Conversation) -> None:
+    await api.create(PODS, OLD)
+    answers = [await api("PATCH", A, each, content_type=STRATEGIC) for each in TAKEN]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_well_known_annotations_are_immutable(talk: Talk) -> None:
-    await talk.made(PODS, OLD)
+async def test_well_known_annotations_are_immutable(api: Conversation) -> None:
+    await api.create(PODS, OLD)
     patches = [{"metadata": {"annotations": each}} for each in ANNOTATIONS]
-    answers = [await talk("PATCH", A, each, content_type=MERGE_PATCH) for each in patches]
+    answers = [await api("PATCH", A, each, content_type=MERGE_PATCH) for each in patches]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_node_selection_of_a_gated_pod_only_narrows(talk: Talk) -> None:
-    await talk.made(PODS, GATED)
-    answers = [await talk("PATCH", A, {"spec": each}, content_type=MERGE_PATCH) for each in GATED_REFUSED]
+async def test_node_selection_of_a_gated_pod_only_narrows(api: Conversation) -> None:
+    await api.create(PODS, GATED)
+    answers = [await api("PATCH", A, {"spec": each}, content_type=MERGE_PATCH) for each in GATED_REFUSED]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_scheduling_gates_are_removed_one_by_one(talk: Talk) -> None:
-    await talk.made(PODS, GATED)
-    answers = [await talk("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in GATED_TAKEN]
+async def test_scheduling_gates_are_removed_one_by_one(api: Conversation) -> None:
+    await api.create(PODS, GATED)
+    answers = [await api("PATCH", A, {"spec": each}, content_type=STRATEGIC) for each in GATED_TAKEN]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_put_of_the_original_manifest_changes_nothing(talk: Talk) -> None:
-    await talk.made(PODS, OLD)
-    answer = await talk("PUT", A, OLD)
+async def test_put_of_the_original_manifest_changes_nothing(api: Conversation) -> None:
+    await api.create(PODS, OLD)
+    answer = await api("PUT", A, OLD)
     assert (answer.status, answer.metadata["generation"]) == (200, 1)
 
 
-async def test_deadline_can_be_set_and_grace_is_at_least_one_second(talk: Talk) -> None:
+async def test_deadline_can_be_set_and_grace_is_at_least_one_second(api: Conversation) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": -1}
-    await talk.made(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
     patches = [
         [{"op": "replace", "path": "/spec/terminationGracePeriodSeconds", "value": 2}],
         [{"op": "replace", "path": "/spec/terminationGracePeriodSeconds", "value": 1}],
         [{"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 7}],
     ]
-    answers = [await talk("PATCH", A, each, content_type=JSON_PATCH) for each in patches]
+    answers = [await api("PATCH", A, each, content_type=JSON_PATCH) for each in patches]
     assert [answer.status for answer in answers] == [422, 200, 200]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.paths import PODS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
@@ -55,63 +55,63 @@ WRONG_EVICTIONS: dict[str, Any] = {
 
 
 @variants("body", WRONG_BINDINGS)
-async def test_invalid_bindings_are_refused(talk: Talk, body: Any) -> None:
-    await talk.made(PODS, POD)
-    assert (await talk("POST", BINDING, body)).status >= 400
+async def test_invalid_bindings_are_refused(api: Conversation, body: Any) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", BINDING, body)).status >= 400
 
 
 @variants("path", {"of-the-pod": BINDING, "of-the-namespace": BINDINGS})
-async def test_binding_assigns_a_node(talk: Talk, path: str) -> None:
-    await talk.made(PODS, POD)
+async def test_binding_assigns_a_node(api: Conversation, path: str) -> None:
+    await api.create(PODS, POD)
     labels = {"topology.kubernetes.io/zone": "z"}
     body = binding(metadata={"name": "a", "annotations": {"a": "b"}, "labels": labels})
-    assert (await talk("POST", f"{path}?dryRun=All", body)).status == 201
-    assert (await talk("POST", path, body)).status == 201
-    bound = (await talk("GET", f"{PODS}/a")).body
+    assert (await api("POST", f"{path}?dryRun=All", body)).status == 201
+    assert (await api("POST", path, body)).status == 201
+    bound = (await api("GET", f"{PODS}/a")).body
     assert (bound["spec"]["nodeName"], bound["metadata"]["annotations"]) == ("n", {"a": "b"})
 
 
-async def test_gated_and_assigned_pods_are_not_bound(talk: Talk) -> None:
+async def test_gated_and_assigned_pods_are_not_bound(api: Conversation) -> None:
     gated = POD["spec"] | {"schedulingGates": [{"name": "g"}]}
     placed = POD["spec"] | {"nodeName": "n"}
-    await talk.made(PODS, {"metadata": {"name": "gated"}, "spec": gated})
-    await talk.made(PODS, {"metadata": {"name": "placed"}, "spec": placed})
-    await talk.made(PODS, {"metadata": {"name": "going", "finalizers": ["a/b"]}, "spec": POD["spec"]})
-    await talk("DELETE", f"{PODS}/going", kept=False)
+    await api.create(PODS, {"metadata": {"name": "gated"}, "spec": gated})
+    await api.create(PODS, {"metadata": {"name": "placed"}, "spec": placed})
+    await api.create(PODS, {"metadata": {"name": "going", "finalizers": ["a/b"]}, "spec": POD["spec"]})
+    await api("DELETE", f"{PODS}/going", recorded=False)
     for name in ("gated", "placed", "going", "missing"):
         body = binding(metadata={"name": name})
-        assert (await talk("POST", f"{PODS}/{name}/binding", body)).status in (404, 409)
+        assert (await api("POST", f"{PODS}/{name}/binding", body)).status in (404, 409)
     patch = {"metadata": {"finalizers": None}}
-    await talk("PATCH", f"{PODS}/going", patch, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", f"{PODS}/going", patch, content_type=MERGE_PATCH, recorded=False)
 
 
 @variants("body", WRONG_EVICTIONS)
-async def test_invalid_evictions_are_refused(talk: Talk, body: Any) -> None:
-    await talk.made(PODS, POD)
-    assert (await talk("POST", EVICTION, body)).status >= 400
+async def test_invalid_evictions_are_refused(api: Conversation, body: Any) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", EVICTION, body)).status >= 400
 
 
-async def test_pod_without_a_budget_is_evicted(talk: Talk) -> None:
-    await talk.made(PODS, POD)
-    assert (await talk("POST", f"{EVICTION}?dryRun=All", eviction())).status == 201
-    assert (await talk("POST", EVICTION, eviction())).status == 201
-    assert (await talk("POST", EVICTION, eviction())).status == 404
+async def test_pod_without_a_budget_is_evicted(api: Conversation) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", f"{EVICTION}?dryRun=All", eviction())).status == 201
+    assert (await api("POST", EVICTION, eviction())).status == 201
+    assert (await api("POST", EVICTION, eviction())).status == 404
 
 
 @variants("allowed", {"allowed": 1, "not-allowed": 0})
-async def test_eviction_respects_disruption_budgets(talk: Talk, allowed: int) -> None:
+async def test_eviction_respects_disruption_budgets(api: Conversation, allowed: int) -> None:
     labelled = POD | {"metadata": {"name": "a", "labels": {"x": "y"}}}
-    await talk.made(PODS, labelled)
+    await api.create(PODS, labelled)
     running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-    await talk("PATCH", f"{PODS}/a/status", running, content_type=MERGE_PATCH, kept=False)
+    await api("PATCH", f"{PODS}/a/status", running, content_type=MERGE_PATCH, recorded=False)
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"x": "y"}}}
-    await talk.made(BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
+    await api.create(BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
     counted = {
         "observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1 + allowed, "desiredHealthy": 1,
         "expectedPods": 1 + allowed,
     }  # fmt: skip
-    await talk("PATCH", f"{BUDGETS}/b/status", {"status": counted}, content_type=MERGE_PATCH, kept=False)
-    answer = await talk("POST", EVICTION, eviction())
+    await api("PATCH", f"{BUDGETS}/b/status", {"status": counted}, content_type=MERGE_PATCH, recorded=False)
+    answer = await api("POST", EVICTION, eviction())
     assert answer.status == (201 if allowed else 429)
-    # Whoever keeps the budget for the server is not the same program everywhere.
-    await talk("GET", f"{BUDGETS}/b", shown=lambda body: body["status"])
+    # The field manager of the budget's status differs between servers.
+    await api("GET", f"{BUDGETS}/b", shown=lambda body: body["status"])

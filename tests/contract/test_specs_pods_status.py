@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.paths import PODS
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 STATUS = f"{PODS}/a/status"
 POD: dict[str, Any] = {
@@ -37,7 +37,7 @@ def container(name: str, **state: Any) -> dict[str, Any]:
     }
 
 
-def ended(name: str, code: int = 0) -> dict[str, Any]:
+def terminated(name: str, code: int = 0) -> dict[str, Any]:
     return container(name, terminated={"exitCode": code})
 
 
@@ -50,8 +50,8 @@ FIRST: dict[str, Any] = {
     "phase": "Running",
     "conditions": [CONDITION],
     "observedGeneration": 1,
-    "containerStatuses": [ended("failed", 1), ended("done"), ended("gone")],
-    "initContainerStatuses": [ended("first"), ended("beside")],
+    "containerStatuses": [terminated("failed", 1), terminated("done"), terminated("gone")],
+    "initContainerStatuses": [terminated("first"), terminated("beside")],
     "hostIP": "192.0.2.9",
     "hostIPs": [{"ip": "192.0.2.9"}],
     "podIP": "192.0.2.1",
@@ -84,7 +84,7 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
 }
 TAKEN: list[dict[str, Any]] = [
     {"phase": "Anything", "reason": "R", "message": "m"},
-    {"containerStatuses": [running("failed"), ended("done"), running("new")]},
+    {"containerStatuses": [running("failed"), terminated("done"), running("new")]},
     {"initContainerStatuses": [running("beside")]},
     {"nominatedNodeName": "n"},
     {"conditions": [CONDITION, {"type": "example.com/x", "status": "Unknown"}]},
@@ -95,32 +95,32 @@ TAKEN: list[dict[str, Any]] = [
 
 
 @variants("refused", REFUSED)
-async def test_invalid_status_is_refused(talk: Talk, refused: list[dict[str, Any]]) -> None:
-    await talk.made(PODS, POD)
-    await talk("PATCH", STATUS, {"status": FIRST}, content_type=MERGE_PATCH, kept=False)
-    answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in refused]
+async def test_invalid_status_is_refused(api: Conversation, refused: list[dict[str, Any]]) -> None:
+    await api.create(PODS, POD)
+    await api("PATCH", STATUS, {"status": FIRST}, content_type=MERGE_PATCH, recorded=False)
+    answers = [await api("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in refused]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_status_transitions_are_accepted(talk: Talk) -> None:
-    await talk.made(PODS, POD)
+async def test_status_transitions_are_accepted(api: Conversation) -> None:
+    await api.create(PODS, POD)
     steps = [FIRST, *TAKEN]
-    answers = [await talk("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in steps]
+    answers = [await api("PATCH", STATUS, {"status": each}, content_type=MERGE_PATCH) for each in steps]
     assert {answer.status for answer in answers} == {200}
 
 
-async def test_fields_unknown_to_older_kubelets_are_kept(talk: Talk) -> None:
-    await talk.made(PODS, POD)
+async def test_fields_unknown_to_older_kubelets_are_kept(api: Conversation) -> None:
+    await api.create(PODS, POD)
     older = {"conditions": [{"type": "Ready", "status": "False"}], "observedGeneration": None, "qosClass": None}
     for status in (FIRST, older):
-        # Who owns what was kept is a matter of the moment at which it is looked at.
-        answer = await talk(
+        # The managed fields of kept values depend on timing.
+        answer = await api(
             "PATCH", STATUS, {"status": status}, content_type=MERGE_PATCH, shown=lambda body: body["status"]
         )
         assert answer.status == 200
 
 
-async def test_assigned_pod_rejects_a_nominated_node(talk: Talk) -> None:
-    await talk.made(PODS, POD | {"spec": POD["spec"] | {"nodeName": "n"}})
-    answer = await talk("PATCH", STATUS, {"status": {"nominatedNodeName": "m"}}, content_type=MERGE_PATCH)
+async def test_assigned_pod_rejects_a_nominated_node(api: Conversation) -> None:
+    await api.create(PODS, POD | {"spec": POD["spec"] | {"nodeName": "n"}})
+    answer = await api("PATCH", STATUS, {"status": {"nominatedNodeName": "m"}}, content_type=MERGE_PATCH)
     assert answer.status == 422

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH, STRATEGIC
 from tests.contract.paths import PODS
-from tests.contract.talk import MERGE_PATCH, STRATEGIC
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 EPHEMERAL = f"{PODS}/a/ephemeralcontainers"
 RESIZE = f"{PODS}/a/resize"
@@ -52,27 +52,26 @@ SIZES_TAKEN: list[dict[str, Any]] = [
 
 
 def without_owners(body: dict[str, Any]) -> dict[str, Any]:
-    """Who asks for what is not written here owns it nevertheless, where it is noted before it is dropped."""
+    """Return an object without managed fields: kube-apiserver records owners of fields that it drops."""
     metadata = {name: value for name, value in body.get("metadata", {}).items() if name != "managedFields"}
     return body | {"metadata": metadata}
 
 
-async def test_ephemeral_containers_are_only_added(talk: Talk) -> None:
-    await talk.made(PODS, POD)
+async def test_ephemeral_containers_are_only_added(api: Conversation) -> None:
+    await api.create(PODS, POD)
     added = {"spec": {"ephemeralContainers": [DEBUGGER], "nodeName": "n"}, "metadata": {"labels": {"x": "y"}}}
-    answer = await talk("PATCH", EPHEMERAL, added, content_type=STRATEGIC, shown=without_owners)
+    answer = await api("PATCH", EPHEMERAL, added, content_type=STRATEGIC, shown=without_owners)
     assert answer.status == 200
     patches = [{"spec": {"ephemeralContainers": [each]}} for each in WRONG_DEBUGGERS]
-    answers = [await talk("PATCH", EPHEMERAL, each, content_type=STRATEGIC) for each in patches]
-    answers.append(await talk("PATCH", EPHEMERAL, {"spec": {"ephemeralContainers": []}}, content_type=MERGE_PATCH))
+    answers = [await api("PATCH", EPHEMERAL, each, content_type=STRATEGIC) for each in patches]
+    answers.append(await api("PATCH", EPHEMERAL, {"spec": {"ephemeralContainers": []}}, content_type=MERGE_PATCH))
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_resize_within_limits(talk: Talk) -> None:
-    await talk.made(PODS, POD)
-    refused = [await talk("PATCH", RESIZE, {"spec": each}, content_type=STRATEGIC) for each in SIZES_REFUSED]
+async def test_resize_within_limits(api: Conversation) -> None:
+    await api.create(PODS, POD)
+    refused = [await api("PATCH", RESIZE, {"spec": each}, content_type=STRATEGIC) for each in SIZES_REFUSED]
     taken = [
-        await talk("PATCH", RESIZE, {"spec": each}, content_type=STRATEGIC, shown=without_owners)
-        for each in SIZES_TAKEN
+        await api("PATCH", RESIZE, {"spec": each}, content_type=STRATEGIC, shown=without_owners) for each in SIZES_TAKEN
     ]
     assert ({answer.status for answer in refused}, {answer.status for answer in taken}) == ({422}, {200})

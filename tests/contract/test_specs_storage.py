@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 CLAIMS = "/api/v1/namespaces/{ns}/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -51,9 +51,9 @@ WRONG: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_claims_are_refused(talk: Talk, wrong: list[dict[str, Any]]) -> None:
+async def test_invalid_claims_are_refused(api: Conversation, wrong: list[dict[str, Any]]) -> None:
     for spec in wrong:
-        answer = await talk("POST", f"{CLAIMS}?dryRun=All", {"metadata": {"name": "a"}, "spec": CLAIM | spec})
+        answer = await api("POST", f"{CLAIMS}?dryRun=All", {"metadata": {"name": "a"}, "spec": CLAIM | spec})
         assert answer.status == 422, spec
 
 
@@ -77,8 +77,8 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @variants("spec", GOOD)
-async def test_valid_claims_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
-    answer = await talk("POST", CLAIMS, {"metadata": {"name": "a"}, "spec": spec})
+async def test_valid_claims_are_accepted(api: Conversation, spec: dict[str, Any]) -> None:
+    answer = await api("POST", CLAIMS, {"metadata": {"name": "a"}, "spec": spec})
     assert answer.status == 201
 
 
@@ -93,34 +93,34 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("changes", CHANGES)
-async def test_claim_spec_is_immutable(talk: Talk, changes: list[dict[str, Any]]) -> None:
+async def test_claim_spec_is_immutable(api: Conversation, changes: list[dict[str, Any]]) -> None:
     full = CLAIM | {"storageClassName": "slow", "dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}}
-    await talk.made(CLAIMS, {"metadata": {"name": "a"}, "spec": full})
+    await api.create(CLAIMS, {"metadata": {"name": "a"}, "spec": full})
     for spec in changes:
-        await talk("PATCH", f"{CLAIMS}/a", {"spec": spec}, content_type=MERGE_PATCH)
-    assert (await talk("GET", f"{CLAIMS}/a")).status == 200
+        await api("PATCH", f"{CLAIMS}/a", {"spec": spec}, content_type=MERGE_PATCH)
+    assert (await api("GET", f"{CLAIMS}/a")).status == 200
 
 
-async def test_bound_claim_grows_if_its_class_allows(talk: Talk) -> None:
+async def test_bound_claim_grows_if_its_class_allows(api: Conversation) -> None:
     for grows in (True, False):
-        name = f"{talk.namespace}-{grows}".lower()
+        name = f"{api.namespace}-{grows}".lower()
         kind = {"metadata": {"name": name}, "provisioner": "example.com/p", "allowVolumeExpansion": grows}
-        await talk.made(CLASSES, kind)
-        await talk.made(CLAIMS, {"metadata": {"name": name}, "spec": CLAIM | {"storageClassName": name}})
+        await api.create(CLASSES, kind)
+        await api.create(CLAIMS, {"metadata": {"name": name}, "spec": CLAIM | {"storageClassName": name}})
         bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
-        await talk("PATCH", f"{CLAIMS}/{name}/status", bound, content_type=MERGE_PATCH)
+        await api("PATCH", f"{CLAIMS}/{name}/status", bound, content_type=MERGE_PATCH)
         for spec in (sized("3Gi"), sized("2Gi"), sized("512Mi"), {"volumeAttributesClassName": "gold"}):
-            answer = await talk("PATCH", f"{CLAIMS}/{name}", {"spec": spec}, content_type=MERGE_PATCH)
-        await talk("DELETE", f"{CLASSES}/{name}", kept=False)
+            answer = await api("PATCH", f"{CLAIMS}/{name}", {"spec": spec}, content_type=MERGE_PATCH)
+        await api("DELETE", f"{CLASSES}/{name}", recorded=False)
     assert answer.status == 200
 
 
-async def test_storage_class_of_a_claim_can_be_set_later(talk: Talk) -> None:
-    await talk.made(CLAIMS, {"metadata": {"name": "a"}, "spec": CLAIM})
+async def test_storage_class_of_a_claim_can_be_set_later(api: Conversation) -> None:
+    await api.create(CLAIMS, {"metadata": {"name": "a"}, "spec": CLAIM})
     for change in (
         {"metadata": {"annotations": {"volume.beta.kubernetes.io/storage-class": "fast"}}},
         {"spec": {"storageClassName": "slow"}},
         {"spec": {"storageClassName": "fast"}},
     ):
-        answer = await talk("PATCH", f"{CLAIMS}/a", change, content_type=MERGE_PATCH)
+        answer = await api("PATCH", f"{CLAIMS}/a", change, content_type=MERGE_PATCH)
     assert answer.status == 422

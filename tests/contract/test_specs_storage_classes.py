@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.contract.tables import any_of, variants
-from tests.contract.variations import manifest, standing
+from tests.contract.variations import existing, manifest
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 STORAGE = "/apis/storage.k8s.io/v1"
 CLASSES = f"{STORAGE}/storageclasses"
@@ -66,10 +66,10 @@ WRONG: dict[str, tuple[str, Variants]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_objects_are_refused(talk: Talk, wrong: tuple[str, Variants]) -> None:
+async def test_invalid_objects_are_refused(api: Conversation, wrong: tuple[str, Variants]) -> None:
     where, objects = wrong
     for obj in objects:
-        answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+        answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
         assert answer.status == 422, obj
 
 
@@ -103,11 +103,11 @@ CHANGES: dict[str, tuple[str, dict[str, Any], Variants]] = {
 
 
 @variants("change", CHANGES)
-async def test_immutable_fields(talk: Talk, change: tuple[str, dict[str, Any], Variants]) -> None:
+async def test_immutable_fields(api: Conversation, change: tuple[str, dict[str, Any], Variants]) -> None:
     where, obj, changes = change
-    async with standing(talk, where, obj) as (item, known):
-        await talk("PUT", f"{item}?dryRun=All", manifest(obj, talk.namespace))
-        answers = [await talk("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
+    async with existing(api, where, obj) as (item, known):
+        await api("PUT", f"{item}?dryRun=All", manifest(obj, api.namespace))
+        answers = [await api("PUT", f"{item}?dryRun=All", obj | each | known) for each in changes]
     assert 422 in [answer.status for answer in answers]
 
 
@@ -129,7 +129,7 @@ GOOD = {
 
 
 @variants("right", GOOD)
-async def test_valid_objects_are_accepted(talk: Talk, right: tuple[str, dict[str, Any]]) -> None:
+async def test_valid_objects_are_accepted(api: Conversation, right: tuple[str, dict[str, Any]]) -> None:
     where, obj = right
-    answer = await talk("POST", f"{where}?dryRun=All", {"metadata": {"name": talk.namespace}} | obj)
+    answer = await api("POST", f"{where}?dryRun=All", {"metadata": {"name": api.namespace}} | obj)
     assert answer.status == 201

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import any_of, variants
-from tests.contract.talk import MERGE_PATCH
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 VOLUMES = "/api/v1/persistentvolumes"
 BARE: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
@@ -60,10 +60,10 @@ WRONG: dict[str, list[dict[str, Any]]] = {
 
 
 @variants("wrong", WRONG)
-async def test_invalid_volumes_are_refused(talk: Talk, wrong: list[dict[str, Any]]) -> None:
+async def test_invalid_volumes_are_refused(api: Conversation, wrong: list[dict[str, Any]]) -> None:
     for spec in wrong:
-        obj = {"metadata": {"name": talk.namespace}, "spec": spec}
-        answer = await talk("POST", f"{VOLUMES}?dryRun=All", obj)
+        obj = {"metadata": {"name": api.namespace}, "spec": spec}
+        answer = await api("POST", f"{VOLUMES}?dryRun=All", obj)
         assert answer.status == 422, spec
 
 
@@ -82,8 +82,8 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @variants("spec", GOOD)
-async def test_valid_volumes_are_accepted(talk: Talk, spec: dict[str, Any]) -> None:
-    answer = await talk("POST", f"{VOLUMES}?dryRun=All", {"metadata": {"name": talk.namespace}, "spec": spec})
+async def test_valid_volumes_are_accepted(api: Conversation, spec: dict[str, Any]) -> None:
+    answer = await api("POST", f"{VOLUMES}?dryRun=All", {"metadata": {"name": api.namespace}, "spec": spec})
     assert answer.status == 201
 
 
@@ -103,14 +103,16 @@ CHANGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 @variants("change", CHANGES)
-async def test_volume_source_is_immutable(talk: Talk, change: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+async def test_volume_source_is_immutable(
+    api: Conversation, change: tuple[dict[str, Any], list[dict[str, Any]]]
+) -> None:
     spec, changes = change
-    await talk.made(VOLUMES, {"metadata": {"name": talk.namespace}, "spec": spec})
+    await api.create(VOLUMES, {"metadata": {"name": api.namespace}, "spec": spec})
     try:
         for each in changes:
             patch = {"spec": each}
-            await talk("PATCH", f"{VOLUMES}/{talk.namespace}", patch, content_type=MERGE_PATCH)
-        answer = await talk("GET", f"{VOLUMES}/{talk.namespace}")
+            await api("PATCH", f"{VOLUMES}/{api.namespace}", patch, content_type=MERGE_PATCH)
+        answer = await api("GET", f"{VOLUMES}/{api.namespace}")
     finally:
-        await talk("DELETE", f"{VOLUMES}/{talk.namespace}", kept=False)
+        await api("DELETE", f"{VOLUMES}/{api.namespace}", recorded=False)
     assert answer.status == 200

@@ -8,7 +8,7 @@ from tests.contract.paths import PODS
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
     Volumes = dict[str, Any] | list[dict[str, Any]]
 
@@ -225,18 +225,18 @@ def pod(volumes: Volumes, **spec: Any) -> dict[str, Any]:
 
 
 @variants("wrong", WRONG)
-async def test_invalid_volumes_are_refused(talk: Talk, wrong: list[Volumes]) -> None:
-    answers = [await talk("POST", f"{PODS}?dryRun=All", pod(each)) for each in wrong]
+async def test_invalid_volumes_are_refused(api: Conversation, wrong: list[Volumes]) -> None:
+    answers = [await api("POST", f"{PODS}?dryRun=All", pod(each)) for each in wrong]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_all_volume_sources_are_accepted(talk: Talk) -> None:
+async def test_all_volume_sources_are_accepted(api: Conversation) -> None:
     volumes = [{"name": f"v{number}", **volume} for number, volume in enumerate(RIGHT)]
-    answer = await talk("POST", f"{PODS}?dryRun=All", pod(volumes, serviceAccountName="default"))
+    answer = await api("POST", f"{PODS}?dryRun=All", pod(volumes, serviceAccountName="default"))
     assert answer.status == 201
 
 
-async def test_volumes_of_templates_are_validated(talk: Talk) -> None:
+async def test_volumes_of_templates_are_validated(api: Conversation) -> None:
     volumes = [{"name": "image", "image": {}}, {"name": "token", **projected(TOKEN)}, {"name": "other", "secret": {}}]
     obj = {"metadata": {"name": "a"}, "template": pod(volumes)}
-    assert (await talk("POST", f"{TEMPLATES}?dryRun=All", obj)).status == 422
+    assert (await api("POST", f"{TEMPLATES}?dryRun=All", obj)).status == 422

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.contract.conversation import MERGE_PATCH
 from tests.contract.tables import variants
-from tests.contract.talk import MERGE_PATCH
-from tests.contract.variations import GONE, but, statuses
+from tests.contract.variations import GONE, variant_statuses, with_changes
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
     from tests.contract.variations import Changes
 
     Case = tuple[str, dict[str, Any], list[Changes]]
@@ -27,7 +27,7 @@ CLAIM = {
     "metadata": {"name": "v"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
-STATEFUL = but(
+STATEFUL = with_changes(
     RIGHT,
     {
         "spec.serviceName": "s",
@@ -46,7 +46,7 @@ SCALED = {kind: path for kind, (path, _) in KINDS.items() if kind != "daemon_set
 
 
 @variants("kind", KINDS)
-async def test_required_fields(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
+async def test_required_fields(api: Conversation, kind: tuple[str, dict[str, Any]]) -> None:
     wrong: list[Changes] = [
         {"spec": GONE},
         {"spec": {}},
@@ -56,7 +56,7 @@ async def test_required_fields(talk: Talk, kind: tuple[str, dict[str, Any]]) -> 
         {"spec.template.spec.containers": []},
         {"spec.template.metadata": GONE},
     ]
-    assert await statuses(talk, *kind, wrong) == {422}
+    assert await variant_statuses(api, *kind, wrong) == {422}
 
 
 SELECTORS: list[Changes] = [
@@ -78,13 +78,13 @@ SELECTORS: list[Changes] = [
 
 
 @variants("kind", {kind: case for kind, case in KINDS.items() if kind != "controller"})
-async def test_selector_must_match_the_template(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
-    answered = await statuses(talk, *kind, SELECTORS)
+async def test_selector_must_match_the_template(api: Conversation, kind: tuple[str, dict[str, Any]]) -> None:
+    answered = await variant_statuses(api, *kind, SELECTORS)
     assert 422 in answered
 
 
 @variants("kind", KINDS)
-async def test_restart_policy_must_be_always(talk: Talk, kind: tuple[str, dict[str, Any]]) -> None:
+async def test_restart_policy_must_be_always(api: Conversation, kind: tuple[str, dict[str, Any]]) -> None:
     wrong: list[Changes] = [
         {"spec.template.spec.restartPolicy": "Never"},
         {"spec.template.spec.restartPolicy": "OnFailure"},
@@ -93,7 +93,7 @@ async def test_restart_policy_must_be_always(talk: Talk, kind: tuple[str, dict[s
         {"spec.template.metadata.labels": {"a": "b", "-": "x"}},
         {"spec.template.metadata.annotations": {"-": "x"}},
     ]
-    assert await statuses(talk, *kind, wrong) == {422}
+    assert await variant_statuses(api, *kind, wrong) == {422}
 
 
 NUMBERS = {
@@ -106,10 +106,10 @@ NUMBERS = {
 
 
 @variants("case", {kind: (*KINDS[kind], names) for kind, names in NUMBERS.items()})
-async def test_numbers_are_not_negative(talk: Talk, case: tuple[str, dict[str, Any], tuple[str, ...]]) -> None:
+async def test_numbers_are_not_negative(api: Conversation, case: tuple[str, dict[str, Any], tuple[str, ...]]) -> None:
     path, obj, names = case
     wrong: list[Changes] = [{f"spec.{name}": -1} for name in names]
-    assert await statuses(talk, path, obj, [*wrong, {f"spec.{name}": -2 for name in names}]) == {422}
+    assert await variant_statuses(api, path, obj, [*wrong, {f"spec.{name}": -2 for name in names}]) == {422}
 
 
 ROLLING = "spec.strategy.rollingUpdate"
@@ -198,8 +198,8 @@ WRONG: dict[str, Case] = {
 
 
 @variants("case", WRONG)
-async def test_invalid_workloads_are_refused(talk: Talk, case: Case) -> None:
-    assert await statuses(talk, *case) == {422}
+async def test_invalid_workloads_are_refused(api: Conversation, case: Case) -> None:
+    assert await variant_statuses(api, *case) == {422}
 
 
 ACCEPTED: dict[str, Case] = {
@@ -238,8 +238,8 @@ ACCEPTED: dict[str, Case] = {
 
 
 @variants("case", ACCEPTED)
-async def test_unusual_workloads_are_accepted(talk: Talk, case: Case) -> None:
-    assert await statuses(talk, *case) == {201}
+async def test_unusual_workloads_are_accepted(api: Conversation, case: Case) -> None:
+    assert await variant_statuses(api, *case) == {201}
 
 
 CHANGES: dict[str, tuple[str, dict[str, Any], list[Changes]]] = {
@@ -271,15 +271,15 @@ CHANGES: dict[str, tuple[str, dict[str, Any], list[Changes]]] = {
 
 
 @variants("case", CHANGES)
-async def test_immutable_fields(talk: Talk, case: Case) -> None:
+async def test_immutable_fields(api: Conversation, case: Case) -> None:
     path, obj, changes = case
-    await talk.made(path, obj)
-    answers = [await talk("PUT", f"{path}/a?dryRun=All", but(obj, each)) for each in changes]
+    await api.create(path, obj)
+    answers = [await api("PUT", f"{path}/a?dryRun=All", with_changes(obj, each)) for each in changes]
     assert {answer.status for answer in answers} == {422}
 
 
-async def test_mutable_fields_of_a_stateful_set(talk: Talk) -> None:
-    await talk.made(STATEFUL_SETS, STATEFUL)
+async def test_mutable_fields_of_a_stateful_set(api: Conversation) -> None:
+    await api.create(STATEFUL_SETS, STATEFUL)
     change = {
         "spec": {
             "replicas": 2,
@@ -291,24 +291,24 @@ async def test_mutable_fields_of_a_stateful_set(talk: Talk) -> None:
             "minReadySeconds": 4,
         }
     }
-    answer = await talk("PATCH", f"{STATEFUL_SETS}/a", change, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{STATEFUL_SETS}/a", change, content_type=MERGE_PATCH)
     assert answer.status == 200
 
 
-async def test_replication_controller_selector_is_mutable(talk: Talk) -> None:
-    await talk.made(CONTROLLERS, CONTROLLER)
-    other = but(CONTROLLER, {"spec.selector": {"c": "d"}, "spec.template.metadata.labels": {"c": "d"}})
-    answer = await talk("PUT", f"{CONTROLLERS}/a", other)
+async def test_replication_controller_selector_is_mutable(api: Conversation) -> None:
+    await api.create(CONTROLLERS, CONTROLLER)
+    other = with_changes(CONTROLLER, {"spec.selector": {"c": "d"}, "spec.template.metadata.labels": {"c": "d"}})
+    answer = await api("PUT", f"{CONTROLLERS}/a", other)
     assert answer.status == 200
 
 
 @variants("path", SCALED)
-async def test_negative_scale_is_refused(talk: Talk, path: str) -> None:
+async def test_negative_scale_is_refused(api: Conversation, path: str) -> None:
     obj = next(obj for known, obj in KINDS.values() if known == path)
-    await talk.made(path, obj)
+    await api.create(path, obj)
     scale = {"metadata": {"name": "a"}, "spec": {"replicas": -1}}
     answers = [
-        await talk("PUT", f"{path}/a/scale", scale),
-        await talk("PATCH", f"{path}/a/scale", {"spec": {"replicas": -2}}, content_type=MERGE_PATCH),
+        await api("PUT", f"{path}/a/scale", scale),
+        await api("PATCH", f"{path}/a/scale", {"spec": {"replicas": -2}}, content_type=MERGE_PATCH),
     ]
     assert {answer.status for answer in answers} == {422}

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contract.conversation import JSON, MERGE_PATCH, TABLE
 from tests.contract.paths import CONFIGMAPS, PODS
 from tests.contract.tables import variants
-from tests.contract.talk import JSON, MERGE_PATCH, TABLE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 BETA = TABLE.replace("v=v1", "v=v1beta1")
 A = {"metadata": {"name": "a"}, "data": {"k": "v"}}
@@ -20,25 +20,25 @@ KUBECTL = f"{TABLE},{BETA},{JSON}"
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
 @pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
-async def test_write_responses_as_tables(talk: Talk, accept: str, include: str) -> None:
+async def test_write_responses_as_tables(api: Conversation, accept: str, include: str) -> None:
     asked = f"includeObject={include}"
-    await talk("POST", f"{CONFIGMAPS}?{asked}", A, accept=accept)
-    await talk("PUT", f"{CONFIGMAPS}/a?{asked}", A | {"data": {"k": "w"}}, accept=accept)
-    await talk("PATCH", f"{CONFIGMAPS}/a?{asked}", {"data": {"l": "v"}}, content_type=MERGE_PATCH, accept=accept)
-    answer = await talk("DELETE", f"{CONFIGMAPS}/a?{asked}", accept=accept)
+    await api("POST", f"{CONFIGMAPS}?{asked}", A, accept=accept)
+    await api("PUT", f"{CONFIGMAPS}/a?{asked}", A | {"data": {"k": "w"}}, accept=accept)
+    await api("PATCH", f"{CONFIGMAPS}/a?{asked}", {"data": {"l": "v"}}, content_type=MERGE_PATCH, accept=accept)
+    answer = await api("DELETE", f"{CONFIGMAPS}/a?{asked}", accept=accept)
     assert answer.status in (200, 400, 404)
 
 
-async def test_deleted_pod_as_a_table(talk: Talk) -> None:
-    await talk.made(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
-    answer = await talk("DELETE", f"{PODS}/a", accept=TABLE)
+async def test_deleted_pod_as_a_table(api: Conversation) -> None:
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    answer = await api("DELETE", f"{PODS}/a", accept=TABLE)
     assert answer.body["kind"] == "Table"
 
 
-async def test_deletecollection_response_as_a_table(talk: Talk) -> None:
+async def test_deletecollection_response_as_a_table(api: Conversation) -> None:
     for name in "ab":
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await talk("DELETE", CONFIGMAPS, accept=TABLE)
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    answer = await api("DELETE", CONFIGMAPS, accept=TABLE)
     assert len(answer.body["rows"]) == 2
 
 
@@ -52,40 +52,40 @@ async def test_deletecollection_response_as_a_table(talk: Talk) -> None:
         "no-resource": ("GET", "/api/v1/nothings", None),
     },
 )
-async def test_errors_are_never_tables(talk: Talk, asked: tuple[str, str, object]) -> None:
-    await talk.made(CONFIGMAPS, A)
-    answer = await talk(*asked, accept=TABLE)
+async def test_errors_are_never_tables(api: Conversation, asked: tuple[str, str, object]) -> None:
+    await api.create(CONFIGMAPS, A)
+    answer = await api(*asked, accept=TABLE)
     assert answer.status >= 400
 
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
 @pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
-async def test_pages_as_tables(talk: Talk, accept: str, include: str) -> None:
+async def test_pages_as_tables(api: Conversation, accept: str, include: str) -> None:
     for name in "abc":
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
-    page = await talk("GET", f"{CONFIGMAPS}?limit=2&includeObject={include}", accept=accept)
-    talk.words["token"] = page.metadata["continue"]
-    answer = await talk("GET", f"{CONFIGMAPS}?limit=2&continue={{token}}&includeObject={include}", accept=accept)
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    page = await api("GET", f"{CONFIGMAPS}?limit=2&includeObject={include}", accept=accept)
+    api.variables["token"] = page.metadata["continue"]
+    answer = await api("GET", f"{CONFIGMAPS}?limit=2&continue={{token}}&includeObject={include}", accept=accept)
     assert len(answer.body["rows"]) == 1
 
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
 @pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
-async def test_watch_events_as_tables(talk: Talk, accept: str, include: str) -> None:
+async def test_watch_events_as_tables(api: Conversation, accept: str, include: str) -> None:
     for name in "ab":
-        await talk.made(CONFIGMAPS, {"metadata": {"name": name}})
-    async with talk.watching(f"{CONFIGMAPS}?watch=true&includeObject={include}", accept=accept) as watch:
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    async with api.open_watch(f"{CONFIGMAPS}?watch=true&includeObject={include}", accept=accept) as watch:
         await watch.read(2)
-        await talk("DELETE", f"{CONFIGMAPS}/a", kept=False)
+        await api("DELETE", f"{CONFIGMAPS}/a", recorded=False)
         await watch.read()
     assert watch.events[-1]["type"] == "DELETED"
 
 
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
 @pytest.mark.parametrize("path", [CONFIGMAPS, PODS], ids=["configmaps", "pods"])
-async def test_initial_events_bookmark_as_a_table(talk: Talk, path: str, include: str) -> None:
+async def test_initial_events_bookmark_as_a_table(api: Conversation, path: str, include: str) -> None:
     asked = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    answer = await talk.watched(f"{path}?{asked}&includeObject={include}", events=1, accept=TABLE)
+    answer = await api.watch(f"{path}?{asked}&includeObject={include}", events=1, accept=TABLE)
     assert answer.body[0]["type"] == "BOOKMARK"
 
 
@@ -112,10 +112,10 @@ async def test_initial_events_bookmark_as_a_table(talk: Talk, path: str, include
     },
 )
 @pytest.mark.parametrize("path", [f"{CONFIGMAPS}/a", CONFIGMAPS, f"{CONFIGMAPS}?watch=1"], ids=["one", "list", "watch"])
-async def test_accept_header_decides_on_a_table(talk: Talk, path: str, accept: str) -> None:
-    await talk.made(CONFIGMAPS, A)
+async def test_accept_header_decides_on_a_table(api: Conversation, path: str, accept: str) -> None:
+    await api.create(CONFIGMAPS, A)
     if "watch" in path:
-        answer = await talk.watched(path, events=1, accept=accept)
+        answer = await api.watch(path, events=1, accept=accept)
     else:
-        answer = await talk("GET", path, accept=accept)
+        answer = await api("GET", path, accept=accept)
     assert answer.status in (200, 406)

@@ -8,7 +8,7 @@ from tests.contract.rows import Case, ago, row_of
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/{ns}/events"
@@ -318,5 +318,5 @@ THINGS: dict[str, Case] = {
 
 
 @variants("case", THINGS)
-async def test_row_of_each_kind(talk: Talk, case: Case) -> None:
-    assert len(await row_of(talk, case)) >= 2
+async def test_row_of_each_kind(api: Conversation, case: Case) -> None:
+    assert len(await row_of(api, case)) >= 2

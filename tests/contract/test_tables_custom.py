@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.contract.conversation import TABLE
 from tests.contract.normal import AGE
 from tests.contract.paths import DEFINITIONS
 from tests.contract.rows import ago
 from tests.contract.tables import variants
-from tests.contract.talk import TABLE
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 WIDGETS = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets"
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -45,7 +45,7 @@ WIDGET = {
         ]
     },
 }
-# Type and path of a column.
+# Type and JSON path of a column.
 CELLS = {
     "integer": ("integer", ".spec.size"),
     "ratio-as-integer": ("integer", ".spec.ratio"),
@@ -126,8 +126,8 @@ BROKEN = {
 }
 
 
-def definition(talk: Talk, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """Widgets of the row's own group."""
+def definition(api: Conversation, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return a CRD for widgets in the row's own group."""
     version: dict[str, Any] = {
         "name": "v1",
         "served": True,
@@ -136,7 +136,7 @@ def definition(talk: Talk, columns: list[dict[str, Any]] | None) -> dict[str, An
     }
     if columns is not None:
         version["additionalPrinterColumns"] = columns
-    group = f"{talk.namespace}.example.com"
+    group = f"{api.namespace}.example.com"
     names = {"plural": "widgets", "kind": "Widget"}
     return {
         "metadata": {"name": f"widgets.{group}"},
@@ -144,53 +144,53 @@ def definition(talk: Talk, columns: list[dict[str, Any]] | None) -> dict[str, An
     }
 
 
-async def defined(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
-    """Serves widgets with these columns, and makes one."""
-    await talk.made(DEFINITIONS, definition(talk, columns))
-    await talk.until(WIDGETS, lambda answer: answer.status == 200, kept=False)
-    group = f"{talk.namespace}.example.com/v1"
-    await talk.made(WIDGETS, {"apiVersion": group, "kind": "Widget", "metadata": {"name": "a"}, **WIDGET})
+async def define(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
+    """Create a CRD for widgets with these columns, and a widget."""
+    await api.create(DEFINITIONS, definition(api, columns))
+    await api.poll(WIDGETS, lambda answer: answer.status == 200, recorded=False)
+    group = f"{api.namespace}.example.com/v1"
+    await api.create(WIDGETS, {"apiVersion": group, "kind": "Widget", "metadata": {"name": "a"}, **WIDGET})
 
 
 @variants("columns", COLUMNS)
-async def test_columns_come_from_the_crd(talk: Talk, columns: list[dict[str, Any]] | None) -> None:
-    await defined(talk, columns)
-    answer = await talk("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+async def test_columns_come_from_the_crd(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
+    await define(api, columns)
+    answer = await api("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
     assert answer.body["columnDefinitions"][0]["name"] == "Name"
 
 
-async def test_cells_follow_path_and_column_type(talk: Talk) -> None:
+async def test_cells_follow_path_and_column_type(api: Conversation) -> None:
     columns = [{"name": name, "type": kind, "jsonPath": path} for name, (kind, path) in CELLS.items()]
-    await defined(talk, columns)
-    answer = await talk("GET", f"{WIDGETS}/a?includeObject=None", accept=TABLE, shown=by_column)
+    await define(api, columns)
+    answer = await api("GET", f"{WIDGETS}/a?includeObject=None", accept=TABLE, shown=by_column)
     assert len(answer.body["rows"][0]["cells"]) == len(columns) + 1
 
 
 @variants("path", REFUSED)
-async def test_invalid_path_is_refused(talk: Talk, path: str) -> None:
-    answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": "string", "jsonPath": path}]))
+async def test_invalid_path_is_refused(api: Conversation, path: str) -> None:
+    answer = await api("POST", DEFINITIONS, definition(api, [{"name": "C", "type": "string", "jsonPath": path}]))
     assert answer.status == 422
 
 
 @variants("path", BROKEN)
-async def test_unparsable_path_leaves_its_cell_out(talk: Talk, path: str) -> None:
+async def test_unparsable_path_leaves_its_cell_out(api: Conversation, path: str) -> None:
     columns = [
         {"name": "B", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "C", "type": "string", "jsonPath": path},
     ]
-    await defined(talk, columns)
-    answer = await talk("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+    await define(api, columns)
+    answer = await api("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("kind", ["object", "", "String"])
-async def test_invalid_type_is_refused(talk: Talk, kind: str) -> None:
-    answer = await talk("POST", DEFINITIONS, definition(talk, [{"name": "C", "type": kind, "jsonPath": ".spec"}]))
+async def test_invalid_type_is_refused(api: Conversation, kind: str) -> None:
+    answer = await api("POST", DEFINITIONS, definition(api, [{"name": "C", "type": kind, "jsonPath": ".spec"}]))
     assert answer.status == 422
 
 
 def by_column(table: dict[str, Any]) -> dict[str, Any]:
-    """The cells of the only row, by the names of their columns."""
+    """Return the cells of the only row by column."""
     names = [column["name"] for column in table["columnDefinitions"]]
     cells = ["<age>" if AGE.fullmatch(str(cell)) else cell for cell in table["rows"][0]["cells"]]
     return {"cells": dict(zip(names, cells, strict=True))}

@@ -9,7 +9,7 @@ from tests.contract.rows import Case, row_of
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 INGRESSES = "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
@@ -138,5 +138,5 @@ NETWORK: dict[str, Case] = {
 
 
 @variants("case", NETWORK)
-async def test_row_of_each_kind(talk: Talk, case: Case) -> None:
-    assert len(await row_of(talk, case)) >= 3
+async def test_row_of_each_kind(api: Conversation, case: Case) -> None:
+    assert len(await row_of(api, case)) >= 3

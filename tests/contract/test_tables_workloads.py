@@ -9,7 +9,7 @@ from tests.contract.rows import Case, ago, row_of
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
 JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 CRON_JOBS = "/apis/batch/v1/namespaces/{ns}/cronjobs"
@@ -216,10 +216,10 @@ SCALED: dict[str, Case] = {
 
 
 @variants("case", WORKLOADS)
-async def test_row_of_each_workload(talk: Talk, case: Case) -> None:
-    assert len(await row_of(talk, case)) >= 4
+async def test_row_of_each_workload(api: Conversation, case: Case) -> None:
+    assert len(await row_of(api, case)) >= 4
 
 
 @variants("case", SCALED)
-async def test_row_of_an_autoscaler(talk: Talk, case: Case) -> None:
-    assert len(await row_of(talk, case)) == 7
+async def test_row_of_an_autoscaler(api: Conversation, case: Case) -> None:
+    assert len(await row_of(api, case)) == 7

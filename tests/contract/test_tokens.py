@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.contract.paths import CONFIGMAPS, PODS
-from tests.contract.test_access import ACCOUNTS, CORE, RBAC, granted, token_of
+from tests.contract.test_access import ACCOUNTS, CORE, RBAC, grant, token_of
 from tests.contract.test_rbac import rule
 
 if TYPE_CHECKING:
-    from tests.contract.talk import Answer, Talk
+    from tests.contract.conversation import Answer, Conversation
 
 A = f"{CONFIGMAPS}/a"
 SECRETS = "/api/v1/namespaces/{ns}/secrets"
@@ -26,35 +26,35 @@ _ATTEMPTS = 30
 _BETWEEN_QUESTIONS = 0.02
 
 
-async def made_robot(talk: Talk) -> dict[str, Any]:
-    return await talk.made(ACCOUNTS, {"metadata": {"name": "robot"}})
+async def create_robot(api: Conversation) -> dict[str, Any]:
+    return await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
 
 
-async def bound_to(talk: Talk, kind: str, name: str, **more: Any) -> Answer:
+async def request_bound_token(api: Conversation, kind: str, name: str, **more: Any) -> Answer:
     reference = {"kind": kind, "apiVersion": "v1", "name": name, **more}
-    return await talk("POST", TOKEN, {"spec": {"boundObjectRef": reference}})
+    return await api("POST", TOKEN, {"spec": {"boundObjectRef": reference}})
 
 
-async def ended(talk: Talk, kind: str, name: str, path: str) -> Answer:
-    """What a token says that is bound to what is gone; answers about tokens are remembered for a while."""
+async def wait_until_token_ends(api: Conversation, kind: str, name: str, path: str) -> Answer:
+    """Delete the bound object, and wait until the token is invalid: the server caches reviews for a while."""
     tokens = []
     for _ in range(_ATTEMPTS):
         body = {"spec": {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}}}
-        answer = await talk("POST", TOKEN, body, kept=False)
+        answer = await api("POST", TOKEN, body, recorded=False)
         tokens.append(answer.body["status"]["token"])
-    await talk("DELETE", f"{path}/{name}?gracePeriodSeconds=0", kept=False)
+    await api("DELETE", f"{path}/{name}?gracePeriodSeconds=0", recorded=False)
     while len(tokens) > 1:
-        answer = await talk("POST", REVIEW, {"spec": {"token": tokens.pop()}}, kept=False)
+        answer = await api("POST", REVIEW, {"spec": {"token": tokens.pop()}}, recorded=False)
         if "authenticated" not in answer.body["status"]:
             break
         await asyncio.sleep(_BETWEEN_QUESTIONS)
-    return await shown(talk, tokens.pop())
+    return await review_token(api, tokens.pop())
 
 
-async def shown(talk: Talk, token: str) -> Answer:
-    """Who one is by a token, and what a review says of it."""
-    await talk("POST", WHO, {}, headers={"Authorization": f"Bearer {token}"})
-    return await talk("POST", REVIEW, {"spec": {"token": token}})
+async def review_token(api: Conversation, token: str) -> Answer:
+    """Read the user of a token, and review the token."""
+    await api("POST", WHO, {}, headers={"Authorization": f"Bearer {token}"})
+    return await api("POST", REVIEW, {"spec": {"token": token}})
 
 
 def pod(account: str = "robot", **spec: Any) -> dict[str, Any]:
@@ -86,75 +86,75 @@ REQUESTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("case", REQUESTS)
-async def test_token_requests(talk: Talk, case: str) -> None:
-    await made_robot(talk)
+async def test_token_requests(api: Conversation, case: str) -> None:
+    await create_robot(api)
     body = REQUESTS[case]
     if case == "name":
-        body = {"metadata": {"name": "robot", "namespace": talk.namespace}}
-    answer = await talk("POST", TOKEN, body)
+        body = {"metadata": {"name": "robot", "namespace": api.namespace}}
+    answer = await api("POST", TOKEN, body)
     assert answer.status in (201, 400, 409, 422)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
-async def test_tokens_support_create_only(talk: Talk, method: str) -> None:
-    await made_robot(talk)
-    answer = await talk(method, TOKEN, {} if method in ("PUT", "PATCH") else None)
+async def test_tokens_support_create_only(api: Conversation, method: str) -> None:
+    await create_robot(api)
+    answer = await api(method, TOKEN, {} if method in ("PUT", "PATCH") else None)
     assert answer.status == 405
 
 
-async def test_token_request_dry_run(talk: Talk) -> None:
-    await made_robot(talk)
-    answer = await talk("POST", f"{TOKEN}?dryRun=All", {"spec": {}})
+async def test_token_request_dry_run(api: Conversation) -> None:
+    await create_robot(api)
+    answer = await api("POST", f"{TOKEN}?dryRun=All", {"spec": {}})
     assert answer.status == 201
 
 
-async def test_account_may_request_its_own_token_by_role(talk: Talk) -> None:
-    headers = {"Authorization": f"Bearer {await token_of(talk, 'robot')}"}
-    await talk("POST", TOKEN, {"spec": {}}, headers=headers)
-    await granted(
-        talk,
+async def test_account_may_request_its_own_token_by_role(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("POST", TOKEN, {"spec": {}}, headers=headers)
+    await grant(
+        api,
         rule("", "serviceaccounts/token", "create", resourceNames=["robot"]),
         kind="ServiceAccount",
         name="robot",
-        namespace=talk.namespace,
+        namespace=api.namespace,
     )
-    answer = await talk("POST", TOKEN, {"spec": {}}, headers=headers)
+    answer = await api("POST", TOKEN, {"spec": {}}, headers=headers)
     assert answer.status == 201
 
 
-async def test_pod_bound_token_ends_with_the_pod(talk: Talk) -> None:
-    await made_robot(talk)
-    await talk.made(PODS, pod())
-    token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
-    await shown(talk, token)
-    answer = await ended(talk, "Pod", "p", PODS)
+async def test_pod_bound_token_ends_with_the_pod(api: Conversation) -> None:
+    await create_robot(api)
+    await api.create(PODS, pod())
+    token = (await request_bound_token(api, "Pod", "p")).body["status"]["token"]
+    await review_token(api, token)
+    answer = await wait_until_token_ends(api, "Pod", "p", PODS)
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_pod_bound_token_names_the_node(talk: Talk) -> None:
-    await made_robot(talk)
-    await talk.made(PODS, pod(nodeName=f"node-of-{talk.namespace}"))
-    token = (await bound_to(talk, "Pod", "p")).body["status"]["token"]
-    answer = await shown(talk, token)
+async def test_pod_bound_token_names_the_node(api: Conversation) -> None:
+    await create_robot(api)
+    await api.create(PODS, pod(nodeName=f"node-of-{api.namespace}"))
+    token = (await request_bound_token(api, "Pod", "p")).body["status"]["token"]
+    answer = await review_token(api, token)
     assert "authentication.kubernetes.io/node-name" in answer.body["status"]["user"]["extra"]
 
 
-async def test_secret_bound_token_ends_with_the_secret(talk: Talk) -> None:
-    await made_robot(talk)
-    await talk.made(SECRETS, {"metadata": {"name": "s"}})
-    token = (await bound_to(talk, "Secret", "s")).body["status"]["token"]
-    await shown(talk, token)
-    answer = await ended(talk, "Secret", "s", SECRETS)
+async def test_secret_bound_token_ends_with_the_secret(api: Conversation) -> None:
+    await create_robot(api)
+    await api.create(SECRETS, {"metadata": {"name": "s"}})
+    token = (await request_bound_token(api, "Secret", "s")).body["status"]["token"]
+    await review_token(api, token)
+    answer = await wait_until_token_ends(api, "Secret", "s", SECRETS)
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_node_bound_token_ends_with_the_node(talk: Talk) -> None:
-    await made_robot(talk)
-    name = f"node-of-{talk.namespace}"
-    await talk.made(NODES, {"metadata": {"name": name}})
-    token = (await bound_to(talk, "Node", name)).body["status"]["token"]
-    await shown(talk, token)
-    answer = await ended(talk, "Node", name, NODES)
+async def test_node_bound_token_ends_with_the_node(api: Conversation) -> None:
+    await create_robot(api)
+    name = f"node-of-{api.namespace}"
+    await api.create(NODES, {"metadata": {"name": name}})
+    token = (await request_bound_token(api, "Node", name)).body["status"]["token"]
+    await review_token(api, token)
+    answer = await wait_until_token_ends(api, "Node", name, NODES)
     assert "authenticated" not in answer.body["status"]
 
 
@@ -172,41 +172,41 @@ BOUND: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", BOUND)
-async def test_bound_object_must_exist(talk: Talk, case: str) -> None:
-    await made_robot(talk)
-    await talk.made(ACCOUNTS, {"metadata": {"name": "other"}})
-    await talk.made(PODS, pod("other"))
-    await talk.made(SECRETS, {"metadata": {"name": "s"}})
+async def test_bound_object_must_exist(api: Conversation, case: str) -> None:
+    await create_robot(api)
+    await api.create(ACCOUNTS, {"metadata": {"name": "other"}})
+    await api.create(PODS, pod("other"))
+    await api.create(SECRETS, {"metadata": {"name": "s"}})
     kind, name, more = BOUND[case]
-    answer = await bound_to(talk, kind, name, **more)
+    answer = await request_bound_token(api, kind, name, **more)
     assert answer.status in (400, 404, 409)
 
 
-async def test_token_of_a_recreated_account_is_invalid(talk: Talk) -> None:
-    token = await token_of(talk, "robot")
-    await talk("DELETE", f"{ACCOUNTS}/robot", kept=False)
-    await talk("POST", REVIEW, {"spec": {"token": token}})
-    await made_robot(talk)
-    answer = await talk("POST", REVIEW, {"spec": {"token": token}})
+async def test_token_of_a_recreated_account_is_invalid(api: Conversation) -> None:
+    token = await token_of(api, "robot")
+    await api("DELETE", f"{ACCOUNTS}/robot", recorded=False)
+    await api("POST", REVIEW, {"spec": {"token": token}})
+    await create_robot(api)
+    answer = await api("POST", REVIEW, {"spec": {"token": token}})
     assert "authenticated" not in answer.body["status"]
 
 
-async def test_token_for_another_audience_is_401(talk: Talk) -> None:
-    token = await token_of(talk, "robot", audiences=["https://example.com"])
-    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+async def test_token_for_another_audience_is_401(api: Conversation) -> None:
+    token = await token_of(api, "robot", audiences=["https://example.com"])
+    answer = await api("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 401
 
 
-async def test_token_for_several_audiences_is_accepted(talk: Talk) -> None:
-    token = await token_of(talk, "robot", audiences=["https://example.com", API])
-    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+async def test_token_for_several_audiences_is_accepted(api: Conversation) -> None:
+    token = await token_of(api, "robot", audiences=["https://example.com", API])
+    answer = await api("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 403
 
 
 @pytest.mark.parametrize("audiences", [["a"], ["b", "a"], ["c"], [], [API], ["a", "b"]], ids=range(6))
-async def test_token_review_by_audience(talk: Talk, audiences: list[str]) -> None:
-    token = await token_of(talk, "robot", audiences=["a", "b"])
-    answer = await talk("POST", REVIEW, {"spec": {"token": token, "audiences": audiences}})
+async def test_token_review_by_audience(api: Conversation, audiences: list[str]) -> None:
+    token = await token_of(api, "robot", audiences=["a", "b"])
+    answer = await api("POST", REVIEW, {"spec": {"token": token, "audiences": audiences}})
     assert answer.status == 201
 
 
@@ -215,13 +215,13 @@ async def test_token_review_by_audience(talk: Talk, audiences: list[str]) -> Non
     [{}, {"spec": {}}, {"spec": {"token": ""}}, {"spec": {"token": "a.b.c"}}, {"spec": {"token": "x", "more": 1}}],
     ids=range(5),
 )
-async def test_token_review_bodies(talk: Talk, body: Any) -> None:
-    answer = await talk("POST", REVIEW, body)
+async def test_token_review_bodies(api: Conversation, body: Any) -> None:
+    answer = await api("POST", REVIEW, body)
     assert answer.status in (201, 400)
 
 
-async def test_token_review_needs_rights(talk: Talk) -> None:
-    answer = await talk("POST", REVIEW, {"spec": {"token": "x"}}, user="jane")
+async def test_token_review_needs_rights(api: Conversation) -> None:
+    answer = await api("POST", REVIEW, {"spec": {"token": "x"}}, user="jane")
     assert answer.status == 403
 
 
@@ -230,37 +230,37 @@ async def test_token_review_needs_rights(talk: Talk) -> None:
     ["", "Bearer", "Bearer ", "bearer none", "Bearer  none", "Bearer none more", "Basic YTpi", "none", "Bearer a.b.c"],
     ids=range(9),
 )
-async def test_malformed_authorization_is_anonymous_or_401(talk: Talk, said: str) -> None:
+async def test_malformed_authorization_is_anonymous_or_401(api: Conversation, said: str) -> None:
     headers = {"Authorization": said}
-    await talk("GET", "/version", headers=headers, kept=False)
-    await talk("GET", "/api", headers=headers)
-    answer = await talk("GET", A, headers=headers)
+    await api("GET", "/version", headers=headers, recorded=False)
+    await api("GET", "/api", headers=headers)
+    answer = await api("GET", A, headers=headers)
     assert answer.status in (401, 403)
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT"])
-async def test_unauthenticated_writes_are_401(talk: Talk, method: str) -> None:
+async def test_unauthenticated_writes_are_401(api: Conversation, method: str) -> None:
     headers = {"Authorization": "Bearer none"}
-    answer = await talk(method, A, {} if method != "DELETE" else None, headers=headers)
+    answer = await api(method, A, {} if method != "DELETE" else None, headers=headers)
     assert answer.status == 401
 
 
 @pytest.mark.parametrize("accept", ["application/yaml", "text/html", "*/*", ""], ids=range(4))
-async def test_unauthorized_error_follows_the_accept_header(talk: Talk, accept: str) -> None:
-    answer = await talk("GET", A, headers={"Authorization": "Bearer none"}, accept=accept)
+async def test_unauthorized_error_follows_the_accept_header(api: Conversation, accept: str) -> None:
+    answer = await api("GET", A, headers={"Authorization": "Bearer none"}, accept=accept)
     assert answer.status == 401
 
 
-async def test_unauthenticated_group_may_get_rights(talk: Talk) -> None:
-    await granted(talk, CORE, kind="Group", name="system:unauthenticated")
-    answer = await talk("GET", A, headers={"Authorization": ""})
+async def test_unauthenticated_group_may_get_rights(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name="system:unauthenticated")
+    answer = await api("GET", A, headers={"Authorization": ""})
     assert answer.status == 404
 
 
-async def test_service_accounts_are_a_group(talk: Talk) -> None:
-    await granted(talk, CORE, kind="Group", name=f"system:serviceaccounts:{talk.namespace}")
-    token = await token_of(talk, "robot")
-    answer = await talk("GET", A, headers={"Authorization": f"Bearer {token}"})
+async def test_service_accounts_are_a_group(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name=f"system:serviceaccounts:{api.namespace}")
+    token = await token_of(api, "robot")
+    answer = await api("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 404
 
 
@@ -288,8 +288,8 @@ IMPERSONATED: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("case", IMPERSONATED)
-async def test_impersonation_by_role(talk: Talk, case: str) -> None:
-    token, name = await token_of(talk, "robot"), talk.namespace
+async def test_impersonation_by_role(api: Conversation, case: str) -> None:
+    token, name = await token_of(api, "robot"), api.namespace
     rules = [
         rule("", "users", "impersonate", resourceNames=["joe"]),
         rule("", "groups", "impersonate", resourceNames=["readers"]),
@@ -298,17 +298,17 @@ async def test_impersonation_by_role(talk: Talk, case: str) -> None:
         rule("authentication.k8s.io", "userextras/scopes", "impersonate", resourceNames=["view"]),
         rule("authentication.k8s.io", "userextras/example.com/scopes", "impersonate"),
     ]
-    await talk.made(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
     subject = {"kind": "ServiceAccount", "name": "robot", "namespace": name}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    await talk.made(
+    await api.create(
         f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}
     )
-    await granted(talk, CORE, kind="ServiceAccount", name="robot", namespace=name)
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=name)
     said = {header: value.replace("{ns}", name) for header, value in IMPERSONATED[case].items()}
     headers = {"Authorization": f"Bearer {token}", **said}
-    await talk("POST", WHO, {}, headers=headers)
-    answer = await talk("GET", A, headers=headers)
+    await api("POST", WHO, {}, headers=headers)
+    answer = await api("GET", A, headers=headers)
     for plural in ("clusterrolebindings", "clusterroles"):
-        await talk("DELETE", f"{RBAC}/{plural}/{name}", kept=False)
+        await api("DELETE", f"{RBAC}/{plural}/{name}", recorded=False)
     assert answer.status in (400, 403, 404, 500)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    from tests.contract.talk import Talk
+    from tests.contract.conversation import Conversation
 
     Changes = Mapping[str, Any]
 
@@ -22,15 +22,16 @@ Object = dict[str, Any]
 
 
 def manifest(fields: Mapping[str, Any], name: str = "a") -> Object:
-    """An object of these fields; of its metadata only those that matter to the row have to be among them."""
+    """Return an object with these fields and a name."""
     return {**fields, "metadata": {"name": name} | fields.get("metadata", {})}
 
 
-def but(obj: Mapping[str, Any], changes: Changes) -> Object:
-    """A copy with other values.
+def with_changes(obj: Mapping[str, Any], changes: Changes) -> Object:
+    """Return a copy with changes.
 
     Args:
-        changes: by path, "spec.ports.0.name"; parents that are missing are made, and GONE takes something away.
+        obj: the object to copy.
+        changes: values by path, such as "spec.ports.0.name"; missing parents are created, and GONE removes a field.
     """
     copied: Object = copy.deepcopy(dict(obj))
     for path, value in changes.items():
@@ -47,34 +48,38 @@ def but(obj: Mapping[str, Any], changes: Changes) -> Object:
     return copied
 
 
-async def told(talk: Talk, where: str, objects: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Asks for each of several objects to be made, none of which is kept, and returns the statuses."""
-    answers = [await talk("POST", f"{where}?dryRun=All", manifest(each)) for each in objects]
+async def dry_run_creates(api: Conversation, where: str, objects: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Create each of several objects in a dry run, and return the statuses."""
+    answers = [await api("POST", f"{where}?dryRun=All", manifest(each)) for each in objects]
     return [answer.status for answer in answers]
 
 
-async def changed(talk: Talk, where: str, old: Mapping[str, Any], new: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Makes an object, asks for it to be replaced by each of several others, and returns the statuses."""
-    made = await talk.made(where, manifest(old))
+async def dry_run_updates(
+    api: Conversation, where: str, old: Mapping[str, Any], new: Iterable[Mapping[str, Any]]
+) -> list[int]:
+    """Create an object, replace it by each of several others in a dry run, and return the statuses."""
+    made = await api.create(where, manifest(old))
     name = made["metadata"]["name"]
-    answers = [await talk("PUT", f"{where}/{name}?dryRun=All", manifest(each, name)) for each in new]
+    answers = [await api("PUT", f"{where}/{name}?dryRun=All", manifest(each, name)) for each in new]
     return [answer.status for answer in answers]
 
 
 @asynccontextmanager
-async def standing(talk: Talk, where: str, obj: Mapping[str, Any]) -> AsyncIterator[tuple[str, Object]]:
-    """An object for the length of a block: its path, and the metadata that replace it in its present version.
+async def existing(api: Conversation, where: str, obj: Mapping[str, Any]) -> AsyncIterator[tuple[str, Object]]:
+    """Create an object for the length of a block; yield its path, and metadata for an update of it.
 
-    It has the namespace's name, so that there may be one beside others where no namespace keeps them apart.
+    It has the name of the row's namespace, so that cluster-scoped objects of several rows do not collide.
     """
-    made = await talk.made(where, manifest(obj, talk.namespace))
-    path = f"{where}/{talk.namespace}"
+    made = await api.create(where, manifest(obj, api.namespace))
+    path = f"{where}/{api.namespace}"
     try:
-        yield path, {"metadata": {"name": talk.namespace, "resourceVersion": made["metadata"]["resourceVersion"]}}
+        yield path, {"metadata": {"name": api.namespace, "resourceVersion": made["metadata"]["resourceVersion"]}}
     finally:
-        await talk("DELETE", path, kept=False)
+        await api("DELETE", path, recorded=False)
 
 
-async def statuses(talk: Talk, where: str, obj: Mapping[str, Any], variants: Iterable[Changes]) -> set[int]:
-    """How variants of an object are answered when somebody asks whether they could be created."""
-    return set(await told(talk, where, [but(obj, changes) for changes in variants]))
+async def variant_statuses(
+    api: Conversation, where: str, obj: Mapping[str, Any], variants: Iterable[Changes]
+) -> set[int]:
+    """Create variants of an object in dry runs, and return their statuses."""
+    return set(await dry_run_creates(api, where, [with_changes(obj, changes) for changes in variants]))

@@ -30,6 +30,6 @@ async def test_server_and_client_agree_on_shards(cluster: RealCluster, operator:
             async with SharedIndexInformer(lister_watcher) as informer:
                 await informer.wait_for_sync()
                 assert {each.metadata.name for each in informer.lister().list()} == listed
-            assert lister_watcher.left_out == 0  # the server has left them out already
+            assert lister_watcher.left_out == 0  # the server has excluded them already
             seen += listed
     assert sorted(seen) == sorted(f"map-{number}" for number in range(30))

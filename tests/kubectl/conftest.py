@@ -1,4 +1,4 @@
-"""kubectl, the real one, beside an API server of ours in this process, or a real one."""
+"""kubectl with the API server for tests in this process, or with a real API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kubectl_program() -> str:
 
 @pytest.fixture(scope="session")
 def client_version(kubectl_program: str) -> str:
-    """Of kubectl, without the patch: "v1.36"."""
+    """The version of kubectl without its patch level, such as "v1.36"."""
     told = subprocess.run([kubectl_program, "version", "--client", "-o", "json"], check=True, stdout=subprocess.PIPE)
     version: str = json.loads(told.stdout)["clientVersion"]["gitVersion"]
     return version.rpartition(".")[0]
@@ -59,7 +59,7 @@ def kubectl(kubectl_program: str, server: ApiServer, tmp_path: Path) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def real_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Of a real API server: the one of AIOINFORMER_TEST_KUBECONFIG, or one that is started for this suite."""
+    """The kubeconfig of a real API server: AIOINFORMER_TEST_KUBECONFIG, or that of a cluster that this suite starts."""
     if KUBECONFIG:
         yield Path(KUBECONFIG)
         return
@@ -75,7 +75,7 @@ def real_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 async def kubeconfig(side: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Path]:
-    """Of the server of this test, for its administrator."""
+    """The administrator's kubeconfig for the server of this test."""
     if side == "real":
         yield request.getfixturevalue("real_kubeconfig")
         return
@@ -84,17 +84,17 @@ async def kubeconfig(side: str, request: pytest.FixtureRequest, tmp_path: Path) 
 
 
 def environment(home: Path, kubeconfig: Path) -> dict[str, str]:
-    """All that kubectl is told about the world.
+    """Return the complete environment of kubectl.
 
     Args:
-        home: a new folder: kubectl caches discovery and OpenAPI there, by the server's host and port.
-        kubeconfig: of the server.
+        home: a new folder; kubectl caches discovery and OpenAPI in it, by host and port of the server.
+        kubeconfig: for the server.
     """
     return {"HOME": str(home), "KUBECONFIG": str(kubeconfig), "PATH": os.defpath, "TMPDIR": str(home)}
 
 
 def for_namespace(kubeconfig: Path, namespace: str, path: Path) -> str:
-    """Writes a kubeconfig for the same server in which only addresses and credentials are the server's own.
+    """Write a kubeconfig for a server with fixed names, so that output does not depend on the server.
 
     Returns:
         The server's URL.

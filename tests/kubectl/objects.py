@@ -1,4 +1,4 @@
-"""What kubectl is given in these conversations."""
+"""Objects that tests pass to kubectl."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def deployment(name: str, replicas: int = 1, *containers: str) -> dict[str, Any]
 
 
 def holds(stored: Any, sent: Any) -> bool:
-    """Whether all that was sent is there, whatever the server added to it."""
+    """Return whether an object has all values that were sent; it may have more."""
     if isinstance(sent, dict):
         # Older versions of kubectl send nulls for times that are not set.
         said = {key: value for key, value in sent.items() if value is not None}

@@ -17,7 +17,7 @@ PATIENCE = 30.0
 
 
 class KubectlError(AssertionError):
-    """kubectl ended with another status than 0; the text is what it printed on stderr."""
+    """kubectl has failed; the text is its stderr."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Kubectl:
     """Runs kubectl against the server of the test.
 
     Attributes:
-        program: its path.
-        environment: all of it.
-        directory: where it runs, None for here.
+        program: path of kubectl.
+        environment: the complete environment.
+        directory: the current folder of kubectl, None for that of this process.
     """
 
     program: str
@@ -35,7 +35,12 @@ class Kubectl:
     directory: Path | None = None
 
     async def __call__(self, *arguments: str, stdin: Any = None) -> str:
-        """What kubectl prints; objects on its standard input are given as they are."""
+        """Run a command, and return its output.
+
+        Args:
+            arguments: of kubectl.
+            stdin: an object to write to standard input as JSON.
+        """
         async with self.running(*arguments, stdin=stdin is not None) as process:
             data = None if stdin is None else json.dumps(stdin).encode()
             async with asyncio.timeout(PATIENCE):
@@ -45,11 +50,11 @@ class Kubectl:
         return out.decode()
 
     async def json(self, *arguments: str) -> Any:
-        """What kubectl prints with `-o json`."""
+        """Return the output with `-o json`, decoded."""
         return json.loads(await self(*arguments, "-o", "json"))
 
     async def columns(self, *arguments: str) -> list[dict[str, str]]:
-        """The table that kubectl prints, a dictionary for each row."""
+        """Return the table that kubectl prints as a dictionary for each row."""
         header, *rows = (await self(*arguments)).splitlines()
         # Columns are three spaces apart; within a name there may be one.
         heads = list(re.finditer(r"\S+(?: \S+)*", header))
@@ -62,11 +67,12 @@ class Kubectl:
     async def running(
         self, *arguments: str, stdin: bool = False, variables: Mapping[str, str] | None = None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
-        """A kubectl that is still at work; it is ended at the end.
+        """Start a command for the length of a block, and kill it at the end.
 
         Args:
-            stdin: whether it is given something there.
-            variables: others, for its environment.
+            arguments: of kubectl.
+            stdin: whether standard input is a pipe.
+            variables: to add to the environment.
         """
         process = await asyncio.create_subprocess_exec(
             self.program,
@@ -86,7 +92,7 @@ class Kubectl:
 
 
 async def next_line(process: asyncio.subprocess.Process) -> str:
-    """The next line that a running kubectl prints."""
+    """Return the next line that a running kubectl prints."""
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE):
         return (await process.stdout.readline()).decode().rstrip("\n")

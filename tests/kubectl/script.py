@@ -1,9 +1,9 @@
-"""Scripts of kubectl commands: what they say, how they are run, and what of their output counts.
+"""Scripts of kubectl commands: notation, execution, and comparable output.
 
-A script is a text file: a heading ("# Reading"), then a command on each line, as in a shell, run in the folder `files`
-and in a namespace of its own, for which "{ns}" stands; "{token}" stands for the token that was printed last. Variables
-may precede a command. "&3 kubectl get … --watch" runs beside those that follow and is ended once it has printed three
-lines; they follow when it has printed the first.
+A script is a text file: a heading ("# Reading"), then a shell-like command on each line. Commands run in the folder
+`files` and in a namespace of their own, "{ns}". "{token}" is the token that was printed last. Variables may precede a
+command. "&3 kubectl get … --watch" runs in the background until it has printed three lines; the next command starts
+once it has printed the first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION = re.compile(r'(resourceVersion"?: ?"|Resource Version: +)\d+')
 _GAP = re.compile(r"(?<=\S) {2,}")
 _AGE = re.compile(r"(?:(?<=  )|^)(?:\d+[smhdy])+(?=  |$)")
 _LOG_LINE = re.compile(r"^([EWI])\d{4} [\d:.]+ +\d+ ")
-# It depends on the moment whether the end of one of kubectl's own watches comes too early for its taste.
+# kubectl prints this if one of its own watches ends early, which depends on timing.
 _OWN_WATCHES = ("<I> reflector.go:", "<W> reflector.go:")
 _DATE = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000")
 _AGO = re.compile(r"(?<=[ (])(?:\d+[smhd])+(?= \(x\d+ over| ago|\))|(?<= over )(?:\d+[smhd])+")
@@ -46,10 +46,10 @@ class Command:
     """One line of a script.
 
     Attributes:
-        line: as written.
-        words: of the command, kubectl itself not among them.
-        variables: of its environment.
-        lines: how many it prints before it is ended; 0 if it ends by itself.
+        line: the line of the script.
+        words: arguments of kubectl.
+        variables: to add to its environment.
+        lines: number of lines after which it is killed; 0 if it ends by itself.
     """
 
     line: str
@@ -59,12 +59,12 @@ class Command:
 
 
 def heading(script: Path) -> str:
-    """What a script is about."""
+    """Return the heading of a script."""
     return script.read_text().partition("\n")[0].removeprefix("#").strip()
 
 
 def commands(script: Path) -> list[Command]:
-    """The commands of a script.
+    """Return the commands of a script.
 
     Raises:
         ValueError: a line is neither a comment nor a kubectl command.
@@ -87,7 +87,7 @@ def _parsed(line: str) -> Command:
 
 
 async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> Outputs:
-    """Runs all commands, and returns what each has printed, without what no two servers can share."""
+    """Run all commands, and return their output, with placeholders for values that differ between servers."""
     outputs: Outputs = []
     shown = _Shown(namespace, server)
     token = ""
@@ -119,7 +119,7 @@ async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> O
 
 
 class _Shown:
-    """Takes out of one conversation's output what differs by nature."""
+    """Replaces values that differ between servers in the output of one script."""
 
     def __init__(self, namespace: str, server: str) -> None:
         bare = server.partition("://")[2]
@@ -133,7 +133,7 @@ class _Shown:
         line = _LOG_LINE.sub(r"<\1> ", line)
         line = _DIFF_LINE.sub(r"\1 \2 \3", line)
         line = _EDITED.sub("<edited file>", line)
-        # Columns are as wide as what is in them.
+        # The width of a column depends on its values.
         line = _GAP.sub("  ", line).rstrip()
         line = _VERSION.sub(r"\1<version>", line)
         line = _DATE.sub("<date>", line)

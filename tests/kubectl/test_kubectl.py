@@ -143,7 +143,7 @@ class TestWriting:
         ],
     )
     async def test_create_subcommands(self, kubectl: Kubectl, server: ApiServer, command: str, gvr: str) -> None:
-        """It sends them as protobuf; what is stored must be what it would have sent as JSON."""
+        """kubectl sends protobuf; the stored object must equal the JSON of a client-side dry run."""
         made = await kubectl.json("create", *command.split(), "--dry-run=client")
         await kubectl("create", *command.split())
 

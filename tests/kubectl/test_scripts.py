@@ -1,7 +1,7 @@
-"""What kubectl prints is the same on ours as on a real kube-apiserver.
+"""kubectl prints the same with the API server for tests as with a real kube-apiserver.
 
-`recorded/<version of kubectl>/<script>.json` has what it printed on the real one, `differences.toml` the commands that
-print something else on ours, with the reasons. With AIOINFORMER_RECORD=1 what is printed on the real one is recorded.
+`recorded/<version of kubectl>/<script>.json` has the output with the real server. `differences.toml` declares commands
+with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is recorded.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def test_kubectl_prints_what_is_recorded(
 
 
 def differences(recorded: Outputs, printed: Outputs, reasons: dict[str, str]) -> list[str]:
-    """What is not explained: output that differs, and explanations of what does not."""
+    """Return undeclared differences, and declared ones that do not exist, each as a line."""
     assert [each["command"] for each in recorded] == [each["command"] for each in printed], "the recording is of others"
     told = []
     for real, ours in zip(recorded, printed, strict=True):

@@ -1,4 +1,4 @@
-"""kubectl beside `aioinformer serve`, with the kubeconfig that it writes."""
+"""kubectl with `aioinformer serve` and the kubeconfig that it writes."""
 
 from __future__ import annotations
 

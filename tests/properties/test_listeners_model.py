@@ -1,4 +1,4 @@
-"""Listeners beside lists: after any sequence of what can happen to handlers, each was told what it had to be told."""
+"""Listeners compared with lists: after any sequence of actions, each handler has its expected notifications."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class Handler:
-    """A handler of some speed that fails at every so many notifications, and what it must come to.
+    """A handler with a duration and a failure rate, and its expected notifications.
 
     Attributes:
-        seconds: that a call takes; 0 for a plain function.
-        fails: at every so manieth call; 0 for never.
-        given: all that it is to be told, in order.
-        told: what it was told.
-        done: how many of its calls have ended.
-        initial: how many of what it is to be told belong to the initial list.
+        seconds: duration of a call; 0 for a plain function.
+        fails: raises at every call with a multiple of this number; 0 for never.
+        given: expected notifications, in order.
+        told: delivered notifications.
+        done: number of finished calls.
+        initial: number of expected notifications of the initial list.
     """
 
     seconds: float
@@ -71,7 +71,7 @@ OTHERS = st.sampled_from([("pass", 0.0), ("pass", 0.2), ("pass", 7.0), ("synced"
 
 
 async def live(actions: list[tuple[Any, ...]]) -> None:
-    """Does all this, lets everything come to its end, and holds it against the lists."""
+    """Run the actions, wait for the end of all calls, and compare with the lists."""
     handlers: list[tuple[Handler, ProcessorListener[str]]] = []
     gone: list[tuple[Handler, ProcessorListener[str]]] = []
     number = 0
@@ -82,7 +82,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
                 handler = Handler(how[0], how[1], initial=how[2])
                 listener: ProcessorListener[str] = ProcessorListener("one", handler.deliver, ResyncSchedule(0.0))
                 handler.given = [f"initial {each}" for each in range(how[2])]
-                # Made when it is its turn, as in an informer that runs.
+                # Created at its turn, as in a running informer.
                 told = (AddNotification(each, True) for each in list(handler.given))
                 listener.add(Batch(told, how[2], how[2]))
                 listener.start(tasks)

@@ -1,4 +1,4 @@
-"""Whom a token is shown to, and what happens to what is running when credentials change."""
+"""Which servers receive a token, and the effect of changed credentials on open streams."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What objects say and what opens doors is in no log, no error, no metric, and no text that objects of ours make.
+"""Contents of objects and credentials are in no log line, error, metric, or text of this package's objects.
 
-A word stands for the content of Secrets, another one for the token. Everything that can be made to speak is made to:
-all loggers at their lowest level, every fault that a server has, handlers and transforms that raise, every `repr`.
+One word is the content of Secrets, another one the token. The tests provoke all output: all loggers at their lowest
+level, every fault of the server, handlers and transforms that raise, every `repr`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def assert_silent(text: str) -> None:
 
 @contextmanager
 def everything_logged() -> Iterator[io.StringIO]:
-    """All that any logger says, tracebacks included."""
+    """The output of all loggers, tracebacks included."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(name)s %(message)s %(args)r"))
@@ -90,7 +90,7 @@ async def struck(fault: Fault) -> None:
 
 
 class Raising:
-    """A handler that cannot cope with anything."""
+    """A handler that always raises."""
 
     def on_add(self, obj: Any) -> None:
         raise ValueError("cannot cope")

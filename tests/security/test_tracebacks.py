@@ -1,7 +1,7 @@
-"""No secret stands where error trackers look: in the local variables of frames that an exception passed.
+"""Local variables of frames in tracebacks, which error trackers collect, contain no secret.
 
-Each scenario fails with secrets in play. The exception, what it was raised from and during, and the `repr` of each
-local variable of each frame but the test's own are searched, and so is the log at its lowest level.
+Each scenario fails while secrets are in use. The tests search the exception, its causes and contexts, the `repr` of
+each local variable of each frame except the test's own, and the log at its lowest level.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ UNUSED = "http://127.0.0.1:1"
 
 
 class Stage:
-    """What scenarios have at hand."""
+    """Arguments of scenarios."""
 
     def __init__(self, server: Server, folder: Path, stack: AsyncExitStack) -> None:
         self.server = server
@@ -235,7 +235,7 @@ async def refusing_socks(stage: Stage) -> None:
 
 
 async def odd_socks(stage: Stage) -> None:
-    """A password that SOCKS cannot hold."""
+    """A password that is too long for SOCKS."""
     socks = await stage.stack.enter_async_context(SocksServer(1, password="me:another"))
     proxy = f"socks5://me:{SECRET * 30}@{socks.authority}"
     await fetch(await stage.http("http://api.invalid", token=SECRET, proxy=proxy))
@@ -444,7 +444,7 @@ SCENARIOS: list[Scenario] = [
 
 
 def told(error: BaseException) -> Iterator[tuple[str, str]]:
-    """Where something is said, and what: texts and arguments of the whole family, and local variables of its frames."""
+    """Yield texts with their places: messages, arguments and causes of an error, and local variables of frames."""
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
     while rest:

@@ -175,7 +175,7 @@ def target_of(name: str, directory: Path) -> Target:
         return OwnTarget(directory)
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
-        raise SystemExit("AIOINFORMER_TEST_CLUSTER must name the folder of a test cluster (see docs/testing.md)")
+        raise SystemExit("AIOINFORMER_TEST_CLUSTER must name the folder of a test cluster (see docs/contributing.md)")
     return RealTarget(Path(tools), directory)
 
 

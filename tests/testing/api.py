@@ -1,4 +1,4 @@
-"""Plain HTTP against an API server, for tests that would hold on any."""
+"""Plain HTTP requests to an API server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFINITION: dict[str, Any] = {
 
 
 class Api:
-    """Sends requests and reads the answers as JSON.
+    """Send requests, and read the responses as JSON.
 
     Args:
         session: with the server as its base URL.
@@ -44,7 +44,7 @@ class Api:
     async def __call__(
         self, method: str, path: str, body: Any = None, *, content_type: str = "application/json", accept: str = ""
     ) -> tuple[int, Any]:
-        """Returns status and decoded body; text that is not JSON as it is."""
+        """Return status and decoded body; a body that is not JSON is text."""
         headers = {"Accept": accept} if accept else {}
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
         if data is not None:
@@ -57,7 +57,7 @@ class Api:
                 return response.status, text
 
     async def create(self, name: str, *, labels: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-        """Makes a config map."""
+        """Create a ConfigMap."""
         obj = {"metadata": {"name": name, "labels": labels or {}, **metadata}}
         status, created = await self("POST", CONFIGMAPS, obj)
         assert status == 201, created
@@ -65,7 +65,7 @@ class Api:
         return result
 
     async def events(self, query: str, path: str = CONFIGMAPS, *, accept: str = "") -> list[dict[str, Any]]:
-        """All events of a watch that ends by itself after a second."""
+        """Return all events of a watch with a timeout of one second."""
         headers = {"Accept": accept} if accept else {}
         async with self.session.get(f"{path}?watch=true&timeoutSeconds=1&{query}", headers=headers) as response:
             assert response.status == 200, await response.text()
@@ -73,7 +73,7 @@ class Api:
 
 
 def told(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Types and names of events."""
+    """Return types and names of events."""
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 

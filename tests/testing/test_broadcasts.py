@@ -1,4 +1,4 @@
-"""Many watches that are told the same: each must say what it would say alone, and none may cost more than its share."""
+"""Many watches with equal events: each delivers what it would deliver alone, and none exceeds its share of memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def change(server: ApiServer, number: int, size: int = 0) -> int:
-    """Changes the config map `a`, or another one; returns the version."""
+    """Change the ConfigMap `a`, or another one, and return the version."""
     data = {"number": str(number), "padding": "x" * size}
     server.update("configmaps", {"metadata": {"name": "a", "labels": {"even": str(number % 2 == 0)}}, "data": data})
     return int(server.resource_version)
 
 
 async def versions(lines: aiohttp.StreamReader, last: int) -> list[int]:
-    """What a watch tells, up to a version."""
+    """Return the versions that a watch delivers, up to one of them."""
     told: list[int] = []
     while not told or told[-1] < last:
         told.append(int(json.loads(await lines.readline())["object"]["metadata"]["resourceVersion"]))
@@ -35,7 +35,7 @@ async def versions(lines: aiohttp.StreamReader, last: int) -> list[int]:
 
 
 async def open_watch(server: ApiServer, query: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A watch on a bare connection, up to the end of the answer's head."""
+    """Open a watch on a plain socket, and read the head of the response."""
     address = urlsplit(server.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port, limit=1 << 16)
     writer.write(f"GET {CONFIGMAPS}?watch=true&{query} HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode())
@@ -157,7 +157,7 @@ async def test_unread_watch_is_bounded_and_blocks_no_others() -> None:
             tracemalloc.stop()
         for _, writer in slow:
             writer.transport.abort()
-    # 30 MB were told to each; the history keeps 2 MB, each direction of a connection some hundred KB.
+    # Each watch was sent 30 MB; the history keeps 2 MB, each direction of a connection some hundred KB.
     assert grown < 10_000_000
 
 

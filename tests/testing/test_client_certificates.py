@@ -1,4 +1,4 @@
-"""Users who come with a certificate of the server's own authority."""
+"""Users with certificates of the server's own authority."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 async def told_of(kubeconfig: Path, **headers: str) -> dict[str, Any]:
-    """Whom the server takes the user of a kubeconfig for."""
+    """Return the user that the server sees for a kubeconfig."""
     access = access_of(kubeconfig)
     async with (
         access.session() as session,

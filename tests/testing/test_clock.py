@@ -1,4 +1,4 @@
-"""The server's clock is an argument: what it writes is by that clock, what it waits for is by the loop's time."""
+"""The `clock` of the server sets written times; delays use the time of the event loop."""
 
 from __future__ import annotations
 

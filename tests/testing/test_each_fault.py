@@ -1,6 +1,6 @@
-"""Every fault as a plain HTTP client sees it: it strikes, and when it is over all is as before.
+"""Every fault as an HTTP client sees it: it takes effect, and the server works as before once it has ended.
 
-Each is tried twice: started by `ApiServer.fault`, and over HTTP.
+Each fault is started by `ApiServer.fault` and over HTTP.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class Client:
-    """One that has been there before the fault: it knows a config map "a" that was changed once, and watches.
+    """A client that is connected before the fault. It has seen one change of the ConfigMap "a", and watches.
 
     Attributes:
         api: plain HTTP, with a token.
-        watch: open, from the present on.
-        first: version of the first state of "a".
-        last: version of the second.
+        watch: an open watch from the current version.
+        first: the version of the first state of "a".
+        last: the version of the second state.
     """
 
     api: Api
@@ -49,31 +49,31 @@ class Client:
         return (await self.api("GET", path))[0]
 
     async def known(self) -> list[tuple[str, str]]:
-        """Names and versions of what a list shows."""
+        """Return names and versions of a list."""
         _, listed = await self.api("GET", CONFIGMAPS)
         return [(item["metadata"]["name"], item["metadata"]["resourceVersion"]) for item in listed["items"]]
 
     async def line(self) -> dict[str, Any]:
-        """The next line of the watch."""
+        """Return the next line of the watch."""
         line: dict[str, Any] = json.loads(await self.watch.content.readline())
         return line
 
     async def rest(self) -> bytes:
-        """All that the watch still says, until it ends well."""
+        """Return the remaining lines of the watch, which must end cleanly."""
         return await self.watch.content.read()
 
     async def collect(self, received: bytearray) -> None:
-        """Adds what the watch still says."""
+        """Append the remaining lines of the watch to a list."""
         async for chunk in self.watch.content.iter_any():
             received += chunk
 
     async def lines(self, path: str, count: int) -> list[dict[str, Any]]:
-        """The first lines of another watch."""
+        """Return the first lines of another watch."""
         async with self.api.session.get(path) as watch:
             return [json.loads(await watch.content.readline()) for _ in range(count)]
 
-    async def hears_nothing(self) -> bool:
-        """Whether a list has no answer, for a moment."""
+    async def is_unanswered(self) -> bool:
+        """Return whether a list gets no response for a moment."""
         try:
             await self.api.session.get(CONFIGMAPS, timeout=aiohttp.ClientTimeout(total=BRIEF))
         except TimeoutError:
@@ -83,13 +83,13 @@ class Client:
 
 @dataclass(frozen=True)
 class Case:
-    """How a fault is tried: what must be seen while it is there.
+    """A fault, and its visible effect.
 
     Attributes:
         fault: its name.
-        seen: asserts what a client sees.
-        params: of the fault.
-        left: version of "a" when all is over: the last, unless the fault has changed the past.
+        seen: asserts what a client sees during the fault.
+        params: parameters of the fault.
+        left: the version of "a" after the fault: `last`, unless the fault restores an older state.
     """
 
     fault: str
@@ -122,7 +122,7 @@ async def keeps_history(client: Client) -> None:
 
 
 async def meets_the_past(client: Client) -> None:
-    with pytest.raises(aiohttp.ClientPayloadError):  # as at the restart that a restore of etcd demands
+    with pytest.raises(aiohttp.ClientPayloadError):  # as for the restart that a restore of etcd requires
         await client.rest()
     assert await client.known() == [("a", client.first)]
 
@@ -168,12 +168,12 @@ async def is_told_another_time(client: Client) -> None:
     assert told_times == ("Fri, 15 Jan 2027 07:00:00 GMT", "2027-01-15T07:00:00Z")
 
 
-async def hears_nothing(client: Client) -> None:
-    assert await client.hears_nothing()
+async def is_unanswered(client: Client) -> None:
+    assert await client.is_unanswered()
 
 
 async def is_answered_at_last(client: Client) -> None:
-    assert await client.hears_nothing()
+    assert await client.is_unanswered()
     assert await client.status() == 200
 
 
@@ -259,7 +259,7 @@ CASES = {
     "clock skew": Case("clock_skew", is_told_another_time, {"seconds": -3600}),
     "latency": Case("latency", is_answered_at_last, {"seconds": 0.2}),
     "slow": Case("slow", is_answered_at_last, {"seconds": 0.2}),
-    "black hole": Case("black_hole", hears_nothing),
+    "black hole": Case("black_hole", is_unanswered),
     "slow reader": Case("slow_reader", is_given_up, {"backlog": 2}),
     "half page": Case("half_page", gets_half_a_list),
     "no bookmarks": Case("no_bookmarks", is_not_told_where_the_beginning_ends),
@@ -301,7 +301,7 @@ async def started_from_python(server: ApiServer, case: Case) -> AsyncIterator[No
 
 @asynccontextmanager
 async def started_over_http(server: ApiServer, case: Case) -> AsyncIterator[None]:
-    # Nobody can end an outage over the connections that it refuses.
+    # An outage also refuses the connection that would end it.
     params = {**case.params, "duration": 0.2} if case.fault == "outage" else case.params
     async with aiohttp.ClientSession(server.url) as session:
         async with session.post(f"/_faults/{case.fault}", json=params) as response:

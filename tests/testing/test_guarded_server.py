@@ -1,4 +1,4 @@
-"""A guarded server: who may reach it, and what one that is not guarded still lets through."""
+"""Which requests a guarded server accepts, and which an unguarded one does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML whose aliases stand for more than memory holds, in requests and in files."""
+"""YAML with aliases that expand beyond memory, in requests and in files."""
 
 from __future__ import annotations
 

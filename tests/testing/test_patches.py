@@ -1,4 +1,4 @@
-"""What patches hold for any document; what an API server makes of each is held by the contract's rows."""
+"""Properties of patches on any document; rows of tests/contract check their results on an API server."""
 
 from __future__ import annotations
 

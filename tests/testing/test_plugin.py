@@ -1,4 +1,4 @@
-"""The fixtures, as tests of users have them."""
+"""The fixtures of the pytest plugin."""
 
 from __future__ import annotations
 

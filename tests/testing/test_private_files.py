@@ -1,4 +1,4 @@
-"""What the server writes is for its owner, and where a link lies nothing is written behind it."""
+"""Files of the server are private, and links are replaced, not followed."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 HERE = Path(__file__).parent
-# What kubectl 1.36 sends, by the arguments after `kubectl create`.
+# Bodies of kubectl 1.36, by the arguments after `kubectl create`.
 SENT: dict[str, dict[str, str]] = json.loads(HERE.joinpath("kubectl_bodies.json").read_text("utf-8"))
-# Objects in both forms, as Go writes them: a definition of a server, and kinds whose fields were filled by chance.
+# Objects as Go writes them, in both forms: a CRD, and kinds with random values in all fields.
 GO_OBJECTS: list[dict[str, Any]] = json.loads(HERE.joinpath("go_objects.json").read_text("utf-8"))
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 MADE = {"name": "made"}
@@ -168,7 +168,7 @@ class TestFields:
         assert "minReadySeconds" not in spec
 
     def test_required_empty_string_is_kept(self) -> None:
-        # Container: 1 is the name, 2 the image, which JSON leaves out.
+        # Container: 1 is the name, 2 the image, which JSON omits if it is empty.
         container = message((1, ""), (2, ""))
 
         spec = decoded("v1", "Pod", (2, message((2, container))))["spec"]
@@ -205,14 +205,14 @@ class TestFields:
         assert lease["spec"] == {"acquireTime": "2023-11-14T22:13:20.123456Z"}
 
     def test_zero_time_is_absent_or_null(self) -> None:
-        # ObjectMeta: 8 is the creation, which JSON leaves out; NodeCondition: 3 is the heartbeat, which it always has.
+        # JSON omits creationTimestamp (ObjectMeta: 8) if it is zero, but never lastHeartbeatTime (NodeCondition: 3).
         assert decoded("v1", "ConfigMap", (1, message((8, b"")))) == {"metadata": {}}
         (condition,) = decoded("v1", "Node", (3, message((4, message((1, "Ready"), (3, b""))))))["status"]["conditions"]
         assert condition["lastHeartbeatTime"] is None
 
     @pytest.mark.parametrize("values", [message((2, 1), (2, 143)), message((2, varint(1) + varint(143)))])
     def test_repeated_numbers_may_be_packed(self, values: bytes) -> None:
-        # ContainerRestartRule: 2 are the exit codes it is for.
+        # ContainerRestartRule: 2 is exitCodes.
         rule = message((1, "Restart"), (2, message((1, "In")) + values))
         container = message((1, "c"), (25, rule))
 
@@ -292,7 +292,7 @@ class TestRefusals:
             decode_protobuf(data)
 
     def test_nesting_depth_is_limited(self) -> None:
-        # JSONSchemaProps: 28 is another one.
+        # JSONSchemaProps: 28 is a nested schema.
         schema = b""
         for _ in range(5_000):
             schema = message((28, schema))

@@ -1,4 +1,4 @@
-"""Addresses and ports of services, where it is not a client that asks for them."""
+"""Allocation of addresses and ports for services that Python code or manifests create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States that outlive a server: manifests, saved folders, a database."""
+"""Persistent state: manifests, saved folders, a database."""
 
 from __future__ import annotations
 

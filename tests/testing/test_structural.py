@@ -1,4 +1,4 @@
-"""Each expected text was read from kube-apiserver's answer to the same object under the same schema."""
+"""Structural schemas. Expected messages come from kube-apiserver's responses to the same objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server speaks TLS, and knows its users by tokens of their own."""
+"""The server with TLS, and with tokens of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of service accounts and of users, by the server's clock and by its own methods."""
+"""Tokens of service accounts, and roles: by the server's clock, and through its Python methods."""
 
 from __future__ import annotations
 

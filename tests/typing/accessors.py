@@ -1,4 +1,4 @@
-"""What editors and mypy know of a factory. Never run: `test_types` has mypy read it."""
+"""Types of a factory's accessors. This module is never run: `test_types` checks it with mypy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mypy knows."""
+"""Types that mypy infers."""
 
 from __future__ import annotations
 

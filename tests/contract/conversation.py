@@ -1,4 +1,4 @@
-"""Plain HTTP with an API server; every exchange is recorded."""
+"""A conversation with an API server over plain HTTP, which records every exchange."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ APPLY = "application/apply-patch+yaml"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """A response.
 
     Attributes:
-        body: decoded JSON; text where it is none; the events of a watch as a list.
+        body: decoded JSON; other bodies are text; the events of a watch are a list.
     """
 
     status: int
@@ -48,22 +48,20 @@ class Answer:
         return metadata
 
 
-class Talk:
-    """A client that nothing is hidden from, and the protocol of what was said.
+class Conversation:
+    """A client that records its requests and the responses.
 
-    Each exchange is kept, without what differs from server to server by nature (`Normal`). In paths "{ns}" stands for
-    the namespace.
+    Values that differ between servers have placeholders (`Normal`). In paths, "{ns}" is the namespace.
 
     Attributes:
-        namespace: made for the test alone. Names of what lies outside of it are to have it in them.
-        words: what stands in paths for what only the server knows: "{v}" for a version, once `words["v"]` is set. The
-            protocol has the placeholder.
-        exchanges: what was said so far.
+        namespace: of this test. Names of cluster-scoped objects should contain it.
+        variables: values that only the server knows, for paths: "{v}" is `variables["v"]`. The recording has "{v}".
+        exchanges: the recording so far.
     """
 
     def __init__(self, session: aiohttp.ClientSession, server: str, namespace: str) -> None:
         self.namespace = namespace
-        self.words: dict[str, str] = {}
+        self.variables: dict[str, str] = {}
         self.exchanges: list[dict[str, Any]] = []
         self._session = session
         self._server = server
@@ -79,41 +77,43 @@ class Talk:
         accept: str = JSON,
         headers: Mapping[str, str] | None = None,
         user: str | None = None,
-        kept: bool = True,
+        recorded: bool = True,
         shown: Callable[[Any], Any] | None = None,
         as_text: bool = False,
     ) -> Answer:
-        """Sends one request.
+        """Send a request.
 
         Args:
-            body: text and bytes as they are, anything else as JSON.
+            method: of the request.
+            path: of the request, with its query.
+            body: text and bytes are sent unchanged, other values as JSON.
             content_type: of the body.
-            accept: what the answer should be.
-            headers: others.
-            user: on whose behalf; by default the administrator speaks for himself.
-            kept: whether the protocol has it. Preparations that are no part of the row need not be in it.
-            shown: what of the body the protocol has; all of it by default.
-            as_text: take the body as it is on the wire: how it is written matters.
+            accept: the header Accept.
+            headers: further headers.
+            user: the user to impersonate; by default the administrator.
+            recorded: whether to record the exchange. Preparations need not be recorded.
+            shown: returns the part of the body to record; by default all of it.
+            as_text: do not decode the body: the row is about its exact form.
         """
         async with self._send(method, path, body, content_type, accept, headers, user) as response:
             data = await response.read()
         answer = Answer(response.status, response.headers, data.decode() if as_text else _decoded(data))
-        if kept:
+        if recorded:
             self._keep(method, path, answer if shown is None else replace(answer, body=shown(answer.body)))
         return answer
 
-    async def made(self, path: str, body: Any) -> dict[str, Any]:
-        """Creates an object that the row needs; the protocol does not have it."""
-        answer = await self("POST", path, body, kept=False)
+    async def create(self, path: str, body: Any) -> dict[str, Any]:
+        """Create an object that the row needs, without recording it."""
+        answer = await self("POST", path, body, recorded=False)
         assert answer.status == 201, answer.body
-        # A list without a version is answered when the cache of the server has all that was written: then reads and
-        # watches that are content with less find it there, too.
-        await self("GET", path.partition("?")[0], kept=False)
+        # A list without a version waits until the watch cache has all writes. Later reads and watches that accept
+        # older versions then find the object too.
+        await self("GET", path.partition("?")[0], recorded=False)
         made: dict[str, Any] = answer.body
         return made
 
-    async def watched(self, path: str, *, events: int | None = None, accept: str = JSON) -> Answer:
-        """A watch, with its events: as many as are asked for, or all until the server ends it."""
+    async def watch(self, path: str, *, events: int | None = None, accept: str = JSON) -> Answer:
+        """Watch, and return a number of events, or all until the server ends the watch."""
         async with self._send("GET", path, None, JSON, accept, None, None) as response:
             if response.status != 200:
                 answer = Answer(response.status, response.headers, _decoded(await response.read()))
@@ -129,21 +129,21 @@ class Talk:
         return answer
 
     @asynccontextmanager
-    async def watching(self, path: str, *, accept: str = JSON) -> AsyncIterator[Watching]:
-        """A watch that is open while other things are said; the protocol has what was read of it."""
+    async def open_watch(self, path: str, *, accept: str = JSON) -> AsyncIterator[OpenWatch]:
+        """Open a watch for the length of a block; its recording has the events that were read."""
         async with self._send("GET", path, None, JSON, accept, None, None) as response:
-            watching = Watching(response)
+            watching = OpenWatch(response)
             yield watching
             response.close()
         self._keep("GET", path, Answer(response.status, response.headers, watching.events))
 
-    async def until(self, path: str, holds: Callable[[Answer], bool], *, kept: bool = True) -> Answer:
-        """Reads until something holds; the protocol has the last answer only, or none if it is not kept."""
+    async def poll(self, path: str, holds: Callable[[Answer], bool], *, recorded: bool = True) -> Answer:
+        """Read until a condition holds, and record the last response only."""
         async with asyncio.timeout(PATIENCE):
-            # A server tells of its own steps to whoever asks; there is nothing else to wait for.
-            while not holds(answer := await self("GET", path, kept=False)):  # noqa: ASYNC110
+            # Only a read shows whether the server has got so far.
+            while not holds(answer := await self("GET", path, recorded=False)):  # noqa: ASYNC110
                 await asyncio.sleep(_BETWEEN_READS)
-        if kept:
+        if recorded:
             self._keep("GET", path, answer)
         return answer
 
@@ -166,7 +166,7 @@ class Talk:
         if user is not None:
             sent["Impersonate-User"] = user
         url = self._server + path.replace("{ns}", self.namespace)
-        for word, meaning in self.words.items():
+        for word, meaning in self.variables.items():
             url = url.replace(f"{{{word}}}", meaning)
         request = self._session.request(method, url, data=body, headers=sent, allow_redirects=False)
         async with asyncio.timeout(PATIENCE), request as response:
@@ -183,11 +183,11 @@ class Talk:
         )
 
 
-class Watching:
+class OpenWatch:
     """An open watch.
 
     Attributes:
-        events: those that were read.
+        events: those read so far.
     """
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -195,12 +195,12 @@ class Watching:
         self._lines = _lines(response)
 
     async def read(self, events: int = 1) -> None:
-        """Reads so many events."""
+        """Read a number of events."""
         for _ in range(events):
             self.events.append(json.loads(await anext(self._lines)))
 
     async def read_until(self, holds: Callable[[Any], bool]) -> None:
-        """Reads up to an event that something holds for, or up to the end."""
+        """Read up to an event that fulfils a condition, or up to the end."""
         async for line in self._lines:
             self.events.append(json.loads(line))
             if holds(self.events[-1]):
