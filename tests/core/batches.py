@@ -1,7 +1,8 @@
-"""Process the batches of a queue as the process loop does."""
+"""Process batches of a queue like the process loop, and check when they are flushed."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.concurrency import Slicer
@@ -31,3 +32,21 @@ async def process_batch(
         finally:
             flush()
         return batch.version
+
+
+async def check_flushes(queue: FIFO[Any, Any]) -> None:
+    """Assert that a queue with 100 objects is flushed before the loop gets a turn, and at the end of the batch."""
+    log: list[str] = []
+
+    async def other_task() -> None:
+        while True:
+            log.append("turn")
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(other_task())
+    await process_batch(queue, lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
+    other.cancel()
+    assert log.count("object") == 100
+    assert log[-1] == "flush"
+    assert log.count("turn") > 1
+    assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)

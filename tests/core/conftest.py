@@ -1,4 +1,4 @@
-"""How hypothesis looks for counter-examples: machines differ in speed, so no example has a time limit."""
+"""Settings of hypothesis: no deadline, since machines differ in speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps what in memory: records, their bytes, and bodies that were decoded of them."""
+"""References between records, their bytes and decoded bodies."""
 
 from __future__ import annotations
 

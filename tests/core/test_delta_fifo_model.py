@@ -1,4 +1,4 @@
-"""DeltaFIFO and its consumer beside the truth: whatever happens, and whenever it is popped, they end up the same."""
+"""A stateful test of DeltaFIFO: after any sequence of changes and pops, the store equals the server."""
 
 from __future__ import annotations
 
@@ -6,72 +6,29 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from aioinformer.cache.store import ThreadSafeStore
 from aioinformer.queue.delta_fifo import DeltaFIFO
-from aioinformer.queue.deltas import Deltas, DeltaType
+from aioinformer.queue.deltas import DeltaType
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.core.batches import process_batch
+from tests.core.queue_model import QueueModel
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-NAMES = st.sampled_from("abcd")
+    from aioinformer.queue.deltas import Deltas
 
 
-class QueueBesideTruth(RuleBasedStateMachine):
-    """The truth is what the server has; the store is what the consumer made of what it popped."""
+class DeltaFIFOModel(QueueModel):
+    """Processes a DeltaFIFO into a store."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.truth: dict[str, int] = {}
-        self.clock = 0
         self.store: ThreadSafeStore[Any] = ThreadSafeStore()
         self.queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=self.store)
 
-    def run(self, operation: Coroutine[Any, Any, Any]) -> None:
-        """Nothing in here ever has to wait."""
-        try:
-            while True:
-                operation.send(None)
-        except StopIteration:
-            return
-
-    def version(self) -> int:
-        self.clock += 1
-        return self.clock
-
-    def obj(self, name: str) -> dict[str, Any]:
-        return {"metadata": {"name": name}, "version": self.truth[name]}
-
-    @rule(name=NAMES)
-    def write(self, name: str) -> None:
-        fresh = name not in self.truth
-        self.truth[name] = self.version()
-        self.run(self.queue.add(self.obj(name)) if fresh else self.queue.update(self.obj(name)))
-
-    @rule(name=NAMES)
-    def delete(self, name: str) -> None:
-        if name in self.truth:
-            self.truth[name] = self.version()
-            gone = self.obj(name)
-            del self.truth[name]
-            self.run(self.queue.delete(gone))
-
-    @rule(written=st.lists(NAMES), deleted=st.lists(NAMES), over=st.booleans())
-    def miss_and_list(self, written: list[str], deleted: list[str], over: bool) -> None:
-        for name in written:
-            self.truth[name] = self.version()
-        for name in deleted:
-            self.truth.pop(name, None)
-        objects = {name: self.obj(name) for name in self.truth}
-        self.run(self.queue.replace_owned(objects) if over else self.queue.replace(objects.values()))
-
-    @rule()
-    def resync(self) -> None:
-        self.run(self.queue.resync())
+    def queued(self, name: str) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "version": self.server[name]}
 
     @rule()
     def pop(self) -> None:
@@ -82,7 +39,7 @@ class QueueBesideTruth(RuleBasedStateMachine):
     def pop_everything(self) -> None:
         if len(self.queue):
             self.run(process_batch(self.queue, self.process))
-        assert {key: item["version"] for key, item in self.store.snapshot()} == self.truth
+        assert {key: item["version"] for key, item in self.store.snapshot()} == self.server
 
     def process(self, deltas: Deltas[Any], initial: bool) -> None:
         assert deltas
@@ -101,9 +58,9 @@ class QueueBesideTruth(RuleBasedStateMachine):
             self.store.put(key, delta.object)
 
     @invariant()
-    def no_key_waits_twice(self) -> None:
+    def no_key_is_queued_twice(self) -> None:
         assert len(self.queue) <= 4
 
 
-TestQueueBesideTruth = QueueBesideTruth.TestCase
-TestQueueBesideTruth.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestDeltaFIFOModel = DeltaFIFOModel.TestCase
+TestDeltaFIFOModel.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)

@@ -13,7 +13,7 @@ from aioinformer.errors import FIFOClosed
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
 from aioinformer.queue.listed_objects import ListedObjects
-from tests.core.batches import process_batch
+from tests.core.batches import check_flushes, process_batch
 
 if TYPE_CHECKING:
     from aioinformer.queue.deltas import Deltas
@@ -118,20 +118,7 @@ async def test_empty_list_reaches_the_consumer() -> None:
 async def test_batch_is_flushed_before_yielding_and_at_its_end() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}") for number in range(100)])
-    log: list[str] = []
-
-    async def neighbour() -> None:
-        while True:
-            log.append("turn")
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(neighbour())
-    await process_batch(queue, lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
-    other.cancel()
-    assert log.count("object") == 100
-    assert log[-1] == "flush"
-    assert log.count("turn") > 1
-    assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)
+    await check_flushes(queue)
 
 
 @pytest.mark.conformance("CTL-15")

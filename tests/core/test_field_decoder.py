@@ -1,4 +1,4 @@
-"""Declared fields of objects as servers write them: the same values, whether managed fields are read or passed over."""
+"""Declared fields: the same values whether managed fields are decoded or skipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encoded(document: dict[str, Any]) -> bytes:
 
 
 def held_after(decoder: FieldDecoder, objects: Iterable[bytes]) -> int:
-    """The bytes that the decoder has in use after it has read these objects, of which nobody keeps a record."""
+    """Return the memory of the decoder after it has decoded objects whose records were dropped."""
     tracemalloc.start()
     try:
         for raw in objects:

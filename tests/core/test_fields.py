@@ -1,4 +1,4 @@
-"""Field paths: how they are written, where they lead, and what declared ones save."""
+"""Field paths: syntax, values, and declared fields."""
 
 from __future__ import annotations
 

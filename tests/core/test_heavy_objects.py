@@ -1,4 +1,4 @@
-"""Objects that no decoder reads quickly: they come in whole, with their key, and in small steps."""
+"""Objects that are slow to decode: they are decoded completely, in small steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata that is read without reading the object behind it: the same as if all of it had been read."""
+"""Metadata that is decoded without the rest of the object equals that of the whole object."""
 
 from __future__ import annotations
 

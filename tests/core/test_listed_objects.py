@@ -1,4 +1,4 @@
-"""The objects of a list: a mapping in its order, made of many small dicts."""
+"""ListedObjects: an ordered mapping of many small dicts."""
 
 from __future__ import annotations
 

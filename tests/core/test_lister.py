@@ -1,4 +1,4 @@
-"""Listers: what they find, and what they say of what is not there."""
+"""Listers: lists, selectors, and errors for missing objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ListWatch asks of the server: its path, its selection, its form."""
+"""Requests of a ListWatch: path, selectors and content type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 
 class Recorder:
-    """A transport that keeps what it is asked, and never answers."""
+    """A transport that records requests, and never responds."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []

@@ -1,4 +1,4 @@
-"""How objects of one informer come in: users' models, and transforms in all their forms."""
+"""ObjectType: user models, and transforms with results of all kinds."""
 
 from __future__ import annotations
 

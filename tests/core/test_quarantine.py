@@ -1,4 +1,4 @@
-"""Which objects do not decode: over lists, while they come back, and as text."""
+"""Undecodable objects across lists, until they decode again, and their reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that are nested deeper than any decoder goes, which servers accept."""
+"""Objects that are nested too deeply for the decoder; servers accept them."""
 
 from __future__ import annotations
 

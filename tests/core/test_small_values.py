@@ -1,4 +1,4 @@
-"""Versions, resync periods, errors of the API, options and states: small things that much hangs on."""
+"""Versions, resync periods, API errors, options and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage tiers: what each keeps, and that it stays the same object."""
+"""Storage tiers: what each stores, and that identity and version stay."""
 
 from __future__ import annotations
 

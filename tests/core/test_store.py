@@ -1,4 +1,4 @@
-"""Stores and indexers: what is put in, how it is found, and that readers never see half of a change."""
+"""Stores and indexers: writes, reads by key and index, and atomic changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another thread does to a store while index functions of `put` run."""
+"""Changes by another thread while index functions of `put` run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def by_color(obj: Any) -> list[str]:
 
 
 class Between:
-    """An index function during whose first call after `strike` is set something else happens to the store."""
+    """An index function that calls `strike` during its first call after that is set."""
 
     def __init__(self) -> None:
         self.strike: Callable[[], Any] | None = None

@@ -1,4 +1,4 @@
-"""An indexer beside a dict: after any sequence of changes, both say the same."""
+"""A stateful test of Indexer: after any sequence of changes, it equals a dict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What informers keep in their stores: records, which readers see as views, from whatever thread."""
+"""Stores of records, which any thread reads as views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a store that run out of memory: nothing of them is seen."""
+"""Changes of a store that run out of memory have no effect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def store() -> ThreadSafeStore[Item]:
 
 
 def seen(cells: ThreadSafeStore[Item]) -> Any:
-    """All that readers can find, and what the indices remember."""
+    """Return all that readers can find, and the state of the indices."""
     indices = {
         name: {value: cells.indexed_keys(name, value) for value in cells.values(name)} for name in ("tag", "all")
     }

@@ -1,4 +1,4 @@
-"""Views as values: equal, hashed, copied, pickled and printed as what they are of."""
+"""Views as values: equality, hash, copies, pickling and repr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers see of cached objects: immutable in depth, decoded when looked into, and shared while held."""
+"""Views of cached objects: immutable, decoded on first access, with shared bodies."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_metadata_has_to_dict(view: Any) -> None:
 
 
 def sent(obj: Any) -> Any:
-    """What the client library sends; it writes times in its own way."""
+    """Return what the client library sends, which formats times differently."""
     plain = ApiClient.sanitize_for_serialization(ApiClient.__new__(ApiClient), obj)
     return json.loads(json.dumps(plain).replace("+00:00", "Z"))
 
@@ -139,7 +139,7 @@ def test_client_library_sends_parts_of_views_unchanged(view: Any) -> None:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds of bodies that are decoded from now on."""
+    """Record the kinds of decoded bodies from now on."""
     log: list[str] = []
     original = views.load_body
 

@@ -1,4 +1,4 @@
-"""Latches and waiters: whoever waits is woken when it is time, nobody else is, and nobody is forgotten."""
+"""Latches and waiters: each wait ends when its condition holds, and no other does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Over(Exception):
-    """Why nobody needs to wait any more."""
+    """The reason why waits fail."""
 
 
 async def turns() -> None:
@@ -25,7 +25,7 @@ async def turns() -> None:
 
 
 async def begun(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task that waits by now."""
+    """Return a task that is waiting."""
     task = asyncio.create_task(coroutine)
     await turns()
     return task
@@ -62,7 +62,7 @@ async def test_failed_latch_raises_for_current_and_later_waiters() -> None:
 
 
 def depth(error: BaseException) -> int:
-    """How many frames the traceback has."""
+    """Return the number of frames of the traceback."""
     return len(traceback.extract_tb(error.__traceback__))
 
 

@@ -1,4 +1,4 @@
-"""One pod and one custom resource, and what readers see of them."""
+"""Views of one pod and one custom resource."""
 
 from __future__ import annotations
 

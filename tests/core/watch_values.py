@@ -1,4 +1,4 @@
-"""A watch stream in memory, taken apart as informers do it."""
+"""Decode a watch stream in memory, as informers do."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def events_of(*chunks: bytes, intake: Intake | None = None, stream: ValueStream | None = None) -> list[WatchEvent]:
-    """The events of a stream that comes in these chunks."""
+    """Return the events of a stream of chunks."""
     return list(each_event(chunks, intake=intake, stream=stream))
 
 
 def each_event(
     chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
 ) -> Iterator[WatchEvent]:
-    """The events, one by one."""
+    """Yield the events."""
     return (event for event in steps_of(chunks, intake=intake, stream=stream) if event is not None)
 
 
 def steps_of(
     chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
 ) -> Iterable[WatchEvent | None]:
-    """The events, and None for each pause."""
+    """Yield the events, and None for each pause."""
     intake, stream = intake or Intake(), stream or ValueStream()
     decode = partial(decode_watch_line, intake=intake.changed)
     in_steps = partial(decode_event_in_steps, intake=intake.changed_in_steps)

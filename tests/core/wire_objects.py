@@ -1,4 +1,4 @@
-"""Objects and events as a server sends them, in a few words."""
+"""Short functions for objects and events as a server sends them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, 
 
 
 def body(name: str, version: int | str = 1, namespace: str = "ns", **more: Any) -> bytes:
-    """The JSON of an object; its uid follows from its name."""
+    """Return the JSON of an object; its uid is derived from its name."""
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": str(version)}
     metadata.update(more.pop("metadata", {}))
     return msgspec.json.encode({"metadata": {key: value for key, value in metadata.items() if value != ""}, **more})
@@ -47,5 +47,5 @@ def error_event(status: int, **details: Any) -> WatchEvent:
 
 
 def undecodable(name: str = "", kind: str = MODIFIED, version: int | str = "") -> WatchEvent:
-    """An event whose object cannot be shown; without a name, not even its key could be read."""
+    """Return an event whose object does not decode; without a name, it has no key."""
     return WatchEvent(kind, error=DecodeError("not to be read", key=f"ns/{name}" if name else "", version=str(version)))

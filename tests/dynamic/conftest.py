@@ -1,4 +1,4 @@
-"""A server, and informers of whatever it serves."""
+"""Fixtures: a server, and dynamic informers of its resources."""
 
 from __future__ import annotations
 

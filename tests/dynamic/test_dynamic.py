@@ -1,4 +1,4 @@
-"""Informers of any resource by name, and of custom resources that come and go, on a server in this process."""
+"""DynamicInformers: informers by name, and of custom resources while they are served, on a server in this process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Told:
-    """What a handler was told: "add w", "update w", "delete w"."""
+    """A handler that records notifications: "add w", "update w", "delete w"."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -58,7 +58,7 @@ class Told:
 
 
 class Followed:
-    """Begins informers, and hands them out by name."""
+    """The `begin` function of `follow`; returns its informers by name."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -70,7 +70,7 @@ class Followed:
 
 
 async def when(informer: DynamicInformer, holds: Callable[[], bool]) -> None:
-    """Returns at the first change of state at which something holds."""
+    """Return at the first change of state at which a condition holds."""
     changed = asyncio.Event()
     informer.add_state_handler(lambda state: changed.set())
     async with asyncio.timeout(10):

@@ -1,4 +1,4 @@
-"""Synchronous handlers on threads."""
+"""ThreadedHandler: synchronous handlers in threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def executor() -> Iterator[ThreadPoolExecutor]:
 
 
 class Blocking:
-    """Writes down what it is told, and where; waits at each update until it is let go."""
+    """Records notifications and threads; blocks at each update until it is released."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""Random bodies of the form that a model has, made from the client library's own description of it."""
+"""Random JSON bodies of a model, generated from the client library's own description of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPEST = 5
 
 
 def body(random: Random, kind: str, *, nulls: bool, depth: int = 0) -> Any:
-    """JSON, as plain data, for one of the client library's types.
+    """Return random plain data for one of the client library's types.
 
     Args:
         random: where chance comes from.
@@ -44,7 +44,7 @@ def _model(random: Random, model: Any, nulls: bool, depth: int) -> dict[str, Any
 
 
 def text(random: Random) -> str:
-    """A word, now and then of characters that have to be escaped or take more than a byte."""
+    """Return a word, sometimes with characters that are escaped or take several bytes."""
     return "".join(random.choices('abcxyz0189-./ "\\\n\u00e4\u20ac\U0001f600', k=random.randrange(1, 9)))
 
 

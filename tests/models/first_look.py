@@ -1,4 +1,4 @@
-"""A program: several threads are the first of its process to look into objects. It prints "ok", or ends otherwise.
+"""A program in which several threads are the first to read objects. It prints "ok" if it succeeds.
 
 It reads from its standard input, as JSON:
 
@@ -41,7 +41,7 @@ Mine = msgspec.defstruct("Mine", [("spec", PARTS[-1]), *((f"p{i}", part | None, 
 
 
 def look(value: Any) -> Any:
-    """All that can be seen in an object, attribute by attribute."""
+    """Return all attributes of an object, recursively."""
     if hasattr(value, "openapi_types"):
         return {name: look(getattr(value, name)) for name in value.openapi_types}
     if isinstance(value, dict):
@@ -50,12 +50,12 @@ def look(value: Any) -> Any:
 
 
 def view_of(row: list[str], record: Any) -> Any:
-    """What readers see of a record; the class is made when the first is seen."""
+    """Return the view of a record; the first call builds the class."""
     return view_class(resource_of(row))(record)
 
 
 def together(count: int, function: Any) -> list[Any]:
-    """What a function of a number returns in so many threads, which begin at the same time."""
+    """Call a function with a number in each of several threads that begin together; return the results."""
     barrier = threading.Barrier(count)
 
     def begin(number: int) -> Any:
@@ -67,13 +67,13 @@ def together(count: int, function: Any) -> list[Any]:
 
 
 def resource_of(row: list[str]) -> Resource[Any]:
-    """A built-in resource, or a custom one."""
+    """Return a built-in resource, or a custom one."""
     group, version, plural = row[:3]
     return find(group, version, plural) or Resource(group, version, plural, plural.title())
 
 
 def listers(threads: int, objects: list[list[str]]) -> None:
-    """Each thread lists all kinds, beginning with another, and unpickles what it saw."""
+    """Each thread lists all kinds, in its own order, and unpickles the objects."""
     caches = []
     for row in objects:
         indexer: Indexer[Any] = Indexer(to_view=partial(view_of, row))
@@ -94,7 +94,7 @@ def listers(threads: int, objects: list[list[str]]) -> None:
 
 
 def models(threads: int, objects: list[list[str]]) -> None:
-    """Each thread makes object types of one model of the user's, and decodes."""
+    """Each thread creates object types of one user model, and decodes."""
 
     def read(number: int) -> list[Any]:
         seen = []
@@ -111,7 +111,7 @@ def models(threads: int, objects: list[list[str]]) -> None:
 
 
 def handlers(threads: int, objects: list[list[str]]) -> None:
-    """Each thread is that of a handler of one informer."""
+    """Each thread runs a handler of one informer."""
     seen: list[Any] = []
     barrier = threading.Barrier(threads)
 
@@ -141,7 +141,7 @@ class _Handler:
 
 
 def endpoints(threads: int, objects: list[list[str]]) -> None:
-    """Each thread serves a request, as FastAPI has plain functions do."""
+    """Each thread serves a request, as FastAPI does for synchronous functions."""
     row = objects[0]
     indexer: Indexer[Any] = Indexer(to_view=view_class(resource_of(row)))
     for number in range(20):

@@ -1,4 +1,4 @@
-"""A pod as clusters have them: two containers, probes, volumes, a status, and the managed fields of two writers."""
+"""A typical pod: two containers, probes, volumes, a status, and managed fields of two writers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pod_as_in_clusters() -> dict[str, Any]:
-    """The pod as plain data, about 6 KB as JSON."""
+    """Return the pod as plain data, about 6 KB as JSON."""
     containers = [_container("web", 8080), _container("metrics", 9090)]
     return {
         "apiVersion": "v1",
@@ -82,7 +82,7 @@ def pod_as_in_clusters() -> dict[str, Any]:
 
 
 def pod_bytes() -> bytes:
-    """The same, as the server would send it."""
+    """Return the pod as JSON."""
     return json.dumps(pod_as_in_clusters(), separators=(",", ":")).encode()
 
 

@@ -1,4 +1,4 @@
-"""The classes of the models: what they look like, and what they refuse."""
+"""Model classes: their attributes, immutability, pickling and reprs."""
 
 from __future__ import annotations
 

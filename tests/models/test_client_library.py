@@ -1,4 +1,4 @@
-"""The models beside those of kubernetes_asyncio: the same attributes, the same values, the same requests."""
+"""Models compared with those of kubernetes_asyncio: attributes, values and request bodies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def api() -> AsyncIterator[Any]:
 
 
 def plain(value: Any) -> Any:
-    """The attributes of a model of either side as dicts, in depth."""
+    """Return the attributes of a model of either library as nested dicts."""
     if hasattr(value, "openapi_types"):
         return {attribute: plain(getattr(value, attribute)) for attribute in value.openapi_types}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What is not an object of the kind it should be."""
+"""Bodies that do not fit their model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers in threads that are the first to look into objects of a kind: each time in an interpreter of its own.
+"""Concurrent first reads of objects of a kind, each run in its own interpreter.
 
     AIOINFORMER_THREAD_RUNS=30 make test ARGS=tests/models/test_threads.py
 

@@ -1,4 +1,4 @@
-"""All tests of this folder run on virtual time."""
+"""Run all tests of this folder in virtual time."""
 
 from __future__ import annotations
 

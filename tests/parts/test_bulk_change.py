@@ -1,4 +1,4 @@
-"""Changes of many objects that readers see as one."""
+"""Bulk changes: readers see all objects change at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def store(**items: list[str]) -> ThreadSafeStore[Item]:
 
 
 def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
-    """What readers find: keys by value of the index, and "*" for all."""
+    """Return what readers find: index value -> keys, and "*" -> all keys."""
     return {"*": sorted(cells.all_keys())} | {
         tag: cells.indexed_keys("tag", tag) for tag in sorted(cells.values("tag"))
     }

@@ -1,4 +1,4 @@
-"""Slow handlers that are told the last state of each object."""
+"""CoalescingHandler: a slow handler gets the latest state of each object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 
 class Gate:
-    """A handler that ends a call only when it is let go."""
+    """A handler whose calls return only when `open` is set."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -93,7 +93,7 @@ async def test_known_objects_are_updated_or_deleted(changes: str, told: list[str
 
 
 async def story(changes: list[str], *, known: bool) -> list[str]:
-    """What is told of x after it has changed like this behind the back of the handler."""
+    """Return the notification of x after these changes during a running call."""
     pods = Collection("blocker", *(["x"] if known else []))
     gate = Gate()
     gate.open.set()
@@ -173,7 +173,7 @@ async def test_hanging_handler_keeps_one_notification_per_object() -> None:
 
 
 class Ledger:
-    """Knows what a handler knows, and refuses what cannot be true; ends a call when it is let go."""
+    """Asserts that the notifications of each object are valid; its calls return when `open` is set."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}

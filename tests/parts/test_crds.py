@@ -1,4 +1,4 @@
-"""What definitions of custom resources say."""
+"""Resources that a CustomResourceDefinition serves."""
 
 from __future__ import annotations
 

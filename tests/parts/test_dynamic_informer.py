@@ -1,4 +1,4 @@
-"""An informer of something that may not be there."""
+"""DynamicInformer: an informer of a resource that may not be served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that forgets."""
+"""ExpirationStore: a store whose entries expire."""
 
 from __future__ import annotations
 

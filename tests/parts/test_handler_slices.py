@@ -1,4 +1,4 @@
-"""However many handlers there are, together they leave the loop to others after a while."""
+"""Handlers with a backlog yield the event loop together, however many there are."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STEP = 0.000_005
 
 
 class Told:
-    """What a handler is told of."""
+    """An object of a notification."""
 
 
 class Clock:
-    """Time that passes in handlers alone."""
+    """A clock that advances in handlers only."""
 
     def __init__(self) -> None:
         self.now = 0.0

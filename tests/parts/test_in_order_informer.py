@@ -1,4 +1,4 @@
-"""An informer with the in-order queue: what it promises beyond what every informer promises."""
+"""Informers with the in-order queue: their additional guarantees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def in_order(pods: Collection, **options: Any) -> SharedIndexInformer[Any]:
 
 
 def relist_with_many_changes(pods: Collection) -> None:
-    """Half is changed, a quarter is gone, some are new, and no watch shows it."""
+    """Change half of the objects, delete a quarter, and add some, without watch events."""
     pods.end_watches()
     for number in range(0, 100, 2):
         pods.put(f"p{number}")

@@ -1,4 +1,4 @@
-"""An informer as events that are iterated, and the end of a handler that can be awaited."""
+"""InformerWatch, and waiting for the end of a handler."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_no_events_after_exit() -> None:
 
 
 class Slow:
-    """A handler that takes a minute."""
+    """A handler whose calls take a minute."""
 
     def __init__(self) -> None:
         self.ended = 0

@@ -1,4 +1,4 @@
-"""A collection listed once, page by page."""
+"""Listing a collection once, page by page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pages:
-    """So many pods in pages; some requests fail.
+    """Serves pods in pages; some requests fail.
 
     Attributes:
         failures: number of the request -> status, or an error that breaks the answer off.

@@ -1,4 +1,4 @@
-"""One informer over several namespaces that come and go, with either queue."""
+"""MultiNamespaceInformer: namespaces are added and removed, with either queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Namespaces(dict[str, Collection]):
-    """A collection of pods for each namespace, and the queue between each and the cache."""
+    """A collection of pods for each namespace, and the queue option of the informer."""
 
     def __init__(self, queue: str = QueueKind.DELTA) -> None:
         super().__init__()

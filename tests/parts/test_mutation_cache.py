@@ -1,4 +1,4 @@
-"""Own writes, read back before the informer has seen them."""
+"""MutationCache: reading own writes before the informer has received them."""
 
 from __future__ import annotations
 

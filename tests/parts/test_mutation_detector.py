@@ -1,4 +1,4 @@
-"""Finding out who changes objects of a store in place."""
+"""MutationDetector: detecting in-place changes of stored objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RealFIFO: client-go's rules, each by what its consumer gets."""
+"""RealFIFO: client-go's rules, observed at the consumer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioinformer.errors import FIFOClosed, KeyFuncError, UsageError
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType
 from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.resources.keys import DeletedFinalStateUnknown
-from tests.core.batches import process_batch
+from tests.core.batches import check_flushes, process_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def obj(name: str, value: Any = 0) -> dict[str, Any]:
 
 
 class Consumer:
-    """Writes down what it is handed."""
+    """Records what it processes."""
 
     def __init__(self) -> None:
         self.handed: list[Handed] = []
@@ -249,20 +249,7 @@ async def test_failed_item_counts_as_processed() -> None:
 async def test_batch_is_flushed_before_pauses_and_at_its_end() -> None:
     queue, _ = made(slice_seconds=1e-9)
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}")) for number in range(100)])
-    log: list[str] = []
-
-    async def neighbour() -> None:
-        while True:
-            log.append("turn")
-            await asyncio.sleep(0)
-
-    other = asyncio.create_task(neighbour())
-    await process_batch(queue, lambda deltas, initial: log.append("object"), lambda: log.append("flush"))
-    other.cancel()
-    assert log.count("object") == 100
-    assert log[-1] == "flush"
-    assert log.count("turn") > 1
-    assert all(log[at - 1] in ("flush", "turn") for at, entry in enumerate(log) if entry == "turn" and at)
+    await check_flushes(queue)
 
 
 @pytest.mark.conformance("RF-17", "Q-03")

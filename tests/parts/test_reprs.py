@@ -1,4 +1,4 @@
-"""What a debugger or a log line shows of the parts: names and counts, and never a credential."""
+"""Reprs of the parts: names and counts, but no credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An informer whose selection changes while it runs."""
+"""ReselectingInformer: the selection changes while the informer runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.shell.virtual_time import settled
 
 
 def selections() -> tuple[Collection, Collection]:
-    """Two views of one server: `a` and `b`, and `b` and `c`; `b` is the same in both."""
+    """Return two selections of one server: `a` and `b`, and `b` and `c`, with the same `b`."""
     first, second = Collection("a"), Collection()
     for each in (first, second):
         each.version = 4

@@ -1,4 +1,4 @@
-"""A watch that survives its connections."""
+"""RetryWatcher: a watch that reconnects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(event: Event[Any]) -> str:
 
 
 class Following:
-    """A watcher in a task, and what it brought."""
+    """Runs a watcher in a task, and records its events."""
 
     def __init__(self, pods: Collection, version: str = "1") -> None:
         self.watcher: RetryWatcher[Any] = RetryWatcher(pods, version, random=lambda: 0.0)

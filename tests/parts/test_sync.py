@@ -1,4 +1,4 @@
-"""Waiting for several caches and handlers."""
+"""Waiting until several caches and handlers have synced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.shell.recorder import Recorder
 
 
 def informers() -> tuple[SharedIndexInformer[Any], SharedIndexInformer[Any], Collection]:
-    """One that syncs, and one whose server does not answer."""
+    """Return an informer that syncs, and one whose server does not answer."""
     silent = Collection("b")
     silent.gate.clear()
     return SharedIndexInformer(Collection("a"), name="quick"), SharedIndexInformer(silent, name="slow"), silent

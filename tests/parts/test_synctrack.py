@@ -1,4 +1,4 @@
-"""Who has seen all of an initial list."""
+"""Trackers of the initial list, and lazy values."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_trackers_can_be_waited_for() -> None:
 
 
 class Slow:
-    """Counts evaluations, and takes a second for each."""
+    """Counts evaluations; each takes a second."""
 
     def __init__(self) -> None:
         self.times = 0

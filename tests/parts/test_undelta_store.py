@@ -1,4 +1,4 @@
-"""A store that tells of everything in it after each change."""
+"""UndeltaStore: pushes all objects after each write."""
 
 from __future__ import annotations
 

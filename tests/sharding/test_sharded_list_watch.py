@@ -1,4 +1,4 @@
-"""Informers of shards, on a server that knows of no shards and sends everything."""
+"""Informers of shards, on a server that ignores the selector and sends all objects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
 
 
 class Scripted(Answer):
-    """A transport that answers with this body, in pieces."""
+    """A transport that responds with a given body, in pieces."""
 
     def __init__(self, body: bytes, size: int = 10_000) -> None:
         super().__init__(200, body)
@@ -63,7 +63,7 @@ class Scripted(Answer):
 
 
 def make(server: ApiServer, *names: str) -> dict[str, str]:
-    """The uids, by name."""
+    """Return the uids by name."""
     made = [server.create("configmaps", {"metadata": {"name": name, "namespace": "default"}}) for name in names]
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in made}
 

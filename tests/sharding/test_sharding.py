@@ -1,4 +1,4 @@
-"""Shards by the hash of a field."""
+"""Shard selectors: ranges of the hash of a field."""
 
 from __future__ import annotations
 

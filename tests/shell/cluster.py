@@ -1,4 +1,4 @@
-"""A transport to collections in memory."""
+"""A transport to collections in memory, by URL path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """Collections by the path of their URL; those that nobody made are empty.
+    """Collections by the path of their URL; missing ones are empty.
 
     Attributes:
         requests: all of them.
@@ -25,7 +25,7 @@ class Cluster:
         self._collections = {collection.resource.path(): collection for collection in collections}
 
     async def request(self, request: Request) -> Answer:
-        """Answers as a `Transport`."""
+        """Implement `Transport`."""
         self.requests.append(request)
         query = dict(request.query)
         options = ListOptions(
@@ -38,17 +38,17 @@ class Cluster:
         return await self._collections.setdefault(request.path, Collection()).request(options)
 
     def selections(self) -> set[tuple[str, str, str]]:
-        """The path, label selector and field selector of all requests."""
+        """Return path, label selector and field selector of all requests."""
         queries = [(request.path, dict(request.query)) for request in self.requests]
         return {(path, query.get("labelSelector", ""), query.get("fieldSelector", "")) for path, query in queries}
 
     def paths(self) -> list[str]:
-        """The paths that were asked for, each once, sorted."""
+        """Return the requested paths, sorted, without repetitions."""
         return sorted({request.path for request in self.requests})
 
 
 def built_in(gvr: str) -> Resource[Any]:
-    """A resource by its name, as in "apps/v1/deployments" or "v1/pods"."""
+    """Return a resource by its name, such as "apps/v1/deployments" or "v1/pods"."""
     *group, version, plural = gvr.split("/")
     resource = find(group[0] if group else "", version, plural)
     assert resource is not None, gvr

@@ -1,4 +1,4 @@
-"""A collection of pods that is listed and watched in memory, with answers as a script wants them."""
+"""A collection of pods in memory that can be listed and watched, with scripted responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class Answer:
-    """One answer: whatever is fed to it is what the client reads.
+    """One response: the client reads the data that is fed to it.
 
     Attributes:
         closed: the client let go of it.
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Collection:
-    """Pods by name, each change with the next version; a `ListerWatcher` of them.
+    """A `ListerWatcher` of pods; each change increments the version.
 
     Attributes:
         requests: what was asked.
@@ -87,7 +87,7 @@ class Collection:
     # What happens to the objects.
 
     def put(self, name: str, namespace: str = "default", **fields: Any) -> str:
-        """Makes or changes an object; returns its version."""
+        """Create or change an object; return its version."""
         self.version += 1
         key = f"{namespace}/{name}"
         known = self.objects.get(key)
@@ -98,7 +98,7 @@ class Collection:
         return str(self.version)
 
     def delete(self, name: str, namespace: str = "default") -> str:
-        """Takes an object away; returns the version of that."""
+        """Delete an object; return the version of the deletion."""
         self.version += 1
         obj = deepcopy(self.objects.pop(f"{namespace}/{name}"))
         obj["metadata"]["resourceVersion"] = str(self.version)
@@ -107,14 +107,14 @@ class Collection:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What happens within reaches watches in one piece."""
+        """Send all changes in the block to watches as one chunk."""
         self._held = []
         yield
         held, self._held = self._held, None
         self.send(b"".join(held))
 
     def unseen(self) -> None:
-        """What happened is in no watch: watches from a version of before now expire, and only a list shows it."""
+        """Send changes in the block to no watch; watches from earlier versions expire."""
         self._oldest = self.version
 
     # What happens to watches.
@@ -124,34 +124,34 @@ class Collection:
         return len(self._open())
 
     def send(self, data: bytes) -> None:
-        """Sends something to all watches, whatever it is."""
+        """Send data to all watches."""
         for watch in () if self._muted else self._open():
             watch.feed(data)
 
     def bookmark(self) -> str:
-        """Sends a bookmark of a new version; returns that."""
+        """Send a bookmark with a new version; return the version."""
         self.version += 1
         self.send(line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}}))
         return str(self.version)
 
     def end_watches(self, error: BaseException | None = None) -> None:
-        """Ends all watches, cleanly without an error."""
+        """End all watches without an error."""
         for watch in self._open():
             watch.end(error)
         self._watches.clear()
 
     def mute(self) -> None:
-        """From now on watches bring nothing, as on a server that was restored from a backup."""
+        """Make watches silent, as on a server that was restored from a backup."""
         self._muted = True
 
     def expire_watches(self) -> None:
-        """Ends all watches with 410; they must list anew."""
+        """End all watches with 410."""
         self.unseen()
         self.send(_EXPIRED)
         self.end_watches()
 
     def refuse(self, status: int, reason: str = "", **headers: str) -> None:
-        """The next request is refused."""
+        """Refuse the next request."""
         answer = Answer(status, {name.replace("_", "-"): value for name, value in headers.items()})
         answer.feed(json.dumps({"kind": "Status", "code": status, "reason": reason}).encode())
         answer.end()
@@ -160,7 +160,7 @@ class Collection:
     # What is asked.
 
     async def request(self, options: ListOptions) -> Answer:
-        """Answers as a `ListerWatcher`."""
+        """Implement `ListerWatcher`."""
         self.requests.append(replace(options))
         await asyncio.sleep(0)
         await self.gate.wait()
@@ -194,7 +194,7 @@ class Collection:
         return answer
 
     def _page(self, options: ListOptions) -> bytes:
-        """One page of a list; all pages show one state."""
+        """Return one page of a list; all pages show the same state."""
         if options.continue_token:
             version, items = self._lists.pop(options.continue_token)
         else:
@@ -220,7 +220,7 @@ class Collection:
 
 
 def line(kind: str, obj: Mapping[str, Any]) -> bytes:
-    """One line of a watch."""
+    """Return one line of a watch."""
     return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -228,5 +228,5 @@ _EXPIRED = line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "m
 
 
 def cut() -> TransportError:
-    """The error of a connection that breaks."""
+    """Return the error of a broken connection."""
     return TransportError("the connection broke")

@@ -1,4 +1,4 @@
-"""All tests of this folder run on virtual time, and must keep quiet: no error is left to asyncio to report."""
+"""Run all tests of this folder in virtual time, with each queue; fail those that leave errors to asyncio."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 @pytest.fixture(params=list(QueueKind), autouse=True)
 def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueKind:
-    """What is promised to users does not depend on the queue: every test runs with each of them."""
+    """Run every test with each queue, since the guarantees do not depend on it."""
     kind: QueueKind = request.param
     defaults = SharedIndexInformer.__init__.__kwdefaults__
     assert defaults is not None
@@ -33,7 +33,7 @@ def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Qu
 
 @pytest.fixture(autouse=True)
 def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fails a test after which asyncio complains of an exception that nobody retrieved, or the like."""
+    """Fail a test after which asyncio reports an exception that was never retrieved, or the like."""
     yield
     gc.collect()
     complaints = [

@@ -1,4 +1,4 @@
-"""What write down what they are told: a handler, and a handler of states."""
+"""Recorders of notifications and of states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Writes down what it is told, in words.
+    """A handler that records its notifications as text.
 
     Attributes:
         told: "add a 1", with "!" if it belongs to the initial list; "update a 1 2"; "delete a 3", "tombstone a 2".
@@ -46,7 +46,7 @@ def _named(obj: Any) -> str:
 
 
 def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
-    """What the informer shows from now on."""
+    """Record the states of an informer from now on."""
     states: list[str] = []
     informer.add_state_handler(lambda state: states.append(str(state)))
     return states

@@ -1,4 +1,4 @@
-"""The factory: one informer for each resource, and one life for all of them."""
+"""SharedInformerFactory: one informer for each resource; they start and stop together."""
 
 from __future__ import annotations
 

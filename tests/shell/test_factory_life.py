@@ -1,4 +1,4 @@
-"""The life of a factory: shutdowns, crashes, and who is told of them."""
+"""Start, shutdown and crashes of a factory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NODES = built_in("v1/nodes")
 
 
 class Broken(Exception):
-    """What an informer crashes with in these tests."""
+    """The exception with which an informer crashes."""
 
 
 def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:

@@ -1,4 +1,4 @@
-"""Options of a factory's informers: those that would be ignored are refused, those that are not named are inherited."""
+"""Options of a factory's informers: conflicting ones are refused, omitted ones are inherited."""
 
 from __future__ import annotations
 

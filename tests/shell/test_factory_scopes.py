@@ -1,4 +1,4 @@
-"""Several scopes of one resource are several informers of a factory."""
+"""Scopes: each scope of a resource has its own informer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many handlers come and go while much changes: each is told the truth, from its first word to its last."""
+"""Many handlers are added and removed during changes; each gets a valid history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKERS, CHANGES = 30, 400
 
 
 class Crowd:
-    """Workers that join an informer, listen for a while and leave it again, over and over."""
+    """Workers that repeatedly add a handler, keep it for a while, and remove it."""
 
     def __init__(self, informer: SharedIndexInformer[object], random: Random) -> None:
         self._informer = informer
@@ -31,7 +31,7 @@ class Crowd:
         self.witnesses: list[Witness] = []
 
     async def work(self) -> None:
-        """Ends when the informer does."""
+        """Add and remove handlers until the informer stops."""
         while True:
             witness = Witness()
             try:

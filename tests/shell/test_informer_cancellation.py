@@ -1,4 +1,4 @@
-"""Cancelled at any moment, an informer ends, and leaves no task, no open answer and no waiter behind.
+"""An informer that is cancelled at any moment ends, and leaves no task, open response or waiter.
 
 A script is run, and cancelled after one turn of the loop; again, and cancelled after two; and so on, until it comes to
 its end uncancelled. So it has been cancelled at each of its awaits, and at each of those within the informer.
@@ -31,7 +31,7 @@ _WAYS = {
 
 
 class Run(NamedTuple):
-    """One run of a script."""
+    """The state of one run of a script."""
 
     pods: Collection
     informer: SharedIndexInformer[Any]
@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
-    """Waits, changes, joiners, failures, relists, a resync, a removal."""
+    """A script with waits, changes, new handlers, failures, relists, a resync and a removal."""
     informer.add_event_handler(Recorder(pace=0.3))
     await informer.wait_for("default/p3")
     with pods.at_once():

@@ -1,4 +1,4 @@
-"""Memory, or stack, runs out anywhere between the server's bytes and the handlers: the informer goes on."""
+"""The informer continues after memory or stack runs out anywhere between the response and the handlers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MOST_CALLS = 12
 
 
 class Follower:
-    """A handler that keeps what it is told, and says what cannot be."""
+    """A handler that applies its notifications, and records invalid ones."""
 
     def __init__(self) -> None:
         self.objects: dict[str, str] = {}
@@ -85,7 +85,7 @@ class Follower:
 
 
 def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
-    """Has the nth call of a method, and only that, run out."""
+    """Make the nth call of a method, and only that, raise."""
     original: Callable[..., Any] = getattr(owner, name)
     calls: Counter[str] = Counter()
     static = isinstance(vars(owner)[name], classmethod)

@@ -1,4 +1,4 @@
-"""Index functions that raise: the state says so, until the objects index well."""
+"""Index functions that raise: the state is degraded until all objects can be indexed."""
 
 from __future__ import annotations
 

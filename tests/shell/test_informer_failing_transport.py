@@ -1,4 +1,4 @@
-"""Transports that are not ours may raise anything, anywhere: the informer goes on."""
+"""The informer continues after a foreign transport raises any exception anywhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Unclosable(Answer):
 
 
 class Faulty(Collection):
-    """Its responses are of a class that fails."""
+    """A transport whose responses are of a failing class."""
 
     error: BaseException
 
@@ -48,7 +48,7 @@ class Faulty(Collection):
 
 
 async def follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
-    """The informer shows what happens from now on."""
+    """Assert that the informer receives further changes."""
     await asyncio.sleep(60)
     assert informer.state.phase is Phase.WATCHING
     pods.put("new")

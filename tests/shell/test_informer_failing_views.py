@@ -1,4 +1,4 @@
-"""Objects that came in well and cannot be shown later, as when a decoder changes its mind: they are passed over."""
+"""Objects whose view fails after they were decoded, for example by an erratic decoder: they are skipped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.shell.virtual_time import settled
 
 @pytest.fixture
 def hidden(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """States that nobody can be shown, as "a 1"."""
+    """The states whose view fails, such as "a 1"."""
     states: set[str] = set()
     to_view: Any = ObjectType.to_view
 

@@ -1,4 +1,4 @@
-"""How an informer follows the server through what goes wrong: what it asks when, and what it shows meanwhile."""
+"""An informer during failures of the server: its requests, its state and its cache."""
 
 from __future__ import annotations
 

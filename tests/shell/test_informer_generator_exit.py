@@ -1,4 +1,4 @@
-"""A GeneratorExit from the user's code is an error of that code, and of nothing else."""
+"""GeneratorExit in user code is an error of that code alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What handlers are told, in which form, and what becomes of those that are slow or raise."""
+"""Notifications of handlers, in which form, and handlers that are slow or raise."""
 
 from __future__ import annotations
 

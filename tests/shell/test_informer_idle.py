@@ -1,4 +1,4 @@
-"""Watches on which nothing comes: which are opened again at once, which are failures, and which are doubted."""
+"""Idle watches: reopened at once, counted as failures, or checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index functions that are added while an informer runs."""
+"""Adding index functions to a running informer."""
 
 from __future__ import annotations
 

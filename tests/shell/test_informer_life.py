@@ -1,4 +1,4 @@
-"""How an informer starts, stops, and crashes, and what it leaves behind: nothing."""
+"""Start, stop and crash of an informer, after which nothing is left."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ async def test_stop_fails_waits() -> None:
 
 
 class Broken(Exception):
-    """What a part crashes with in these tests."""
+    """The exception with which a part crashes."""
 
 
 def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:

@@ -1,4 +1,4 @@
-"""Transforms, decoders and index functions, those that raise included."""
+"""Transforms, decoders and index functions, including those that raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that are no kube-apiserver, or hidden behind a proxy: what an informer shows of them."""
+"""Informers of servers that differ from kube-apiserver, or are behind a proxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGES = ReflectorOptions(streaming_list=False)
 
 
 class Unversioned:
-    """Pods without versions, which cannot be watched unless `watched`; a `ListerWatcher`.
+    """A `ListerWatcher` of pods without versions, which cannot be watched unless `watched`.
 
     Attributes:
         pods: name -> labels.
@@ -60,7 +60,7 @@ class Unversioned:
 
 
 def told_by(informer: SharedIndexInformer[Any]) -> list[str]:
-    """What the handlers of an informer are told from now on."""
+    """Record the notifications of an informer from now on."""
     told: list[str] = []
     informer.add_event_handler(
         on_add=lambda obj: told.append(f"add {obj.metadata.name}"),
@@ -189,7 +189,7 @@ async def test_watch_without_head_counts_as_open_after_10_s() -> None:
 
 
 class HoldsBack(Collection):
-    """The heads of its watches come only once the gate opens."""
+    """A collection that sends the heads of its watches only after the gate opens."""
 
     def __init__(self, *names: str) -> None:
         super().__init__(*names)

@@ -1,4 +1,4 @@
-"""Handlers that join late, leave early, and when each of them counts as synced."""
+"""Handlers that are added late or removed early, and when each of them has synced."""
 
 from __future__ import annotations
 

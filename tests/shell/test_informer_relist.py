@@ -1,4 +1,4 @@
-"""What a list costs that brings what is cached already: nothing that anybody could notice."""
+"""A relist of unchanged objects has no visible effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.shell.virtual_time import settled
 
 
 class IndexWork:
-    """Counts what indices are asked to do."""
+    """Counts calls of index methods."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""Resyncs: who is told again of what did not change, and when."""
+"""Resyncs: which handlers get unchanged objects again, and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.shell.virtual_time import settled
 
 
 class Clocked(Recorder):
-    """Writes down when it is told of something again."""
+    """Records the times of updates."""
 
     def __init__(self) -> None:
         super().__init__()

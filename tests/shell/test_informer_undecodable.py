@@ -1,4 +1,4 @@
-"""Objects that cannot be decoded: no lister takes them for deleted, and no probe takes their informer for ready."""
+"""Undecodable objects: listers do not report them as deleted, and the informer may not be ready."""
 
 from __future__ import annotations
 

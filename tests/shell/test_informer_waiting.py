@@ -1,4 +1,4 @@
-"""Waiting for an object, and for a version: reading one's own writes."""
+"""Waiting for an object or a version, to read own writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An outage is repeated in the log each minute, in one line for all informers of a factory."""
+"""Outages are logged once a minute, in one line for all informers of a factory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 class Lost(Cluster):
-    """A server that is there or not."""
+    """A server that can be switched off."""
 
     lost = True
 

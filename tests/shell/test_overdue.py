@@ -1,4 +1,4 @@
-"""Calls of handlers that do not return are named, and idle informers wake nobody."""
+"""Handler calls that do not return are logged; idle informers have no timer."""
 
 from __future__ import annotations
 

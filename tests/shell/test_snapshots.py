@@ -1,4 +1,4 @@
-"""Snapshots say what informers and handlers are at, as plain data without content."""
+"""Snapshots: the state of informers and handlers as plain data, without content."""
 
 from __future__ import annotations
 

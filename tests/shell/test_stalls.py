@@ -1,4 +1,4 @@
-"""Functions that block the event loop are named in the log, and nothing that only waits is."""
+"""Functions that block the event loop are logged; awaiting functions are not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Blocks:
-    """A clock that stands still, until something blocks the loop."""
+    """A clock that advances only when something blocks the loop."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -1,4 +1,4 @@
-"""Reading what was never started, and starting where asyncio does not run."""
+"""Reading caches of unstarted informers, and starting informers without asyncio."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_manually_filled_cache_is_readable() -> None:
 
 
 def step(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Runs a coroutine as another library would."""
+    """Run a coroutine without asyncio."""
     try:
         coroutine.send(None)
     finally:

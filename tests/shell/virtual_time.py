@@ -1,4 +1,4 @@
-"""An event loop on which waiting costs nothing: its clock jumps to the next timer when there is nothing else to do.
+"""An event loop in virtual time: when idle, its clock jumps to the next timer.
 
 What takes 90 s in the world takes as long as it takes to compute, and happens in the same order every time. A test
 in which everybody waits for somebody else, and nobody for a time, fails at once and does not hang.
@@ -18,7 +18,7 @@ _MOMENT = 1e-5
 
 
 class _Selector(selectors.SelectSelector):
-    """Looks for real events without waiting, and turns the time that it should wait for them into virtual time."""
+    """Polls for real events without waiting, and adds the waiting time to the virtual clock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,18 +39,18 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop with a clock of its own."""
+    """An event loop with a virtual clock."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()
         super().__init__(self._virtual)
 
     def time(self) -> float:
-        """Virtual seconds."""
+        """Return virtual seconds."""
         return self._virtual.now
 
     def after_turns(self, turns: int, action: Callable[[], Any]) -> None:
-        """Does something between two turns of the loop, a number of turns from now; the last call counts."""
+        """Call a function between two turns of the loop, after a number of turns; a later call replaces it."""
         due = self._virtual.turns + turns
 
         def act(turn: int) -> bool:
@@ -62,10 +62,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     @property
     def turns(self) -> int:
-        """How many turns the loop has made."""
+        """The number of turns of the loop."""
         return self._virtual.turns
 
 
 async def settled() -> None:
-    """Returns when everything has happened that can happen without time passing."""
+    """Wait until everything has happened that can happen without time passing."""
     await asyncio.sleep(_MOMENT)
