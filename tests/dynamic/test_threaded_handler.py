@@ -154,7 +154,7 @@ def test_coroutines_and_invalid_executors_are_refused(executor: ThreadPoolExecut
 
     with pytest.raises(UsageError, match=r"handler\.on_delete is a coroutine function"):
         ThreadedHandler(Waits(), executor)
-    with pytest.raises(UsageError, match="is no handler"):
+    with pytest.raises(UsageError, match="is not a handler"):
         ThreadedHandler(object(), executor)
     with pytest.raises(UsageError, match="expected a ThreadPoolExecutor, not int"):
         ThreadedHandler(Blocking(), 4)  # type: ignore[arg-type]
