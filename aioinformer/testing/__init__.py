@@ -1,6 +1,6 @@
-"""An API server in your own process, for tests of whatever talks to Kubernetes: real HTTP, and faults at will.
+"""An API server in your own process, for tests of Kubernetes clients and controllers: real HTTP, and faults on demand.
 
-A name is imported when it is first asked for: pytest loads the plugin in every run, and most runs start no server.
+Each name is imported on first access: pytest loads the plugin in every run, and most runs start no server.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MODULES = {
     "populate": "server.population",
 }
 
-if not TYPE_CHECKING:  # else every misspelt name would pass for one
+if not TYPE_CHECKING:  # otherwise mypy would accept every misspelt name
 
     def __getattr__(name: str) -> object:
         import importlib

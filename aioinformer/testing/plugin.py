@@ -1,14 +1,13 @@
-"""The pytest plugin: an API server of its own for each test that asks for one, and what is usually connected to it.
+"""The pytest plugin: fixtures for an API server for each test, and for its usual clients.
 
 | fixture | |
 |---|---|
-| `api_server` | an `ApiServer`, empty but for the namespaces that every cluster has |
-| `api_faults` | a `FaultController` of that server; what it has started ends with the test |
+| `api_server` | an `ApiServer` with only the namespaces that every cluster has |
+| `api_faults` | a `FaultController` of that server; the faults that it started end with the test |
 | `api_client` | a `kubernetes_asyncio.client.ApiClient` for it |
 | `informer_factory` | a `SharedInformerFactory` for it, entered |
 
-They work with pytest-asyncio and with anyio's plugin: each is an ordinary async generator, and whichever of the two the
-test uses runs it.
+They work with pytest-asyncio and with anyio's plugin: each is an ordinary async generator.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-# pytest imports this plugin in every run; everything else is loaded where it is used.
+# pytest imports this plugin in every run; all other modules are imported where they are used.
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def _api_server() -> AsyncIterator[ApiServer]:
-    """An `aioinformer.testing.ApiServer` on loopback, empty but for the namespaces every cluster has.
+    """An `aioinformer.testing.ApiServer` on loopback, with only the namespaces that every cluster has.
 
     It is stopped after the test, within about a second, whatever the test left open.
     """
@@ -40,7 +39,7 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
 
 async def _api_faults(api_server: ApiServer) -> AsyncIterator[FaultController]:
-    """Starts and ends faults of `api_server`; those that are left end with the test."""
+    """Start and end faults of `api_server`; the remaining ones end with the test."""
     from aioinformer.testing.server.fault_controller import FaultController
 
     async with FaultController(api_server) as controller:
@@ -56,9 +55,9 @@ async def _api_client(api_server: ApiServer) -> AsyncIterator[ApiClient]:
 
 
 async def _informer_factory(api_server: ApiServer) -> AsyncIterator[SharedInformerFactory]:
-    """A `SharedInformerFactory` for `api_server`, entered. Ask it for informers, then `start()` them.
+    """A `SharedInformerFactory` for `api_server`, entered. Get informers from it, then `start()` them.
 
-    It has ended before the server stops.
+    It is closed before the server stops.
     """
     from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.transport.http import HttpTransport

@@ -1,1 +1,1 @@
-"""Requests and answers: lists, watches, writes, and the connections that carry them."""
+"""HTTP: connections, routing, lists, watches and writes."""

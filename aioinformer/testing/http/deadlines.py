@@ -1,7 +1,7 @@
-"""How long a request may take: as its `timeout` says, a minute at most.
+"""The time limit of a request: its `timeout`, at most a minute.
 
-This is looked at before anything else about a request, who sent it included. What takes its time by nature is spared,
-with all that is said of its `timeout`: watches, logs, and streams to containers.
+It is checked before anything else about a request, even its sender. Long-running requests have none, whatever their
+`timeout` says: watches, logs, and streams to containers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from aioinformer.testing.access.rbac import RequestAttributes
 
 _LONGEST = 60.0
-# In less than that no server does anything.
+# A shorter limit is over before a server can do anything.
 _SHORTEST = 1e-4
 _MESSAGE = "Timeout: request did not complete within the allotted timeout"
 
 
 @asynccontextmanager
 async def deadline(attributes: RequestAttributes, query: Mapping[str, str]) -> AsyncIterator[None]:
-    """The time that a request may take.
+    """Limit the time of the block.
 
     Raises:
-        StatusError: 400, `timeout` is no length of time.
-        TimeoutError: it is over; `timed_out` says so.
+        StatusError: 400, `timeout` is not a duration.
+        TimeoutError: the time is over; `timed_out` makes the response.
     """
     if attributes.verb == "watch" or is_stream(attributes):
         yield
@@ -53,10 +53,10 @@ async def deadline(attributes: RequestAttributes, query: Mapping[str, str]) -> A
 
 
 def timed_out(request: web.BaseRequest) -> web.Response:
-    """504 as it comes from those who watch the clock: they know neither versions nor media types.
+    """Return 504. It ignores the requested media type, as in a real server.
 
     Raises:
-        CancelledError: a part of the answer has gone; the connection is cut.
+        CancelledError: a part of the response has been sent; the connection is cut.
     """
     if request.writer.output_size and request.transport is not None:
         request.transport.abort()

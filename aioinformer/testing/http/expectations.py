@@ -1,7 +1,8 @@
-"""Clients that ask whether they may send a body before they do: `Expect: 100-continue`.
+"""Clients that ask before they send a body: `Expect: 100-continue`.
 
-They are told to go on when somebody wants to read it: not before it is known who asks, and for what. Whoever is refused
-until then need not send it; as nobody knows whether he does, the connection ends with the answer.
+The server lets them continue when it wants to read the body: not before the sender and the target are known. A client
+whose request is refused earlier need not send the body. The server cannot know whether it does, so the connection is
+closed after the response.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _CONTINUE = "100-continue"
 
 
 def expectation_failed(request: web.BaseRequest) -> web.Response | None:
-    """417 for whoever expects anything else of a server."""
+    """Return 417 for any other expectation; None if there is none."""
     if _expected(request) in ("", _CONTINUE):
         return None
     answer = web.Response(status=417)
@@ -26,13 +27,13 @@ def expectation_failed(request: web.BaseRequest) -> web.Response | None:
 
 
 def let_body_come(request: web.BaseRequest) -> None:
-    """Tells a client to go on, if it waits for that."""
+    """Send `100 Continue` if the client waits for it."""
     if _expected(request) == _CONTINUE and request.body_exists and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def close_without_body(request: web.BaseRequest, answer: StreamResponse) -> None:
-    """Ends the connection after an answer to a client whose body nobody has read."""
+    """Close the connection after the response if the client's body was not read."""
     if _expected(request) == _CONTINUE and request.can_read_body and not answer.prepared:
         answer.force_close()
 

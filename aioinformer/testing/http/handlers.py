@@ -1,4 +1,4 @@
-"""HTTP requests to answers: which verb of which resource is done by whom."""
+"""Dispatch requests about resources to the handler of their verb and subresource."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephe
 
 
 class ResourceHandlers:
-    """Answers everything that is about a resource.
+    """Answer all requests about resources.
 
     Args:
-        cluster: what it is answered from.
-        access: who may do what.
-        faults: that change how.
+        cluster: the state of the server.
+        access: the users, and what they may do.
+        faults: the faults of the server.
         bookmark_interval: seconds between the bookmarks of a watch.
-        version_wait: seconds to wait for a version that has not happened yet.
-        watch_timeout: shortest seconds of a watch that does not say how long; the longest is twice that.
-        rng: for the length of watches.
+        version_wait: seconds that a read waits for a resourceVersion in the future.
+        watch_timeout: least seconds of a watch without `timeoutSeconds`; it lasts at most twice as long.
+        rng: for the duration of watches.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ResourceHandlers:
 
     @property
     def streams(self) -> set[WatchStream]:
-        """The watches that are open."""
+        """The open watches."""
         return self._reads.streams
 
     @cached_property
@@ -81,10 +81,10 @@ class ResourceHandlers:
         return Writes(self._cluster, self._access)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        """Does what a request asks for.
+        """Answer a request.
 
         Raises:
-            StatusError: what the API answers instead.
+            StatusError: the API refuses the request.
         """
         served, verb = target.served, target.verb
         assert served is not None
@@ -132,7 +132,7 @@ class ResourceHandlers:
 
 
 def _is_answered_only(served: Served, target: Target) -> bool:
-    """Whether a request stores nothing of its own: a review, or an action on a pod."""
+    """Return whether a request stores nothing of its own: a review, or an action on a pod."""
     if target.subresource in _ACTIONS or served.resource.group_resource == "bindings":
         return True
     return served.resource.group in _REVIEWS and target.verb == "create"

@@ -1,4 +1,4 @@
-"""The listening socket: opened on a port, closed with all connections, opened again on the same port."""
+"""The listening socket. It can be closed with all connections, and opened again on the same port."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-#: The largest body that kube-apiserver takes, in bytes.
+#: The largest body that kube-apiserver accepts, in bytes.
 LARGEST_BODY = 3 * 1024 * 1024
 
 _BACKLOG = 1024
-# Go's limit is for all headers together; selectors of thousands of names come in one line.
+# Go limits all headers together; a selector of thousands of names comes in one line.
 _LONGEST_LINE = 1024 * 1024
 _FAREWELL = 1.0
 
 
 class Listener:
-    """Accepts connections for one handler of requests.
+    """Accept connections for one request handler.
 
     Args:
         handler: answers requests.
         host: address to listen on.
-        port: 0 for a free one; after the first `open` it is fixed.
-        tls: how to speak TLS, None for plain HTTP.
+        port: 0 for a free one; the first `open` fixes it.
+        tls: the TLS context, None for plain HTTP.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Listener:
         self._accepting: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Listens; idempotent.
+        """Listen. Idempotent.
 
         Raises:
             OSError: the port is taken.
@@ -55,7 +55,7 @@ class Listener:
         if self._accepting is not None:
             return
         if self._server is None:
-            # A handler whose client has gone is cancelled: an idle watch would not notice otherwise.
+            # Cancel a handler whose client has disconnected: an idle watch would not notice otherwise.
             loop = asyncio.get_running_loop()
             self._server = web.Server(
                 self._handler,
@@ -69,11 +69,11 @@ class Listener:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
-            # Without it the port could not be had again while connections of before are in TIME_WAIT.
+            # Without it the port could not be reused while earlier connections are in TIME_WAIT.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self.host, self.port))
             listening.setblocking(False)
-            # A client that is gone does not say goodbye; a closed connection does not wait for it for long.
+            # A client that has crashed does not close its side; do not wait long for it.
             farewell = None if self._tls is None else _FAREWELL
             self._accepting = await asyncio.get_running_loop().create_server(
                 self._server, sock=listening, backlog=_BACKLOG, ssl=self._tls, ssl_shutdown_timeout=farewell
@@ -84,25 +84,25 @@ class Listener:
         self.port = listening.getsockname()[1]
 
     def close(self) -> None:
-        """New connections are refused from now on; those that are open stay."""
+        """Refuse new connections; open ones stay."""
         if self._accepting is not None:
             self._accepting.close()
             self._accepting = None
 
     def abort_connections(self) -> None:
-        """Cuts every connection, without sending what is buffered."""
+        """Cut all connections without sending what is buffered."""
         for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.abort()
 
     def close_connections(self) -> None:
-        """Closes every connection, after what is buffered has been sent."""
+        """Close all connections after sending what is buffered."""
         for connection in self._connections():
             if connection.transport is not None:
                 connection.transport.close()
 
     async def shutdown(self, patience: float) -> None:
-        """Waits for answers that are under way, cancels them then, and closes every connection.
+        """Wait for pending responses, then cancel them and close all connections.
 
         Args:
             patience: seconds to wait.

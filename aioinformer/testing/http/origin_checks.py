@@ -1,7 +1,7 @@
-"""Checks of a server that web pages in a browser and other machines can reach.
+"""Checks for a server that web pages in a browser and other machines can reach.
 
-A page of any site can send forms to a server on loopback. With a DNS name that it rebinds to 127.0.0.1 it can read the
-answers, too. Its requests name the site, in `Host` or in `Origin`. Other machines have to know a token.
+A page of any site can send forms to a server on loopback. With a DNS name that it rebinds to 127.0.0.1 it can also read
+the responses. Its requests name the site, in `Host` or in `Origin`. Other machines need a token.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 class OriginChecks:
-    """Checks each request before anything else is done with it.
+    """Check each request before anything else.
 
     Args:
-        host: that the server listens on. On loopback, requests must name a host on loopback.
+        host: address that the server listens on. On loopback, requests must name a host on loopback.
         access: identifies the sender of a request.
     """
 
@@ -56,7 +56,7 @@ class OriginChecks:
         return method in _SAFE and path.removeprefix("/").partition("/")[0] in _OPEN
 
     def check_json(self, request: web.BaseRequest) -> None:
-        """Check that a body, if there is one, says that it is JSON: a form of a web page cannot.
+        """Check that a body, if there is one, is declared as JSON: a form of a web page cannot do that.
 
         Raises:
             StatusError: 415.
@@ -66,7 +66,7 @@ class OriginChecks:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of loopback alone: localhost, 127.0.0.0/8 or ::1."""
+    """Return whether a name or an address is on loopback: localhost, 127.0.0.0/8 or ::1."""
     if host.lower() == "localhost":
         return True
     try:

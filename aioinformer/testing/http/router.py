@@ -1,4 +1,4 @@
-"""The front door: logs requests, lets faults strike them, asks for credentials, and finds who answers."""
+"""The entry of all requests: log them, apply faults, check access, and dispatch them."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.testing")
 
 _LONGEST_LOG = 100_000
-_VAIN_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 _WITHOUT_BODY = frozenset({"GET", "HEAD"})
 _READ_TO_BE_KEPT = 256 * 1024
 
 
 @dataclass(slots=True)
 class RequestEntry:
-    """One line of the server's request log.
+    """One entry of the server's request log.
 
     Attributes:
         method: HTTP method.
         path: as sent.
         query: first value of each parameter.
-        verb: "list", "watch" and so on; "discovery" or "other" for what is about no resource.
-        resource: `deployments.apps`, "" for none.
-        at: by the server's clock.
-        status: of the answer; 0 while there is none, and if the connection broke before.
+        verb: "list", "watch" and so on; "discovery" or "other" for requests that are about no resource.
+        resource: such as `deployments.apps`; "" for none.
+        at: time by the server's clock.
+        status: of the response; 0 while there is none, or if the connection broke before.
     """
 
     method: str
@@ -75,17 +75,17 @@ class RequestEntry:
 
 
 class Router:
-    """Answers every request.
+    """Answer all requests.
 
     Args:
-        registry: what is served.
+        registry: the served resources.
         storage: the state, for documents about it.
-        handlers: who answers what is about resources.
-        faults: that are active.
-        effects: what they do.
-        access: who is let in, and may do what.
+        handlers: answer requests about resources.
+        faults: the faults of the server.
+        effects: apply the faults.
+        access: authenticates and authorizes.
         faults_over_http: serve `/_faults`.
-        origin_checks: checks requests that may come from elsewhere; None to check none.
+        origin_checks: checks the origin of requests; None for no checks.
         clock: seconds since 1970.
 
     Attributes:
@@ -117,7 +117,7 @@ class Router:
         self._clock = clock
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answers one request; what it raises is for aiohttp: the connection broke, or the request was cancelled."""
+        """Answer one request. Exceptions are for aiohttp: the connection broke, or the request was cancelled."""
         path = request.rel_url.raw_path
         query = first_values(request)
         SERVER_CLOCK.set(self._clock)
@@ -125,7 +125,7 @@ class Router:
         self.requests.append(entry)
         try:
             response = (
-                _illegible(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
+                _malformed_path(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
             )
         except statuses.StatusError as error:
             response = with_warnings(status_response(request, error), error.warnings)
@@ -134,13 +134,13 @@ class Router:
         except TimeoutError:
             response = timed_out(request)
         except UnreadablePath as error:
-            response = _unreadable(request, path, error)
+            response = _incomplete_path(request, path, error)
         except UnknownPath:
             response = text_response(request, "404 page not found\n", 404)
             if path.startswith("/debug/pprof/"):
                 drop_priority(response)
         except ConnectionResetError:
-            # The client has left; of what else is raised aiohttp would print a traceback.
+            # The client has disconnected. aiohttp would print a traceback for any other exception.
             raise asyncio.CancelledError from None
         except web.HTTPRequestEntityTooLarge:
             response = status_response(request, _too_large())
@@ -202,7 +202,7 @@ class Router:
         if is_stream(attributes):
             drop_priority(answer)
         if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
-            # Nobody reads on only to find the next request.
+            # As a real server: it does not read a large unused body to reach the next request.
             answer.force_close()
         return answer
 
@@ -245,26 +245,26 @@ class Router:
 
 
 def first_values(request: web.BaseRequest) -> dict[str, str]:
-    """The first value of each parameter; Go takes none that has a semicolon in it, or a percent sign in vain."""
+    """Return the first value of each parameter. Like Go, skip those with a semicolon or a malformed percent escape."""
     text = request.rel_url.raw_query_string
-    if ";" not in request.query_string and not _VAIN_PERCENT.search(text):
+    if ";" not in request.query_string and not _BAD_ESCAPE.search(text):
         return {name: request.query[name] for name in request.query}
-    kept = "&".join(part for part in text.split("&") if ";" not in part and not _VAIN_PERCENT.search(part))
+    kept = "&".join(part for part in text.split("&") if ";" not in part and not _BAD_ESCAPE.search(part))
     parameters = request.rel_url.with_query(None).update_query(kept).query
     return {name: parameters[name] for name in parameters}
 
 
-def _illegible(path: str) -> web.Response | None:
-    """What is said to a path with a percent sign that stands for nothing: this is not even taken for a request."""
-    if not _VAIN_PERCENT.search(path):
+def _malformed_path(path: str) -> web.Response | None:
+    """Return 400 for a path with a malformed percent escape; None for other paths."""
+    if not _BAD_ESCAPE.search(path):
         return None
     answer = web.Response(status=400, text="400 Bad Request")
     answer.force_close()
     return answer
 
 
-def _unreadable(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
-    """What is said to a path that cannot be read: nobody has asked yet who is there."""
+def _incomplete_path(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
+    """Return 500 for a path of a resource that names none. It is sent before authentication."""
     text = f"Internal Server Error: {quoted(path)}: failed to create RequestInfo: {error}\n"
     answer = text_response(request, text, 500)
     drop_priority(answer)

@@ -1,4 +1,4 @@
-"""An API server in this process: real HTTP on loopback, behaving as kube-apiserver does where clients can see it."""
+"""An API server in your own process: real HTTP on loopback that behaves like kube-apiserver to clients."""
 
 from __future__ import annotations
 
@@ -41,36 +41,36 @@ _SHUTDOWN = 1.0
 
 
 class ApiServer(Contents):
-    """An API server of one's own, for tests, demonstrations and development.
+    """An API server for tests, demonstrations and development.
 
-    `async with ApiServer() as server:` listens on loopback. The whole of it runs on the loop that it was entered on.
-    Its state can be changed by clients over HTTP and by the plain methods here, which obey the same rules; `load`
+    `async with ApiServer() as server:` listens on loopback. The server runs on the event loop on which you enter it.
+    Clients change its state over HTTP, and you change it by the plain methods here; both obey the same rules. `load`
     stores objects as they are, status included.
 
     Args:
         host: address to listen on.
         port: 0 for a free one.
-        tokens: bearer tokens that are accepted, with the user's name and, after commas, his groups (members of
-            "system:masters" may do everything); None takes everyone for the administrator.
-        authorization_mode: "RBAC" to let roles and their bindings decide, "AlwaysAllow" to let everyone do everything.
-        tls: speak HTTPS, with a certificate of an authority that the server makes for itself; kubectl sends tokens only
-            so. Needs the extra "testing".
+        tokens: accepted bearer tokens, each with the user's name and, after commas, the groups (members of
+            "system:masters" may do everything); None takes every client for the administrator.
+        authorization_mode: "RBAC" to let roles and their bindings decide, "AlwaysAllow" to allow everything.
+        tls: speak HTTPS, with a certificate of an authority that the server creates. kubectl sends tokens only over
+            TLS. Needs the extra "testing".
         faults_over_http: serve `/_faults`.
-        guarded: refuse what comes from elsewhere, as `aioinformer serve` does: on loopback, requests whose `Host` or
-            `Origin` is not of loopback; with `tokens`, everything but health checks and the version without a
-            credential, `/_faults` included; and parameters of faults that are not sent as JSON.
+        guarded: refuse requests from elsewhere, as `aioinformer serve` does: on loopback, requests whose `Host` or
+            `Origin` is not on loopback; with `tokens`, all requests without a credential except health checks and the
+            version, `/_faults` included; and fault parameters that are not sent as JSON.
         bookmark_interval: seconds between bookmarks of a watch.
-        version_wait: seconds that a read waits for a version that has not happened yet.
-        watch_timeout: least seconds after which a watch that does not say how long is ended; at most twice that.
+        version_wait: seconds that a read waits for a resourceVersion in the future.
+        watch_timeout: least seconds after which a watch without `timeoutSeconds` ends; it lasts at most twice as long.
         history: changes that are kept for each resource.
-        extra_resources: of the catalogue, to be served beside the stable ones.
+        extra_resources: resources of the catalogue to serve besides the stable ones.
         clock: seconds since 1970.
-        seed: for uids and generated names; None for other ones each time.
-        database: a SQLite file that keeps the state; a server that is made with it later goes on from there.
+        seed: for uids and generated names; None for different ones each time.
+        database: a SQLite file that keeps the state. A later server with the same file continues from it.
 
     Raises:
-        UsageError: the database is another server's, or none; there is TLS to speak and no trustme.
-        OSError: on entering, the port is taken.
+        UsageError: the database belongs to another server or is no database; TLS needs trustme, which is missing.
+        OSError: on entering: the port is taken.
     """
 
     def __init__(
@@ -140,10 +140,8 @@ class ApiServer(Contents):
             from aioinformer.testing.access.bootstrap_policy import create_bootstrap_policy
 
             create_bootstrap_policy(self._cluster, rng)
-        # What can be watched begins with the start of a server; versions that clients make up, such as 1, are too old.
+        # Watches can start from here at the earliest; a version that a client invents, such as 1, has expired.
         self._storage.compact()
-
-    # Life
 
     async def __aenter__(self) -> Self:
         await self._listener.open()
@@ -156,7 +154,7 @@ class ApiServer(Contents):
         await self.stop()
 
     async def stop(self) -> None:
-        """Ends watches cleanly, then everything else, within about a second; idempotent."""
+        """End watches cleanly, then close the server, within about a second. Idempotent."""
         self._listener.close()
         await self._effects.stop()
         await self._housekeeper.stop()
@@ -168,39 +166,39 @@ class ApiServer(Contents):
 
     @property
     def url(self) -> str:
-        """Where it listens, without a slash at the end."""
+        """The address that the server listens on, without a slash at the end."""
         host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
         return f"{'https' if self._authority else 'http'}://{host}:{self._listener.port}"
 
     @property
     def certificate_authority(self) -> bytes:
-        """The certificate that clients are to trust, in PEM; b"" without TLS."""
+        """The certificate that clients must trust, in PEM; b"" without TLS."""
         return b"" if self._authority is None else self._authority.certificate
 
     @property
     def requests(self) -> deque[RequestEntry]:
-        """The latest requests, oldest first; may be cleared."""
+        """The latest requests, oldest first. You may clear it."""
         return self._router.requests
 
     @property
     def resource_version(self) -> str:
-        """The version of the last change."""
+        """The resourceVersion of the last change."""
         return str(self._storage.version)
 
     @property
     def open_watches(self) -> int:
-        """How many watches are being served now."""
+        """The number of open watches."""
         return len(self._handlers.streams)
 
     def kubeconfig(self, path: str | Path, *, user: str = "", certificate: bool = False) -> Path:
-        """Writes a kubeconfig for this server and returns its absolute path; kubectl and clients accept it.
+        """Write a kubeconfig for this server, for kubectl and other clients, and return its absolute path.
 
         Args:
             path: is replaced if it exists.
-            user: whose it is: his name and, after commas, his groups; he gets a token of his own. By default that of
-                the first of `tokens`, or of the administrator. kubectl sends tokens by TLS only.
-            certificate: give him a certificate instead of a token: his name in it is the common name, his groups are
-                the organizations.
+            user: the user's name and, after commas, the groups; a new token is issued. The default is the user of the
+                first of `tokens`, or the administrator. kubectl sends tokens only over TLS.
+            certificate: issue a certificate instead of a token: its common name is the user's name, its organizations
+                are the groups.
 
         Raises:
             UsageError: certificates need TLS.
@@ -221,31 +219,28 @@ class ApiServer(Contents):
             token = self._access.authn.token_of(user)
         return write_kubeconfig(Path(path), self.url, token, self.certificate_authority)
 
-    # State as a whole
-
     def compact(self) -> str:
-        """Forgets all history, as etcd does every five minutes; returns the oldest version that is left."""
+        """Forget all history, as etcd does every five minutes. Return the oldest resourceVersion that is left."""
         return str(self._storage.compact())
 
     def backup(self) -> Backup:
-        """Keeps the state of now, for `restore`."""
+        """Return a copy of the current state for `restore`."""
         return self._storage.backup()
 
     def restore(self, backup: Backup) -> None:
-        """Goes back to an earlier state, version counter included, as operators do after a disaster."""
+        """Go back to an earlier state, version counter included, as after a restore of etcd."""
         self._effects.restore(backup)
 
-    # Faults
-
     def fault(self, name: str, /, **params: Any) -> FaultScope:
-        """Makes something go wrong: at once by `await`, or for the length of an `async with`.
+        """Start a fault: immediately by `await`, or for an `async with` block.
 
         Args:
             name: one of `FAULTS`.
-            params: `resources`, `verbs`, `times` (strikes), `duration` (seconds), and those of the fault itself.
+            params: `resources`, `verbs`, `times` (strikes), `duration` (seconds), and the parameters of the fault
+                itself.
 
         Raises:
-            UsageError: no such fault, or no such parameter.
+            UsageError: unknown fault or parameter.
         """
         return FaultScope(self._effects, Fault(name, params))
 
@@ -263,7 +258,7 @@ class ApiServer(Contents):
         return await self._router.handle(request)
 
 
-# What few servers need is imported by those alone: most tests start a server, and should not wait for it.
+# Few servers need the modules below. They are imported where needed, so that most tests start faster.
 
 
 def _authority() -> Authority:
@@ -279,7 +274,7 @@ def _origin_checks(host: str, access: Access) -> OriginChecks:
 
 
 def _namespace(name: str, now: str) -> dict[str, Any]:
-    """A namespace of every cluster, as `ApiServer.create` would store it."""
+    """Return an initial namespace as `ApiServer.create` would store it."""
     labels: dict[str, Any] = {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}
     owned = {"fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": labels}}
     return {

@@ -1,4 +1,4 @@
-"""What a server holds, for programs in the same process: as clients see and change it, without HTTP."""
+"""The objects of a server, for code in the same process: read and changed without HTTP."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Contents:
-    """The objects of a server. Every method is a plain call that is done when it returns, and obeys the API's rules.
+    """The objects of a server. Each method is a plain call, complete when it returns, that obeys the API's rules.
 
-    One of them is softened: required fields may be left out, so that a test need not write whole pods.
+    One rule is relaxed: required fields may be missing, so that a test need not write complete pods.
 
     Args:
-        cluster: what holds them.
+        cluster: the state of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -31,15 +31,15 @@ class Contents:
     def create(
         self, resource: str | Resource[Any], obj: Mapping[str, Any], namespace: str | None = None
     ) -> dict[str, Any]:
-        """Creates an object as a client would, and returns it as it is stored.
+        """Create an object as a client would, and return it as stored.
 
         Args:
             resource: "pods", "deployments.apps", "apps/v1/deployments" or a `Resource`.
-            obj: is not changed; kind and apiVersion may be left out.
-            namespace: that of the object, or "default", unless given.
+            obj: is not changed; kind and apiVersion may be omitted.
+            namespace: the default is the namespace of the object, or "default".
 
         Raises:
-            StatusError: what the API would answer.
+            StatusError: the API would refuse this.
         """
         served = self._registry.resolve(resource)
         copy = _copy(obj)
@@ -48,7 +48,7 @@ class Contents:
         return _decoded(writer.create(served, _namespace(served, obj, namespace), copy, whole=False))
 
     def load(self, resource: str | Resource[Any], objects: Iterable[Mapping[str, Any]]) -> None:
-        """Stores objects as they are, status and timestamps included, as if they had always been there.
+        """Store objects as they are, status and timestamps included, as if they had always been there.
 
         Raises:
             StatusError: a name is missing or malformed.
@@ -58,23 +58,23 @@ class Contents:
             self._cluster.load(served, _copy(obj))
 
     def load_manifests(self, path: str | Path) -> int:
-        """Brings in the objects of a file or a folder, and returns how many there were.
+        """Load the objects of a file or a folder, and return their number.
 
-        What `save_manifests` wrote comes back as it was. Other objects are created or replaced as a client would do it,
-        definitions and namespaces first; namespaces that are missing are made.
+        Objects that `save_manifests` wrote are restored unchanged. Other objects are created or replaced as a client
+        would do it, definitions and namespaces first; missing namespaces are created.
 
         Args:
             path: a `.yaml`, `.yml` or `.json` file, or a folder with such files.
 
         Raises:
-            UsageError: something cannot be read, is not served, or is refused; the message names it.
+            UsageError: an object cannot be read, is not served, or is refused; the message names it.
         """
         from aioinformer.testing.state.persistence.loading import load_manifests
 
         return load_manifests(self._cluster, Path(path))
 
     def save_manifests(self, folder: str | Path) -> None:
-        """Writes all objects, a file for each resource; kubectl accepts them, and `load_manifests` goes on from there.
+        """Write all objects, one file for each resource. kubectl accepts the files, and `load_manifests` restores them.
 
         Raises:
             UsageError: the folder cannot be written to.
@@ -85,7 +85,7 @@ class Contents:
         write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.store.storage.version)
 
     def get(self, resource: str | Resource[Any], name: str, namespace: str | None = None) -> dict[str, Any]:
-        """Returns a copy of an object.
+        """Return a copy of an object.
 
         Raises:
             StatusError: 404.
@@ -94,7 +94,7 @@ class Contents:
         return _decoded(served.body(self._cluster.store.get(served, _namespace(served, {}, namespace), name).body))
 
     def list(self, resource: str | Resource[Any], namespace: str = "") -> list[dict[str, Any]]:
-        """Returns copies of all objects, of one namespace or of all, in the order of a list."""
+        """Return copies of all objects of one namespace, or of all, in the order of a list response."""
         served = self._registry.resolve(resource)
         records = self._cluster.store.collection(served).records(namespace)
         return [_decoded(served.body(record.body)) for record in records]
@@ -107,13 +107,16 @@ class Contents:
         *,
         subresource: str = "",
     ) -> dict[str, Any]:
-        """Replaces an object as a client would; with a resourceVersion only if it is the current one.
+        """Replace an object as a client would; if it has a resourceVersion, only if that is the current one.
 
         Args:
+            resource: as for `create`.
+            obj: is not changed.
+            namespace: as for `create`.
             subresource: "" or "status".
 
         Raises:
-            StatusError: what the API would answer.
+            StatusError: the API would refuse this.
         """
         served = self._registry.resolve(resource)
         name = str((obj.get("metadata") or {}).get("name") or "")
@@ -133,13 +136,18 @@ class Contents:
         content_type: str = "application/merge-patch+json",
         subresource: str = "",
     ) -> dict[str, Any]:
-        """Patches an object as a client would.
+        """Patch an object as a client would.
 
         Args:
+            resource: as for `create`.
+            name: of the object.
             patch: a mapping, or a list of operations for a JSON patch.
+            namespace: the default is "default".
+            content_type: the media type of the patch.
+            subresource: "" or "status".
 
         Raises:
-            StatusError: what the API would answer.
+            StatusError: the API would refuse this.
         """
         from aioinformer.testing.http.writing.patching import patch_object
         from aioinformer.testing.http.writing.write_options import WriteOptions
@@ -165,14 +173,17 @@ class Contents:
     def delete(
         self, resource: str | Resource[Any], name: str, namespace: str | None = None, *, propagation_policy: str = ""
     ) -> dict[str, Any]:
-        """Deletes an object as a client would, or begins to if it has finalizers; returns its last state.
+        """Delete an object as a client would, or mark it for deletion if it has finalizers. Return its last state.
 
         Args:
-            propagation_policy: what becomes of the objects that it owns: "Background", "Foreground", "Orphan", or ""
-                for what the resource does by default.
+            resource: as for `create`.
+            name: of the object.
+            namespace: the default is "default".
+            propagation_policy: what happens to its dependents: "Background", "Foreground", "Orphan", or "" for the
+                default of the resource.
 
         Raises:
-            StatusError: what the API would answer.
+            StatusError: the API would refuse this.
         """
         served = self._registry.resolve(resource)
         where = _namespace(served, {}, namespace)

@@ -1,4 +1,4 @@
-"""Faults of one server, started and ended by name, none of them forgotten."""
+"""Start and end the faults of a server by name; all of them end with the controller."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class FaultController:
-    """Starts faults, and ends those that are left when it is left itself. An async context manager.
+    """Start faults, and end the remaining ones on exit. An async context manager.
 
-    `async with faults("outage"):` makes something go wrong for the length of the block, and
-    `await faults.start("throttle")` until it is ended. Names and parameters are those of `ApiServer.fault`.
+    `async with faults("outage"):` starts a fault for the block. `await faults.start("throttle")` starts one until it is
+    ended. Names and parameters are those of `ApiServer.fault`.
 
     Args:
-        server: that is to fail.
+        server: the server whose faults are started.
     """
 
     def __init__(self, server: ApiServer) -> None:
@@ -27,25 +27,25 @@ class FaultController:
         self._scopes: list[FaultScope] = []
 
     def __call__(self, name: str, /, **params: Any) -> FaultScope:
-        """A fault for the length of an `async with`.
+        """Return a fault for an `async with` block.
 
         Raises:
-            UsageError: no such fault, or no such parameter.
+            UsageError: unknown fault or parameter.
         """
         scope = self._server.fault(name, **params)
         self._scopes.append(scope)
         return scope
 
     async def start(self, name: str, /, **params: Any) -> Fault:
-        """Starts a fault; it lasts until it is ended, or as long as its parameters say.
+        """Start a fault; it lasts until it is ended, or as long as its parameters say.
 
         Raises:
-            UsageError: no such fault, or no such parameter.
+            UsageError: unknown fault or parameter.
         """
         return await self(name, **params)
 
     async def end(self, name: str | None = None) -> list[Fault]:
-        """Ends the active faults of that name, or all of them, and returns those that it ended."""
+        """End the active faults of that name, or all of them, and return those that ended."""
         ended = [scope for scope in self._scopes if scope.fault.active and name in (None, scope.fault.name)]
         for scope in ended:
             await scope.end()
@@ -54,7 +54,7 @@ class FaultController:
 
     @property
     def active(self) -> list[Fault]:
-        """What is going wrong now, oldest first."""
+        """The active faults, oldest first."""
         return [scope.fault for scope in self._scopes if scope.fault.active]
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Realistic pods by the thousand: what a busy cluster holds, for tests and benchmarks."""
+"""Realistic pods in large numbers, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 
 
 async def populate(server: ApiServer, pods: int, *, namespaces: int = 0, nodes: int = 50) -> None:
-    """Fills a server with running pods of about 5.8 KB each, in small steps.
+    """Fill a server with running pods of about 5.8 KB each, in small steps.
 
     Args:
-        server: to fill; nodes, namespaces and the pods' owners are made, too.
+        server: to fill; nodes, namespaces and the owners of the pods are created, too.
         pods: how many.
-        namespaces: over which they are spread, 0 for one per 500 pods.
-        nodes: on which they run.
+        namespaces: how many the pods are spread over; 0 for one per 500 pods.
+        nodes: how many they run on.
     """
     namespaces = namespaces or -(-pods // _PODS_IN_NAMESPACE)
     names = [f"team-{index:03d}" for index in range(namespaces)]
     server.load("namespaces", ({"metadata": {"name": name}, "status": {"phase": "Active"}} for name in names))
     server.load("nodes", (_node(index) for index in range(nodes)))
-    # Pods whose owner is not there would be garbage.
+    # The garbage collector would delete pods without their owner.
     owners = sorted({(names[index % namespaces], index % _APPS) for index in range(pods)})
     await _load(server, "replicasets.apps", (_replica_set(namespace, app) for namespace, app in owners))
     await _load(server, "pods", make_pods(pods, names, nodes))
@@ -45,19 +45,19 @@ async def _load(server: ApiServer, resource: str, objects: Iterator[dict[str, An
 
 
 def make_pods(count: int, namespaces: list[str], nodes: int = 50) -> Iterator[dict[str, Any]]:
-    """Running pods as a server lists them: managed fields, conditions, environment, volumes.
+    """Yield running pods as a server lists them: managed fields, conditions, environment, volumes.
 
     Args:
         count: how many.
-        namespaces: over which they are spread in turn; at least one.
-        nodes: on which they run in turn.
+        namespaces: the pods are spread over these in turn; at least one.
+        nodes: how many nodes they run on in turn.
     """
     for index in range(count):
         yield make_pod(namespaces[index % len(namespaces)], index, nodes)
 
 
 def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
-    """One running pod; the same arguments give the same pod."""
+    """Return one running pod; the same arguments give the same pod."""
     owner = _replica_set(namespace, index % _APPS)["metadata"]
     app, labels = owner["labels"]["app.kubernetes.io/name"], owner["labels"]
     name = f"{owner['name']}-{index:05d}"
@@ -103,7 +103,7 @@ def make_pod(namespace: str, index: int, nodes: int = 50) -> dict[str, Any]:
 
 
 def _replica_set(namespace: str, number: int) -> dict[str, Any]:
-    """The owner of an application's pods in a namespace; the same arguments give the same one."""
+    """Return the owner of an application's pods in a namespace; the same arguments give the same one."""
     app, place = f"app-{number:02d}", crc32(namespace.encode())
     revision = f"{(place ^ number * 7919) % 16**9:09x}"
     labels = {

@@ -1,7 +1,7 @@
-"""A living cluster: deployments roll, pods come up and crash, jobs end, settings change. Seeded, at any rate.
+"""A busy cluster: deployments roll out, pods start and crash, jobs end, settings change. Seeded, at a given rate.
 
-Each step is one write, as the controllers and kubelets of a real cluster would make it; what happens next is drawn from
-what is possible now. The same seed on a fresh server gives the same story.
+Each step is one write, as a controller or a kubelet of a real cluster would make it, drawn from the steps that are
+possible at that moment. The same seed on a fresh server gives the same sequence.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _IMAGE = "registry.example.com/{app}:{version}"
 
 
 class Workload:
-    """Changes a server's objects all the time while it is entered.
+    """Change the objects of a server continuously while it is entered.
 
     Args:
-        server: whose objects change.
+        server: the server whose objects change.
         rate: changes per second.
-        seed: of the story.
+        seed: of the sequence.
 
     Attributes:
-        changes: made so far.
+        changes: the number of changes so far.
     """
 
     def __init__(self, server: ApiServer, *, rate: float = 5.0, seed: int = 1) -> None:
@@ -58,7 +58,7 @@ class Workload:
             self._task.result()
 
     def begin(self) -> None:
-        """Makes what is there before the story starts: namespaces, nodes, deployments with their replica sets."""
+        """Create the initial objects: namespaces, nodes, deployments with their replica sets."""
         for namespace in sorted({namespace for namespace, _, _ in _DEPLOYMENTS}):
             self._server.create("namespaces", {"metadata": {"name": namespace}})
             self._server.create("configmaps", _named(namespace, "settings", data={"level": "info"}))
@@ -72,7 +72,7 @@ class Workload:
             self._new_replica_set(namespace, app)
 
     def step(self) -> None:
-        """Makes one change."""
+        """Make one change."""
         possible: list[tuple[int, Callable[[], None]]] = [(2, self._change_settings), (1, self._heartbeat)]
         for namespace, app, replicas in _DEPLOYMENTS:
             pods = self._pods(namespace, app)
@@ -148,7 +148,7 @@ class Workload:
         self._server.delete("pods", pod["metadata"]["name"], pod["metadata"]["namespace"])
 
     def _roll(self, namespace: str, app: str) -> None:
-        """A new version: the deployment changes, its replica set appears, that of two versions ago goes."""
+        """Roll out a new version: change the deployment, create its replica set, delete that of two versions ago."""
         self._versions[namespace, app] += 1
         version = self._versions[namespace, app]
         deployment = self._server.get("deployments.apps", app, namespace)

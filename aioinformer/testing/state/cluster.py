@@ -47,8 +47,8 @@ class Cluster:
         store: as given.
         clock: as given.
         naming: makes uids and generated names.
-        check_escalation: called before a write, with the object and the one that it replaces; raises if the user may not
-            grant these rights.
+        check_escalation: called before a write, with the object and the one that it replaces; raises if the user may
+            not grant these rights.
         load_admission: called once, when something first depends on a built-in kind.
     """
 

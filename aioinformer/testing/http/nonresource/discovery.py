@@ -1,4 +1,4 @@
-"""What the server says about itself: versions, groups, resources, health."""
+"""Discovery documents: versions, groups and resources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSION: Mapping[str, str] = {
     "compiler": "gc",
     "platform": "linux/amd64",
 }
-"""The version whose behaviour this server shows; the field names are the API's."""
+"""The version that this server imitates; the field names are the API's."""
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
@@ -38,15 +38,16 @@ _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryLi
 def discovery_document(
     registry: Registry, path: str, accept: str, address: str
 ) -> tuple[Mapping[str, Any], dict[str, str]] | None:
-    """One document of discovery and its headers, or None for a group or version that is not served.
+    """Return one discovery document and its headers; None for a group or version that is not served.
 
     Args:
+        registry: the served resources.
         path: "/api", "/apis", "/api/v1", "/apis/GROUP" or "/apis/GROUP/VERSION".
-        accept: the Accept header; both forms of aggregated discovery are known to it.
+        accept: the Accept header, which may ask for aggregated discovery.
         address: host and port of the server.
 
     Raises:
-        StatusError: 404 for a version of a group that has others, 406 for a form of discovery that there is not.
+        StatusError: 404 for an unknown version of a known group, 406 for an unknown form of discovery.
     """
     parts = [part for part in path.split("/") if part]
     if len(parts) == 1:
@@ -88,10 +89,10 @@ def _group(registry: Registry, group: str) -> dict[str, Any]:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Whether all groups are wanted with their resources.
+    """Return whether the client wants all groups with their resources.
 
     Raises:
-        StatusError: 406, another form is wanted, and no other will do.
+        StatusError: 406, the client accepts only an unknown form.
     """
     for media_type, params, _ in clauses(accept):
         if media_type not in (*BODY_TYPES, "application/*", "*/*"):
@@ -151,6 +152,6 @@ def _resource(served: Served) -> dict[str, Any]:
 
 
 def _response_kind(served: Served, row: Mapping[str, Any]) -> dict[str, str]:
-    # Built-in kinds leave group and version out where they are those of the list; custom ones name them.
+    # Built-in kinds omit group and version if they equal those of the list; custom ones name them.
     group, version = (served.resource.group, served.resource.version) if served.custom else ("", "")
     return {"group": row.get("group", group), "version": row.get("version", version), "kind": row["kind"]}

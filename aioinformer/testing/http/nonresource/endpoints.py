@@ -1,4 +1,4 @@
-"""What is answered about the server itself, and about no resource: discovery, schemas, health, its version."""
+"""Requests that are about no resource: discovery, OpenAPI documents, health and version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _PATHS = ("/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version")
-# What a real server tells of its inside, or of keys that others can check its tokens with. This one's are secret.
+# Internals of a real server, and the keys of its tokens. This server does not publish its keys.
 _MISSING = (
     "/.well-known/openid-configuration",
     "/flagz",
@@ -36,17 +36,18 @@ _MISSING = (
 def nonresource_response(
     request: web.BaseRequest, path: str, registry: Registry, storage: Storage, *, starting: bool = False
 ) -> web.StreamResponse:
-    """Answers a request that is about no resource.
+    """Answer a request that is about no resource.
 
     Args:
+        request: the request.
         path: as sent.
-        registry: what is served.
+        registry: the served resources.
         storage: the state.
-        starting: whether some parts are not there yet.
+        starting: whether parts of the server are not ready.
 
     Raises:
-        UnknownPath: there is nothing.
-        StatusError: 404, 405, 406; 501 for what only a real server has.
+        UnknownPath: there is no such path.
+        StatusError: 404, 405, 406; 501 for paths that only a real server has.
     """
     asked = request.query
     report = health_report(

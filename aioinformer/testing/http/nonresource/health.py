@@ -1,4 +1,4 @@
-"""What the server says of its health: check by check for who wants to know, and for all when something is wrong."""
+"""Health checks: each check in a verbose report, or if one fails."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _CHECKS = {
     "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_HOOKS, "shutdown"),
 }
 
-#: What a real server that has just been started takes longest for.
+#: The slowest checks of a real server that has just started.
 STARTING = (
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
@@ -66,7 +66,7 @@ class Report:
 
     Attributes:
         healthy: whether all of them passed.
-        text: what is told of them.
+        text: the report.
     """
 
     healthy: bool
@@ -76,16 +76,13 @@ class Report:
 def health_report(
     path: str, *, verbose: bool = False, excluded: Collection[str] = (), failing: Collection[str] = ()
 ) -> Report | None:
-    """The answer of a health check.
+    """Return the outcome of a health check; None if there is no such check.
 
     Args:
         path: "/livez", "/readyz/etcd" …
-        verbose: tell each check; that is done anyway when one fails.
-        excluded: names of checks that are not made.
+        verbose: report each check, which also happens if one fails.
+        excluded: names of checks to skip.
         failing: names of checks that fail.
-
-    Returns:
-        None if there is no such check.
     """
     endpoint, _, check = path.removeprefix("/").partition("/")
     checks = _CHECKS.get(endpoint)
@@ -104,7 +101,7 @@ def health_report(
 
 
 def health_paths() -> Iterator[str]:
-    """The path of each check."""
+    """Yield the path of each check."""
     for endpoint, checks in _CHECKS.items():
         yield f"/{endpoint}"
         yield from (f"/{endpoint}/{name}" for name in checks)

@@ -163,7 +163,11 @@ class WatchStream:
             await self._woken(min(due, deadline))
 
     async def _woken(self, until: float) -> bool:
-        """Wait until there may be something to send; a broadcast may send changes meanwhile. Return False if time is up."""
+        """Wait until there may be something to send. Return False if time is up.
+
+        A broadcast may send changes meanwhile.
+        up.
+        """
         transport = self._request.transport
         plain = not self._disruptions and self._options.version_number <= self._current()
         if self._sort is not None and plain and transport is not None:
