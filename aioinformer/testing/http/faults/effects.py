@@ -1,4 +1,4 @@
-"""What faults do to the server: answers in place of its own, and acts on its sockets, history and watches."""
+"""Apply faults: replace responses, and act on sockets, history and watches."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 _HTML = "<!DOCTYPE html><html><head><title>Gateway</title></head><body><h1>Please log in</h1></body></html>\n"
 _SHUTDOWN_PAUSE = 0.5
 CUTTING = frozenset({"outage", "restart"})
-"""Faults that end the very connection that asks for them."""
+"""Faults that cut the connection of the request that starts them."""
 
 
 class FaultEffects:
-    """Starts and ends faults, and lets them strike requests.
+    """Start and end faults, and apply them to requests.
 
     Args:
-        faults: of the server.
+        faults: the faults of the server.
         listener: its socket.
         storage: its state.
-        registry: what it serves.
+        registry: the served resources.
         streams: its open watches.
     """
 
@@ -60,10 +60,10 @@ class FaultEffects:
         self._credentials: set[str] = set()
 
     async def start(self, fault: Fault) -> None:
-        """Starts a fault; acts are done when this returns.
+        """Start a fault. Faults of the sort "acts" are complete when this returns.
 
         Raises:
-            UsageError: a fault of the past needs a version that is not retained.
+            UsageError: the fault needs a past version that is not retained.
         """
         if fault.name == "stale_replica":
             fault.replica = self._replica(fault)
@@ -84,11 +84,11 @@ class FaultEffects:
                 stream.disrupt(fault)
 
     def start_soon(self, fault: Fault) -> None:
-        """Starts a fault after the current request has been answered."""
+        """Start a fault after the response to the current request."""
         self._spawn(fault, False)
 
     async def end(self, fault: Fault) -> None:
-        """Ends a fault; idempotent."""
+        """End a fault. Idempotent."""
         was_active, fault.active = fault.active, False
         if fault.name == "outage" and was_active:
             await self._listener.open()
@@ -96,7 +96,7 @@ class FaultEffects:
             stream.wake()
 
     async def stop(self) -> None:
-        """Ends whatever has been planned."""
+        """Cancel all planned ends."""
         for timer in self._timers:
             timer.cancel()
         for task in list(self._tasks):
@@ -104,20 +104,20 @@ class FaultEffects:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def restore(self, backup: Backup) -> None:
-        """Replace the state by a backup; the connection of every watch breaks, as the server has been restarted."""
+        """Replace the state by a backup; the connections of all watches break, as after a restart."""
         self._storage.restore(backup)
         for stream in list(self._streams):
             stream.stop()
             stream.break_connection()
 
     async def intercept(self, request: web.BaseRequest, target: Target) -> web.StreamResponse | None:
-        """Lets faults strike a request before it is served.
+        """Apply faults to a request before it is served.
 
         Returns:
-            The answer instead of the server's own, or None to go on.
+            The response to send instead, or None to continue.
 
         Raises:
-            StatusError: the failure that a fault answers with.
+            StatusError: the error of a fault.
         """
         self._check_credentials(request.headers.get("Authorization", ""), target)
         late = self._faults.strike("latency", target)
@@ -141,7 +141,7 @@ class FaultEffects:
         if fault.name == "server_error" and fault.params["text"]:
             return text_response(request, "internal server error\n", int(fault.params["status"]))
         if fault.name == "throttle":
-            # Who counts requests comes before those who know how to write a Status.
+            # As in a real server, requests are counted before any handler that writes a Status.
             answer = text_response(request, "Too many requests, please try again later.\n", 429)
             answer.headers["Retry-After"] = str(int(fault.params["retry_after"]))
             return answer
@@ -156,7 +156,7 @@ class FaultEffects:
         raise error
 
     def is_starting(self, target: Target) -> bool:
-        """Whether the server is to pass for one whose parts are not all there yet."""
+        """Return whether the server pretends that some of its parts are not ready."""
         return self._faults.standing("starting", target) is not None
 
     def _check_credentials(self, credentials: str, target: Target) -> None:
@@ -226,7 +226,7 @@ class FaultEffects:
                 self._storage.compact()
             case _:
                 self._restore_version(fault)
-        # What is done once strikes once; only an outage lasts.
+        # An act strikes once; only an outage lasts.
         fault.strike()
         fault.active = False
 
@@ -253,7 +253,7 @@ class FaultEffects:
             stream.stop()
 
     async def _wait_for_watches(self) -> None:
-        """Gives the watches that were told to end some time to say so to their clients."""
+        """Give watches some time to end cleanly."""
         ended = [stream.ended.wait() for stream in self._streams]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SHUTDOWN_PAUSE):

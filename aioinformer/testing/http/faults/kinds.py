@@ -1,17 +1,17 @@
-"""What can go wrong with an API server, by the names that operators use.
+"""The faults of an API server, by the names that operators use.
 
-A fault is active from `start` to `end`, or for `duration` seconds, or for a number of `times` it strikes; it strikes
-the requests that match its `resources` and `verbs`. There are five sorts:
+A fault is active from `start` to `end`, or for `duration` seconds, or for a number of strikes (`times`). It strikes the
+requests that match its `resources` and `verbs`. There are five sorts:
 
-* **answers** replace what the server would have said;
-* **transport** faults change how it is said (late, slowly, half, or never);
-* **stream** faults strike watches: those that are open when the fault starts, and those opened while it lasts, each
-  once, after it has been given `events` events;
-* **beliefs** are what the server takes for true while they last: an old state, another time, credentials that are over;
+* **answers** replace the response;
+* **transport** faults delay, slow down, truncate or drop the response;
+* **stream** faults strike watches: those that are open when the fault starts, and those opened while it is active, each
+  once, after `events` events;
+* **beliefs** change what the server takes for true while they last: an old state, another time, expired credentials;
 * **acts** happen once, when the fault starts: to the listening socket, to the history, or to all watches.
 
-Faults never touch what is stored, but for `restore`. So when they are over, the server's state is the truth that a
-client must have arrived at.
+Faults never change stored objects, except `restore`. So after a fault, clients must converge on the state of the
+server.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Sort = Literal["answer", "transport", "stream", "belief", "act"]
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """One thing that can go wrong.
+    """One kind of fault.
 
     Attributes:
         sort: see the module.
         about: what clients see.
-        verbs: requests that it strikes unless told otherwise; empty for all.
+        verbs: requests that it strikes by default; empty for all.
         defaults: its own parameters.
     """
 
@@ -121,7 +121,7 @@ FAULTS: Mapping[str, FaultKind] = {
         "stream", "an ERROR event, then the end", ("watch",), {"events": 0, "status": 500, "reason": "InternalError"}
     ),
 }
-"""Every fault by its name."""
+"""All kinds of faults, by name."""
 
 _COMMON: Mapping[str, Any] = {"resources": (), "verbs": (), "times": 0, "duration": 0.0}
 
@@ -132,10 +132,10 @@ class Fault:
     Attributes:
         name: as in `FAULTS`.
         params: all parameters, defaults included.
-        strikes: how often it has struck.
-        active: whether it still can.
-        replica: what a stale replica answers from.
-        expired: credentials that are over.
+        strikes: the number of strikes.
+        active: whether it can still strike.
+        replica: the storage that a stale replica answers from.
+        expired: credentials that have expired.
     """
 
     def __init__(self, name: str, params: Mapping[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Fault:
         self.expired: frozenset[str] = frozenset()
 
     def matches(self, target: Target) -> bool:
-        """Whether a request is one that this fault strikes."""
+        """Return whether this fault strikes a request."""
         if not self.active or (self._verbs and target.verb not in self._verbs):
             return False
         if not self._resources:
@@ -172,20 +172,20 @@ class Fault:
         return not self._resources.isdisjoint((resource.plural, resource.group_resource, resource.gvr))
 
     def strike(self) -> None:
-        """Counts one strike; the last one of `times` ends the fault."""
+        """Count one strike; the last one of `times` ends the fault."""
         self.strikes += 1
         if self.params["times"] and self.strikes >= self.params["times"]:
             self.active = False
 
     def status(self) -> int:
-        """The HTTP status of the latest strike of a fault that answers with one."""
+        """The HTTP status of the latest strike of a fault that responds with one."""
         if "statuses" not in self.params:
             return int(self.params["status"])
         statuses = self.params["statuses"]
         return int(statuses[(self.strikes - 1) % len(statuses)])
 
     def describe(self) -> dict[str, Any]:
-        """For people and for `GET /_faults`."""
+        """Return a description for people and for `GET /_faults`."""
         params = {name: value for name, value in self.params.items() if value or name not in _COMMON}
         params = {name: list(value) if isinstance(value, (tuple, set)) else value for name, value in params.items()}
         return {"name": self.name, "active": self.active, "strikes": self.strikes, "params": params}
@@ -207,7 +207,7 @@ class FaultSet:
         return [fault for fault in self._faults if fault.active and name in ("", fault.name)]
 
     def strike(self, name: str, target: Target) -> Fault | None:
-        """The active fault of this name that matches a request; it has struck by being returned."""
+        """Return the active fault of this name that matches a request, and count a strike."""
         for fault in self._faults:
             if fault.name == name and fault.matches(target):
                 fault.strike()
@@ -215,15 +215,15 @@ class FaultSet:
         return None
 
     def standing(self, name: str, target: Target) -> Fault | None:
-        """The active fault of this name that matches a request, without a strike."""
+        """Return the active fault of this name that matches a request, without counting a strike."""
         return next((fault for fault in self._faults if fault.name == name and fault.matches(target)), None)
 
     def clock_skew(self) -> float:
-        """By how many seconds the server's clock is off."""
+        """Return the seconds by which the server's clock is wrong."""
         return sum(float(fault.params["seconds"]) for fault in self.active("clock_skew"))
 
     def strike_sort(self, sort: Sort, target: Target, *, but: Iterable[str] = ()) -> Fault | None:
-        """The oldest active fault of a sort that matches a request."""
+        """Return the oldest active fault of a sort that matches a request, and count a strike."""
         for fault in self._faults:
             if fault.kind.sort == sort and fault.name not in but and fault.matches(target):
                 fault.strike()
@@ -231,12 +231,12 @@ class FaultSet:
         return None
 
     def matching(self, sort: Sort, target: Target) -> list[Fault]:
-        """All active faults of a sort that match; none of them counts it as a strike."""
+        """Return all active faults of a sort that match, without counting strikes."""
         return [fault for fault in self._faults if fault.kind.sort == sort and fault.matches(target)]
 
 
 def _check(fault: str, parameter: str, default: Any, value: Any) -> None:
-    """Refuses a value of another type than the default has."""
+    """Refuse a value of another type than the default."""
     if isinstance(default, bool):
         right, wanted = isinstance(value, bool), "true or false"
     elif isinstance(default, (int, float)):

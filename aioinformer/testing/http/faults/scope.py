@@ -22,7 +22,7 @@ class FaultScope:
         return self._start().__await__()
 
     async def end(self) -> None:
-        """Ends it, if it has not ended by itself."""
+        """End the fault if it has not ended by itself."""
         await self._effects.end(self.fault)
 
     async def _start(self) -> Fault:

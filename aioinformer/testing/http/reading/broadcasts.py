@@ -142,7 +142,7 @@ class Broadcast:
 
 
 class Broadcasts:
-    """The audiences of a server.
+    """The broadcasts of a server.
 
     Args:
         faults: of the server.

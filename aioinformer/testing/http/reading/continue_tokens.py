@@ -1,7 +1,7 @@
 """Continue tokens: a version, and the key at which the next page begins, as base64 of JSON.
 
-Keys in it are relative to the path that is listed: a token of one namespace goes on at the same name in another one.
-Version -1 stands for no moment: a list that goes on with whatever there is now.
+Keys in a token are relative to the listed path: a token of one namespace continues at the same name in another one.
+Version -1 means no fixed version: the list continues with the current objects.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ _LARGEST = 2**63 - 1
 
 
 def encode_token(version: int, namespace: str, name: str, *, scope: str) -> str:
-    """A token that goes on behind an object.
+    """Return a token that continues after an object.
 
     Args:
         version: of the list.
         namespace: of the object.
         name: of the object.
-        scope: namespace that is listed, "" for all.
+        scope: the listed namespace, "" for all.
     """
     key = f"/{name}" if scope or not namespace else f"{namespace}/{name}"
     return _token(version, f"{key}\0")
 
 
 def restart_token(token: str) -> str:
-    """The token that goes on at the same place without promising one moment."""
+    """Return a token that continues at the same key with the current objects."""
     return _token(-1, _content(token)["start"].removeprefix("/"))
 
 
 def decode_token(token: str, scope: str) -> tuple[int, str]:
-    """The version, or -1, and the first key that a list may have from there on.
+    """Return the version, or -1, and the first key of the page.
 
     Args:
-        scope: namespace that is listed, "" for all.
+        token: as sent.
+        scope: the listed namespace, "" for all.
 
     Raises:
         StatusError: 400.
@@ -65,7 +66,7 @@ def decode_token(token: str, scope: str) -> tuple[int, str]:
 
 
 def _content(token: str) -> dict[str, Any]:
-    """The fields of a token as Go reads them: by their names in any case, each of its type."""
+    """Return the fields of a token as Go reads them: names in any case, values of the right type."""
     data = _decoded(token)
     if reason := json_error(data):
         raise _bad_token(reason)
@@ -104,7 +105,7 @@ def _decoded(token: str) -> bytes:
     end = found.end() if found else 0
     letters = re.sub(r"[\r\n]", "", token)
     if end < len(token) or len(letters) % 4 == 1:
-        # A letter that is one too many is told itself.
+        # Go reports a single surplus letter by itself.
         raise _bad_token(f"illegal base64 data at input byte {min(end, len(token) - 1)}")
     return base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
 

@@ -1,18 +1,18 @@
-"""The query parameters of lists and watches: how they are read, and which combinations the API refuses.
+"""The query parameters of lists and watches, and the combinations that the API refuses.
 
-What a version means depends on its companions:
+What a resourceVersion means depends on the other parameters:
 
 | request                                   | answered from                                                |
 |-------------------------------------------|--------------------------------------------------------------|
-| list, no version                          | now                                                          |
-| list, version 0                           | now, all of it: `limit` is ignored                           |
-| list, version, NotOlderThan or no match   | now, once the version has happened                           |
-| list, version and limit, no match         | exactly that version (as before matches were invented)       |
+| list, no version                          | the current state                                            |
+| list, version 0                           | the current state, complete: `limit` is ignored              |
+| list, version, NotOlderThan or no match   | the current state, once the version has happened             |
+| list, version and limit, no match         | exactly that version (as before `resourceVersionMatch`)      |
 | list, version, Exact                      | exactly that version                                         |
 | list, continue                            | the version in the token                                     |
-| watch, no version or 0                    | now, as synthetic additions, then the changes                |
+| watch, no version or 0                    | the current state as added events, then the changes          |
 | watch, version                            | the changes after it                                         |
-| watch, sendInitialEvents                  | additions of what there is, a bookmark, then the changes     |
+| watch, sendInitialEvents                  | added events for the state, a bookmark, then the changes     |
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_OLDER = "NotOlderThan"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a resource a request is about.
+    """The objects of a resource that a request selects.
 
     Attributes:
         namespace: "" for all.
@@ -55,11 +55,11 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether no selector narrows it down."""
+        """Whether neither selector excludes any object."""
         return self.labels.empty and self.fields.empty
 
     def matches(self, record: Record) -> bool:
-        """Whether a record is in the namespace and fulfils both selectors."""
+        """Return whether a record is in the namespace and matches both selectors."""
         if self.namespace and record.namespace != self.namespace:
             return False
         if self.everything:
@@ -77,7 +77,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The parameters of one list or watch, checked.
+    """The checked parameters of one list or watch.
 
     Attributes:
         selection: scope and selectors.
@@ -88,7 +88,7 @@ class Options:
         token: the continue token, "" for none.
         bookmarks: whether bookmarks are wanted.
         send_initial_events: None if not given.
-        timeout: seconds, 0 if not given, less if it is over before it begins.
+        timeout: seconds; 0 if not given; negative if the watch is over before it begins.
     """
 
     selection: Selection
@@ -123,16 +123,17 @@ class Options:
 def parse_options(
     query: Mapping[str, str], served: Served, namespace: str, name: str = "", *, watch_list: bool = True
 ) -> Options:
-    """Reads the parameters of a list or watch request.
+    """Read the parameters of a list or watch request.
 
     Args:
         query: the first value of each parameter.
+        served: the resource.
         namespace: from the URL.
         name: from the URL, for the watch of one object.
         watch_list: whether the server knows `sendInitialEvents` for watches.
 
     Raises:
-        StatusError: 400, 422 or 500, as the API has it.
+        StatusError: 400, 422 or 500, as in the API.
     """
     selection = parse_selection(query, served, namespace)
     timeout = _integer(query, "timeoutSeconds")
@@ -166,10 +167,10 @@ def parse_options(
 
 
 def parse_selection(query: Mapping[str, str], served: Served, namespace: str) -> Selection:
-    """Reads the two selectors.
+    """Read the two selectors.
 
     Raises:
-        StatusError: 400 for a selector that does not parse, or a field that the resource is not selectable by.
+        StatusError: 400 for a malformed selector, or a field that is not selectable for the resource.
     """
     labels = read_label_selector(query.get("labelSelector", ""))
     fields = read_field_selector(query.get("fieldSelector", ""))
@@ -188,7 +189,7 @@ def parse_selection(query: Mapping[str, str], served: Served, namespace: str) ->
 
 
 def _one_namespace(fields: FieldSelector) -> str:
-    """The namespace that a field selector asks for; "" for all. A list of it is as good as one of its own path."""
+    """Return the namespace that a field selector requires, "" for all."""
     found = (each.value for each in fields.requirements if each.path == "metadata.namespace" and not each.negated)
     return next(found, "")
 
@@ -201,7 +202,7 @@ def _of_one(selection: Selection, name: str) -> Selection:
 
 
 def version_fault(version: str) -> str:
-    """What is wrong with a version that a client sent, "" if it is none or a number."""
+    """Return what is wrong with the version that a client sent; "" if it is empty or a number."""
     why = not_a_number(version, bits=64) if version else ""
     return f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}' if why else ""
 

@@ -1,4 +1,4 @@
-"""Lists: the objects of one moment as pages, and the bodies they are sent in."""
+"""Lists: pages of objects at one version, and the bodies in which they are sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHUNK = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one list request is answered with.
+    """The contents of one list response.
 
     Attributes:
         version: of the list.
@@ -46,16 +46,15 @@ class Page:
 
 
 async def read_page(collection: Collection, options: Options, current: int) -> Page:
-    """Finds the objects that a list request asks for.
+    """Return the objects that a list request asks for.
 
     Args:
         collection: of the resource.
-        options: of the request; a version in the future must have been waited for.
+        options: of the request. Wait for a version in the future before.
         current: version of the server.
 
     Raises:
-        StatusError: 400 for a token that makes no sense, 410 for a version or a token that has expired, 504 for a token
-            of the future.
+        StatusError: 400 for a malformed token, 410 for an expired version or token, 504 for a token of the future.
     """
     selection = options.selection
     version, start, told = current, "", current
@@ -73,7 +72,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
         if version < collection.floor:
             raise statuses.expired(_TOO_OLD)
     records = collection.records(selection.namespace, start=start, version=version)
-    # A real server answers version 0 from its cache, which does not page.
+    # A real server answers version 0 from its cache, without pages.
     limit = 0 if options.version == "0" else options.limit
     if selection.everything:
         page = records[:limit] if limit else records
@@ -89,7 +88,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
 
 
 async def _select(records: list[Record], selection: Selection, limit: int) -> tuple[list[Record], bool]:
-    """The matching records up to a limit, and whether any record follows, matching or not."""
+    """Return the matching records up to a limit, and whether any record follows, matching or not."""
     found: list[Record] = []
     for index, record in enumerate(records):
         if selection.matches(record):
@@ -102,7 +101,7 @@ async def _select(records: list[Record], selection: Selection, limit: int) -> tu
 
 
 def list_chunks(served: Served, page: Page) -> Iterator[bytes]:
-    """The body of a list, in pieces of about 128 KiB, ended by a line feed as the API does."""
+    """Yield the body of a list in pieces of about 128 KiB. As in the API, it ends with a line feed."""
     resource = served.resource
     if served.custom:
         head = b'{"apiVersion":%s,"items":[' % encode_plain(resource.api_version)
@@ -117,9 +116,10 @@ def list_chunks(served: Served, page: Page) -> Iterator[bytes]:
 
 
 def partial_chunks(page: Page, items: Iterator[bytes], group_version: str) -> Iterator[bytes]:
-    """The body of a `PartialObjectMetadataList`.
+    """Yield the body of a `PartialObjectMetadataList`.
 
     Args:
+        page: the records.
         items: the metadata of its records.
         group_version: of the list, "meta.k8s.io/v1" or the beta.
     """
@@ -132,7 +132,7 @@ def partial_chunks(page: Page, items: Iterator[bytes], group_version: str) -> It
 
 
 def list_metadata(page: Page, *, custom: bool = False) -> bytes:
-    """The `metadata` of a list; that of custom resources is sorted, and has `continue` even if empty."""
+    """Return the `metadata` of a list. For custom resources it is sorted and has `continue` even if empty."""
     metadata: dict[str, str | int] = {} if custom else {"resourceVersion": str(page.version)}
     if page.token or custom:
         metadata["continue"] = page.token

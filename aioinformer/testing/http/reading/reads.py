@@ -1,4 +1,4 @@
-"""Lists, watches and gets."""
+"""Handle lists, watches and gets."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Reads:
-    """Answers lists, watches and gets; the arguments are those of `ResourceHandlers`.
+    """Answer lists, watches and gets. The arguments are those of `ResourceHandlers`.
 
     Attributes:
-        streams: the watches that are open.
+        streams: the open watches.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Reads:
         tables = self._cluster.admission.render(served, wanted, query) if wanted.form == "table" else None
         response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request)})
         response.enable_chunked_encoding()
-        # The header goes out before the first event: a client must know that its watch is open.
+        # Send the header before the first event: the client must know that its watch is open.
         await response.prepare(request)
         if options.timeout < 0:
             await response.write_eof()
@@ -100,7 +100,7 @@ class Reads:
                 await self._wait_for_version(self._cluster.store.storage, options.version_number)
             stream = self._stream(request, response, target, served, options, wanted, tables, "ignored" in query)
             if wanted.form == "nothing":
-                # The first event that cannot be told ends a watch; an error could be.
+                # A watch ends with the first event that has no form the client accepts; an error has one.
                 await response.write_eof()
                 return response
         except statuses.StatusError as error:
@@ -154,7 +154,7 @@ class Reads:
             self._faults,
             options.timeout or self._watch_timeout * (1 + self._rng.random()),
             self._broadcasts,
-            # A table shows ages, and its columns only once.
+            # Tables are not shared: they show ages, and name their columns only once.
             None if tables is not None else (served, partial, options.selection),
         )
 
@@ -171,15 +171,15 @@ class Reads:
         return object_response(request, served, record.body, wanted, target.query, self._cluster)
 
     def _source(self, target: Target) -> Storage:
-        """What a list or a get is answered from."""
+        """Return the storage that answers a list or a get."""
         stale = self._faults.strike("stale_replica", target)
         return self._cluster.store.storage if stale is None or stale.replica is None else stale.replica
 
     async def _wait_for_version(self, storage: Storage, version: int) -> None:
-        """Returns when a version has happened.
+        """Wait until a version has happened.
 
         Raises:
-            StatusError: 504, it has not within the time that the server waits.
+            StatusError: 504, it did not happen in time.
         """
         if version <= storage.version:
             return

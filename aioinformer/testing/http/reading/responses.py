@@ -1,4 +1,4 @@
-"""Objects and pages of objects as answers, in the form that the client asked for."""
+"""Responses with an object or a page of objects, in the form that the client accepts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,19 @@ def object_response(
     *,
     status: int = 200,
 ) -> web.Response:
-    """One object.
+    """Return a response with one object.
 
     Args:
-        stored: its body as it is stored, in whichever API version.
-        cluster: where it is from; renders tables.
+        request: the request.
+        served: the resource.
+        stored: the stored body, in any API version.
+        wanted: the form that the client accepts.
+        query: of the request.
+        cluster: the state of the server; its admission renders tables.
+        status: HTTP status.
 
     Raises:
-        StatusError: 406, it is wanted as a list.
+        StatusError: 406, the client accepts only a list.
     """
     check_partial(served, wanted, is_list=False)
     if wanted.form == "partial":
@@ -61,11 +66,16 @@ async def page_response(
     cluster: Cluster,
     headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """One page of a list, made and sent in small steps.
+    """Return a response with one page of a list, made and sent in small steps.
 
     Args:
-        cluster: where it is from; renders tables.
-        headers: besides those that every answer has.
+        request: the request.
+        served: the resource.
+        page: the records.
+        wanted: the form that the client accepts.
+        query: of the request.
+        cluster: the state of the server; its admission renders tables.
+        headers: additional headers.
     """
     check_partial(served, wanted, is_list=True)
     if wanted.form == "table":

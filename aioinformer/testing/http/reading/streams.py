@@ -1,4 +1,4 @@
-"""One open watch on the wire: lines as they come, bookmarks in time, an end in time, and the faults that strike it."""
+"""One open watch on the wire: its lines, bookmarks, timeout, and the faults that affect it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BEFORE_TIMEOUT = 2.0
 
 @dataclass(slots=True)
 class BookmarkMaker:
-    """How bookmarks of one watch look.
+    """The bookmarks of one watch.
 
     Attributes:
-        make: the line for a version, and whether it ends the initial events.
-        interval: seconds between two of them.
+        make: returns the line for a version, and whether it ends the initial events.
+        interval: seconds between two bookmarks.
         initial_end: whether the end of the initial events is marked.
     """
 
@@ -41,22 +41,22 @@ class BookmarkMaker:
 
 
 class WatchStream:
-    """Sends one watch until it times out, the server stops, or the client leaves.
+    """Send one watch until it times out, the server stops, or the client disconnects.
 
     Args:
         request: of the client.
         response: prepared, nothing written yet.
-        target: what it is about.
+        target: what the request is about.
         served: the resource.
         collection: of the resource.
         watch: what to send.
         options: of the request.
-        bookmarks: how bookmarks look.
-        current: the version of the server.
-        faults: that may strike it.
-        timeout: seconds after which it ends.
-        audiences: where it may sit while it has nothing of its own to say.
-        sort: equal for watches that send the same for the same change; None for one that has its own way.
+        bookmarks: makes bookmarks.
+        current: returns the version of the server.
+        faults: of the server.
+        timeout: seconds after which the watch ends.
+        broadcasts: send its changes while it needs nothing of its own.
+        sort: equal for watches that send the same bytes for the same change; None for a watch that shares none.
 
     Attributes:
         target: as given.
@@ -76,7 +76,7 @@ class WatchStream:
         current: Callable[[], int],
         faults: FaultSet,
         timeout: float,
-        audiences: Broadcasts,
+        broadcasts: Broadcasts,
         sort: Hashable | None,
     ) -> None:
         self.target = target
@@ -91,9 +91,9 @@ class WatchStream:
         self._current = current
         self._faults = faults
         self._timeout = timeout
-        self._broadcasts = audiences
+        self._broadcasts = broadcasts
         self._sort = sort
-        self._seat: Subscription | None = None
+        self._subscription: Subscription | None = None
         self._wake = asyncio.Event()
         self._stopped = False
         self._disruptions: list[Fault] = []
@@ -101,28 +101,28 @@ class WatchStream:
             self.disrupt(fault)
 
     def disrupt(self, fault: Fault) -> None:
-        """Lets a stream fault strike this watch as soon as it has been given enough events."""
+        """Let a stream fault strike this watch as soon as enough events have been sent."""
         fault.strike()
         self._disruptions.append(fault)
-        self._rouse()
+        self._resume()
 
     def stop(self) -> None:
-        """Ends the watch cleanly."""
+        """End the watch cleanly."""
         self._stopped = True
-        self._rouse()
+        self._resume()
 
     def wake(self) -> None:
-        """Has the watch look again whether there is something to send."""
-        self._rouse()
+        """Check again whether there is something to send."""
+        self._resume()
 
     async def run(self) -> None:
-        """Returns when the watch is over; the response has its end then, unless the connection was broken."""
+        """Send until the watch is over. The body of the response is complete then, unless the connection broke."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         deadline = now + self._timeout
         ends_initial = self._options.bookmarks and self._options.starts_with_state and self._bookmarks.initial_end
         due = self._next_bookmark(now, deadline)
-        # A resource that is no longer served has deletions to tell first.
+        # If the resource is no longer served, its deletions are sent first.
         while not self._stopped and (not self._collection.closed or self._watch.behind):
             self._wake.clear()
             slow = self._faults.standing("slow_reader", self.target)
@@ -143,7 +143,7 @@ class WatchStream:
                 return
             if lines:
                 await self._write(b"".join(lines))
-                # A write that the socket takes at once does not give the loop away.
+                # A write that the socket takes at once does not yield to the event loop.
                 await asyncio.sleep(0)
                 if loop.time() >= deadline:
                     return
@@ -163,17 +163,15 @@ class WatchStream:
             await self._woken(min(due, deadline))
 
     async def _woken(self, until: float) -> bool:
-        """Wait until there may be something to send. Return False if time is up.
-
-        A broadcast may send changes meanwhile.
-        up.
-        """
+        """Wait until there may be something to send; return False if time is up. A broadcast may send meanwhile."""
         transport = self._request.transport
         plain = not self._disruptions and self._options.version_number <= self._current()
         if self._sort is not None and plain and transport is not None:
-            self._seat = self._broadcasts.subscribe(self._collection, self._sort, self._watch, transport, self._rouse)
-        if self._seat is None:
-            self._collection.subscribe(self._rouse)
+            self._subscription = self._broadcasts.subscribe(
+                self._collection, self._sort, self._watch, transport, self._resume
+            )
+        if self._subscription is None:
+            self._collection.subscribe(self._resume)
         try:
             async with asyncio.timeout_at(until):
                 await self._wake.wait()
@@ -182,17 +180,17 @@ class WatchStream:
         else:
             woken = True
         finally:
-            self._rouse()
-            self._collection.unsubscribe(self._rouse)
-        # An broadcast does not wait for a client that does not read; this is where its watch does.
+            self._resume()
+            self._collection.unsubscribe(self._resume)
+        # A broadcast does not wait for a slow client; its watch waits here.
         await self._request.writer.drain()
         return woken
 
-    def _rouse(self) -> None:
-        """Leaves the broadcast, and has the task look again."""
-        if self._seat is not None:
-            self._seat.leave()
-            self._seat = None
+    def _resume(self) -> None:
+        """Leave the broadcast and wake the task."""
+        if self._subscription is not None:
+            self._subscription.leave()
+            self._subscription = None
         self._wake.set()
 
     def _next_bookmark(self, now: float, deadline: float) -> float:
@@ -203,7 +201,7 @@ class WatchStream:
         return min(regular, last) if last > now else regular
 
     def _events_left(self) -> int:
-        """Events until the next disruption; -1 if none is due."""
+        """Return the number of events until the next disruption; -1 if none is due."""
         if not self._disruptions:
             return -1
         self._disruptions.sort(key=lambda fault: int(fault.params["events"]))
@@ -224,7 +222,7 @@ class WatchStream:
         await self._response.write(data)
 
     async def _strike(self, fault: Fault) -> bool:
-        """Does what a stream fault does; False if the watch is over with it."""
+        """Apply a stream fault; return False if it ends the watch."""
         params = fault.params
         resource = self._served.resource
         names = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -263,7 +261,7 @@ class WatchStream:
         return True
 
     def break_connection(self) -> None:
-        """Closes the connection without the end of the body; what was written is still sent."""
+        """Close the connection without the end of the body; what was written is still sent."""
         if self._request.transport is not None:
             self._request.transport.close()
 

@@ -1,8 +1,8 @@
-"""Watches without I/O: which lines a watch has to send, from where on, and when it is over.
+"""Watches without I/O: the lines that a watch sends, from which position, and when it is over.
 
-A watch is a position in its collection's history. What a change means to it depends on its selection: an object that
-leaves the selection is deleted to this watch, with its last matching state under the version of the change; one that
-enters it is added.
+A watch is a position in the history of its collection. The event for a change depends on its selection: an object that
+leaves the selection is deleted for this watch, with its last matching state under the version of the change; an object
+that enters it is added.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.http.reading.list_options import Options
 
 ObjectBody = Callable[[Record], bytes]
-"""The bytes of one object in the representation that the client asked for."""
+"""Returns the bytes of one object in the form that the client accepts."""
 
 _TYPES = {name: b'{"type":"%s","object":' % name.encode() for name in ("ADDED", "MODIFIED", "DELETED")}
 _END = b"}\n"
@@ -30,16 +30,16 @@ _BYTES_AT_ONCE = 256 * 1024
 
 
 class Watch:
-    """One watch, as far as it concerns data.
+    """The data of one watch.
 
     Args:
         collection: of the resource.
         options: of the request.
-        body: makes the bytes of an object.
+        body: returns the bytes of an object.
         current: version of the server.
 
     Attributes:
-        sent: changes and initial objects that were handed out.
+        sent: the number of changes and initial objects that were returned.
 
     Raises:
         StatusError: 410, the version has expired.
@@ -70,37 +70,37 @@ class Watch:
 
     @property
     def backlog(self) -> int:
-        """Changes of the resource that it has not looked at."""
+        """The number of changes of the resource that it has not processed."""
         return self._collection.position - self._position
 
     @property
     def position(self) -> int:
-        """Where in the history the next change is that it looks at."""
+        """The position in the history of the next change to process."""
         return self._position
 
     def move(self, position: int, sent: int) -> None:
-        """Somebody else has sent what was between.
+        """Skip changes that a broadcast has sent.
 
         Args:
-            position: of the next change to look at.
-            sent: how many lines that were.
+            position: of the next change to process.
+            sent: the number of lines that were sent.
         """
         self._position = position
         self.sent += sent
 
     def twin(self) -> Watch:
-        """A watch that has sent all of its initial objects, and goes on where this one is."""
+        """Return a watch at the same position that has sent all of its initial objects."""
         twin = copy(self)
         twin._initial = []
         return twin
 
     @property
     def has_initial(self) -> bool:
-        """Whether objects of the state at the start are still to be sent."""
+        """Whether initial objects are left to send."""
         return bool(self._initial)
 
     def bookmark_version(self, current: int) -> int | None:
-        """The version up to which this watch has everything, or None while it has not caught up.
+        """Return the version up to which everything was sent; None while the watch has not caught up.
 
         Args:
             current: version of the server.
@@ -108,7 +108,7 @@ class Watch:
         return None if self.behind or current < self._skip_until else current
 
     def next_lines(self, limit: int = 0) -> list[bytes] | None:
-        """Pieces of the next lines, some hundred KiB at most; None if the changes have left the history.
+        """Return pieces of the next lines, some hundred KiB at most; None if the changes have left the history.
 
         Args:
             limit: lines at most, 0 for no limit.
@@ -164,27 +164,30 @@ class Watch:
 
 
 def object_body(served: Served) -> ObjectBody:
-    """Bytes of whole objects in the version that was asked for."""
+    """Return the function that makes the bytes of whole objects in the requested version."""
     return lambda record: served.body(record.body)
 
 
 def metadata_body(record: Record) -> bytes:
-    """Bytes of the object's `PartialObjectMetadata`, made once per record."""
+    """Return the bytes of the object's `PartialObjectMetadata`; they are made once per record."""
     if record.partial is None:
         record.partial = partial_body(record.body)
     return record.partial
 
 
 def beta_metadata_body(record: Record) -> bytes:
-    """The same in the version before."""
+    """Return the same in the beta version."""
     return metadata_body(record).replace(b"meta.k8s.io/v1", b"meta.k8s.io/v1beta1", 1)
 
 
 def bookmark_line(served: Served, version: int, *, initial_end: bool = False, partial: str = "") -> bytes:
-    """A BOOKMARK: nothing but a version, and the mark that ends the initial events.
+    """Return a BOOKMARK event: a version, and the annotation that ends the initial events.
 
     Args:
-        partial: for a watch of `PartialObjectMetadata`: group and version of that.
+        served: the resource.
+        version: of the bookmark.
+        initial_end: whether it ends the initial events.
+        partial: for a watch of `PartialObjectMetadata`: its group and version.
     """
     names: dict[str, object] = {"kind": served.resource.kind, "apiVersion": served.resource.api_version}
     if partial:
@@ -199,5 +202,5 @@ def bookmark_line(served: Served, version: int, *, initial_end: bool = False, pa
 
 
 def error_line(error: statuses.StatusError) -> bytes:
-    """An ERROR: how a watch says what a list would say with an HTTP status."""
+    """Return an ERROR event, which carries what a list would send with an HTTP status."""
     return encode_plain({"type": "ERROR", "object": error.body()}) + b"\n"

@@ -1,4 +1,4 @@
-"""What a client sent: the bodies of its requests, decoded, and held against what the URL is about."""
+"""Decode the bodies of requests, and check that they fit the URL."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
 _SHOWN = 30
 _NO_HEADER = "couldn't get version/kind; json parse error"
-#: What Go reads of an object before it knows what it is.
+#: The Go type into which the API reads an object before its kind is known.
 HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:
-    """The object in the body of a create or update request, and what a strict decoder says of its form.
+    """Return the object in the body of a create or update request, and the faults that a strict decoder reports.
 
     Raises:
-        StatusError: 400 or 415, as the API has it.
+        StatusError: 400 or 415, as in the API.
     """
     sent_as = media_type(content_type) or "application/json"
     accepted = _CUSTOM_BODY_TYPES if served.custom else BODY_TYPES
@@ -58,13 +58,13 @@ def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[st
 def read_options(
     data: bytes, content_type: str, api_version: str = "meta.k8s.io/v1", kind: str = "DeleteOptions"
 ) -> Mapping[str, Any]:
-    """What the body of a request says that is not about an object as it is stored; empty without a body.
+    """Return the options in the body of a request; empty without a body.
 
     Args:
         data: the body.
         content_type: of the body.
-        api_version: of what it has to be; options may also come in that of the resource which they are for.
-        kind: what it has to be.
+        api_version: required apiVersion; that of the resource is accepted as well.
+        kind: required kind.
 
     Raises:
         StatusError: 400.
@@ -155,7 +155,7 @@ def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
 
 
 def _read_as_go(served: Served, data: bytes) -> Any:
-    """What Go reads and stricter decoders do not: text that is no UTF-8, for one; but no number that is too large."""
+    """Decode as leniently as Go, such as text that is not UTF-8; numbers that are too large are refused."""
     kind = served.resource.kind
     try:
         return decode_json(data)[0]
@@ -165,7 +165,7 @@ def _read_as_go(served: Served, data: bytes) -> Any:
 
 
 def _header_fault(obj: Any) -> str:
-    """Why Go cannot read of what kind an object is, "" if it can."""
+    """Return why Go cannot read the kind of an object; "" if it can."""
     if not isinstance(obj, dict):
         return f"json: cannot unmarshal {json_type(obj)} into Go value of type {HEADER_TYPE}"
     for field in obj:
@@ -201,7 +201,7 @@ def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
 
 
 def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
-    """Why an object of another kind is none of this resource."""
+    """Return why an object of another kind does not fit this resource."""
     if patch_schema(version, kind) is None:
         return _not_registered(kind, version)
     internal = resource.group.partition(".")[0] or "core"
@@ -213,7 +213,7 @@ def _not_registered(kind: str, version: str) -> str:
 
 
 def plain_values(value: Any) -> Any:
-    """YAML's own types as JSON has them: keys are strings, dates are text."""
+    """Convert YAML's own types to JSON's: keys become strings, dates become text."""
     if isinstance(value, dict):
         return {str(key): plain_values(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What is applied: YAML, which JSON is too, with the kind of what it is applied to."""
+"""The bodies of apply requests: YAML, which includes JSON."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
 
 
 def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[dict[str, Any], list[str]]:
-    """What an apply wants an object to say, and what to warn of.
+    """Return the applied configuration, and warnings about it.
 
     Args:
+        served: the resource.
         patch: the body.
-        directive: what is to be said of keys that are repeated.
+        directive: what to do about repeated keys: "Ignore", "Warn" or "Strict".
 
     Raises:
         StatusError: 400.
     """
     try:
-        # Of several documents the first one is meant.
+        # Only the first of several documents counts.
         wanted = plain_values(next(load_all_yaml(patch), None))
     except yaml.YAMLError as error:
         why = f"error converting YAML to JSON: yaml: {yaml_error(error)}"
@@ -50,15 +51,15 @@ def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[di
 
 
 def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> None:
-    """Gives what is applied the name of the URL.
+    """Set the name of an applied configuration to that of the URL.
 
     Args:
-        wanted: may leave it out if there is such an object.
+        wanted: is changed; it may omit the name if the object exists.
         name: of the URL.
-        exists: whether there is.
+        exists: whether the object exists.
 
     Raises:
-        StatusError: 400, it says another name, or none and there is nothing that could have one.
+        StatusError: 400, it has another name, or none and the object does not exist.
     """
     metadata = wanted.get("metadata")
     if metadata is None:

@@ -1,4 +1,4 @@
-"""PATCH requests: which patch applies to which resource, and what is done with the result."""
+"""PATCH requests: choose the patch type, apply the patch, and store the result."""
 
 from __future__ import annotations
 
@@ -52,16 +52,24 @@ def patch_object(
     subresource: str = "",
     warnings: list[str] | None = None,
 ) -> tuple[bytes, bool]:
-    """Applies a PATCH request.
+    """Apply a PATCH request.
 
     Args:
-        warnings: gets what the client is to be warned of.
+        cluster: the state of the server.
+        served: the resource.
+        namespace: of the object, "" for none.
+        name: of the object.
+        patch: the body.
+        content_type: of the body.
+        options: of the request.
+        subresource: "" for the object itself.
+        warnings: warnings for the client are appended.
 
     Returns:
-        The object as it is now, and whether it was created (which only an apply does).
+        The object, and whether it was created (which only an apply does).
 
     Raises:
-        StatusError: what is wrong with the patch or with its result.
+        StatusError: the patch or its result is invalid.
     """
     told = [] if warnings is None else warnings
     if patch_type(served, content_type) == APPLY_PATCH:
@@ -88,11 +96,11 @@ def patch_object(
 
 
 def patch_type(served: Served, content_type: str) -> str:
-    """The kind of patch that a request says it has.
+    """Return the type of a patch.
 
     Raises:
-        StatusError: 415, none. For built-in resources, what does not even look like one is turned away earlier than
-            what does, with another answer.
+        StatusError: 415, it is unknown. For built-in resources, a malformed type gets another response than an unknown
+            one.
     """
     said = content_type.partition(";")[0]
     accepted = [each for each in _PATCHES if each != STRATEGIC_MERGE_PATCH or not served.custom]
@@ -106,7 +114,7 @@ def patch_type(served: Served, content_type: str) -> str:
 
 @contextmanager
 def warned(warnings: list[str]) -> Iterator[None]:
-    """Takes up what is warned of, and tells the client of it if in the end it is refused, too."""
+    """Collect the warnings of the block, and add them to an error that it raises."""
     with collected(warnings):
         try:
             yield
@@ -118,11 +126,15 @@ def warned(warnings: list[str]) -> Iterator[None]:
 def checked_patch(
     served: Served, current: dict[str, Any], patch: bytes, content_type: str, directive: str, warnings: list[str]
 ) -> dict[str, Any]:
-    """What a patch makes of an object; nothing is stored.
+    """Return a patched object; nothing is stored.
 
     Args:
-        directive: what is to be said of fields that are unknown or repeated.
-        warnings: gets what to warn of.
+        served: the resource.
+        current: the object.
+        patch: the body.
+        content_type: of the body.
+        directive: what to do about unknown and repeated fields: "Ignore", "Warn" or "Strict".
+        warnings: warnings for the client are appended.
 
     Raises:
         StatusError: 400, 413, 415 or 422.
@@ -212,7 +224,7 @@ def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) ->
 
 
 def _sorted(current: Any, patched: Any) -> Any:
-    """A patched object with its fields where the server's patches leave them: sorted, also in what has changed."""
+    """Return a patched object with its fields in the order of the server's patches: sorted, also in changed parts."""
     if not isinstance(patched, dict):
         return patched
     return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
@@ -262,6 +274,6 @@ def _apply(
 
 
 def _another_uid(served: Served, name: str, uid: Any) -> StatusError:
-    # The API checks it twice and says so.
+    # The API checks it twice and reports it twice.
     causes = [Cause.invalid("metadata.uid", f'"{uid}"', "field is immutable")] * 2
     return statuses.invalid_object(served.resource, name, causes)

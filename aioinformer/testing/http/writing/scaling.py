@@ -1,4 +1,4 @@
-"""Requests to the scale subresource: they read and write a `Scale`, and change the object behind it."""
+"""The scale subresource: reads and writes of a `Scale` change the replicas of another object."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SCALE = Served(_SCALES)
 
 
 class Scaling:
-    """Answers requests for the scale of something.
+    """Answer requests for the scale of an object.
 
     Args:
-        cluster: where that is.
+        cluster: the state of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -44,10 +44,10 @@ class Scaling:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Reads or changes the number of replicas.
+        """Read or change the number of replicas.
 
         Raises:
-            StatusError: 400, 404, 409, 415, 422 or 500, as the API has it.
+            StatusError: 400, 404, 409, 415, 422 or 500, as in the API.
         """
         if target.verb == "get":
             obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)

@@ -1,4 +1,4 @@
-"""Requests for tokens of service accounts (`kubectl create token`)."""
+"""Token requests for service accounts (`kubectl create token`)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class TokenRequests:
-    """Answers them.
+    """Answer token requests.
 
     Args:
         cluster: where the accounts are.
-        access: who issues the tokens.
+        access: issues the tokens.
     """
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
@@ -54,10 +54,10 @@ class TokenRequests:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Issues a token.
+        """Issue a token.
 
         Raises:
-            StatusError: 400, 404, 409 or 422, as the API has it.
+            StatusError: 400, 404, 409 or 422, as in the API.
         """
         options = write_options(request, target, _REQUEST, "CreateOptions")
         obj, repeated = read_object(_REQUEST, await request.read(), request.headers.get("Content-Type", ""))
@@ -92,7 +92,7 @@ class TokenRequests:
         return with_warnings(json_response(request, encode_plain(ordered), status=201, wanted=wanted), warnings)
 
     def _bound(self, account: Record, reference: Mapping[str, Any] | None) -> dict[str, Bound]:
-        """What a token is to be bound to, and the node of a pod."""
+        """Return the objects that a token is bound to, including the node of a pod."""
         if reference is None:
             return {}
         kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")

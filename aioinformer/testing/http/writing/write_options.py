@@ -1,4 +1,4 @@
-"""What the query of a write says: who writes, whether it is to be stored, what is to be told of unknown fields."""
+"""The query parameters of writes: field manager, dry run, field validation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 class WriteOptions(NamedTuple):
-    """The options of one request.
+    """The options of one write.
 
     Attributes:
-        by: who writes, by `fieldManager` or by the program's name.
-        directive: what is to be said of fields that are unknown or repeated: "Ignore", "Warn" or "Strict".
-        dry_run: whether nothing is to be stored.
-        force: whether an apply takes fields from others.
-        whole: whether required fields have to be there; clients always say them.
+        by: the field manager, from `fieldManager` or the user agent.
+        directive: what to do about unknown and repeated fields: "Ignore", "Warn" or "Strict".
+        dry_run: store nothing.
+        force: let an apply take fields from other managers.
+        whole: require all required fields; always true for clients.
     """
 
     by: Manager
@@ -42,14 +42,17 @@ class WriteOptions(NamedTuple):
 def write_options(
     request: web.BaseRequest, target: Target, served: Served, kind: str, *, applies: bool = False
 ) -> WriteOptions:
-    """The options of a request.
+    """Return the options of a request.
 
     Args:
-        kind: that the API reads the query into, "CreateOptions".
-        applies: whether it is a patch that applies a configuration.
+        request: the request.
+        target: what it is about.
+        served: the resource.
+        kind: the kind of options, such as "CreateOptions".
+        applies: whether the request is a server-side apply.
 
     Raises:
-        StatusError: 422, with all that is wrong with them.
+        StatusError: 422, with everything that is wrong with them.
     """
     query = target.query
     if causes := list(_faults(query, kind, applies)):
@@ -61,7 +64,7 @@ def write_options(
 
 
 def dry_run_faults(query: Mapping[str, str]) -> Iterator[Cause]:
-    """What is wrong with `dryRun`."""
+    """Yield what is wrong with `dryRun`."""
     value = query.get("dryRun", "All")
     if value != "All":
         yield Cause.unsupported("dryRun", f'["{value}"]', ("All",))

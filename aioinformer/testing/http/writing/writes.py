@@ -1,4 +1,4 @@
-"""Creations, updates, patches and deletions, as they come over HTTP."""
+"""Handle creations, updates, patches and deletions."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _PODS_ARE_LEFT = (
 
 
 class Writes:
-    """Answers requests that change something.
+    """Answer requests that change objects.
 
     Args:
-        cluster: what they change.
-        access: who may do what.
+        cluster: the state of the server.
+        access: the users, and what they may do.
     """
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
@@ -152,7 +152,7 @@ class Writes:
             answer = object_response(request, served, body, wanted, target.query, self._cluster)
             return with_warnings(answer, warnings)
         if wanted.form == "table":
-            # A Status is never a table, but what is asked of a table is read all the same.
+            # A Status is never rendered as a table, but the table options are checked.
             self._cluster.admission.render(served, wanted, target.query)
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
@@ -210,18 +210,18 @@ def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:
 
 
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
-    """DeleteOptions from the body; without one, from the query."""
+    """Return the DeleteOptions of the body, or those of the query if there is no body."""
     data = await request.read()
     said = read_options(data, request.headers.get("Content-Type", ""))
     return checked_delete_options(said, {} if data else query)
 
 
 def checked_delete_options(said: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:
-    """DeleteOptions as they are meant.
+    """Check DeleteOptions and return them normalized.
 
     Args:
-        said: in a body.
-        query: of the request; it wins.
+        said: options in the body.
+        query: of the request; it takes precedence.
 
     Raises:
         StatusError: 422.
