@@ -1,4 +1,4 @@
-"""docs/contract.md says what the suite and its recordings say."""
+"""docs/contract.md agrees with the suite and its recordings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import contract  # noqa: E402
 from tests.contract.recordings import keep  # noqa: E402
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_page_is_up_to_date() -> None:
     assert contract.render(contract.read_rows()) == contract.PAGE.read_text(), "run scripts/contract.py"
 
 
@@ -33,14 +33,14 @@ def test_row_has_exchanges_and_differences(suite: Path) -> None:
     assert contract.read_rows(suite) == {"Some": [contract.Row("One", ["GET 200"], {"0/body": "why"})]}
 
 
-def test_a_test_without_a_recording_is_refused(suite: Path) -> None:
+def test_row_without_a_recording_is_refused(suite: Path) -> None:
     with (suite / "test_some.py").open("a") as file:
         file.write("\n\nasync def test_two(): ...\n")
     with pytest.raises(ValueError, match="test_some/test_two is not recorded"):
         contract.read_rows(suite)
 
 
-def test_a_recording_without_a_test_is_refused(suite: Path) -> None:
+def test_recording_without_a_row_is_refused(suite: Path) -> None:
     keep("test_some/test_gone", [], suite / "recorded")
     with pytest.raises(ValueError, match="no test has the name of test_some/test_gone"):
         contract.read_rows(suite)

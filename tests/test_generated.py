@@ -1,4 +1,4 @@
-"""The generated files are what the generator makes."""
+"""Generated files agree with the generator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent
 
 
-def test_the_generated_files_are_up_to_date() -> None:
+def test_generated_files_are_up_to_date() -> None:
     run = subprocess.run(
         [sys.executable, "scripts/generate.py", "--check"], cwd=PROJECT, capture_output=True, text=True, check=False
     )

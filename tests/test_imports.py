@@ -1,4 +1,4 @@
-"""What an import costs: each module stands alone, and the package brings in only what is asked for."""
+"""Imports: each module can be imported alone, and the package imports its rooms on first use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 import aioinformer
 
-#: Python imports the packages around a module before the module. What they bring in themselves is proven by that; any
-#: other module is imported with nothing but that there, as if it were the first.
+#: Python imports the parent packages of a module first. Every module that these do not import is imported with only them
+#: present, as if it were the first.
 EACH_ALONE = """
 import importlib, json, pkgutil, sys, traceback
 
@@ -50,7 +50,7 @@ print(json.dumps([failures, walked]))
 """
 
 
-def test_every_module_can_be_the_first_one_imported() -> None:
+def test_every_module_can_be_imported_first() -> None:
     run = subprocess.run([sys.executable, "-c", EACH_ALONE], capture_output=True, text=True, check=True)
     failures, walked = json.loads(run.stdout)
     assert failures == {}
@@ -58,13 +58,13 @@ def test_every_module_can_be_the_first_one_imported() -> None:
 
 
 def modules_after(statement: str) -> set[str]:
-    """Everything that a statement brings into a fresh interpreter."""
+    """Return the modules that a statement imports in a fresh interpreter."""
     script = f"{statement}; import json, sys; print(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(json.loads(run.stdout))
 
 
-def test_the_package_brings_in_nothing_before_it_is_asked_for_a_name() -> None:
+def test_package_imports_rooms_on_first_use() -> None:
     loaded = {name for name in modules_after("import aioinformer") if name.startswith("aioinformer.")}
     assert loaded == {"aioinformer.exports"}
 
@@ -77,7 +77,7 @@ def modules_of_a_factory() -> set[str]:
 @pytest.mark.parametrize(
     "module", ["aioinformer.cli", "aioinformer.testing", "click", "kubernetes_asyncio", "pytest", "rich"]
 )
-def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[str]) -> None:
+def test_factory_does_not_import(module: str, modules_of_a_factory: set[str]) -> None:
     assert "aioinformer.informer.shared_informer" in modules_of_a_factory
     assert module not in modules_of_a_factory
 
@@ -85,5 +85,5 @@ def test_a_factory_is_imported_without(module: str, modules_of_a_factory: set[st
 @pytest.mark.parametrize(
     "module", ["aioinformer.testing.server.api_server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"]
 )
-def test_the_plugin_of_pytest_is_imported_without(module: str) -> None:
+def test_pytest_plugin_does_not_import(module: str) -> None:
     assert module not in modules_after("import aioinformer.testing.plugin")
