@@ -1,4 +1,4 @@
-"""Extracts the code blocks of the documentation."""
+"""Extract the code blocks of the documentation."""
 
 from __future__ import annotations
 

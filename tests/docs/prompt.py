@@ -1,4 +1,4 @@
-"""Runs code as `python -m asyncio` does when you paste it."""
+"""Run code as `python -m asyncio` does when you paste it."""
 
 from __future__ import annotations
 

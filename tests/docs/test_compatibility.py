@@ -1,4 +1,4 @@
-"""The page on compatibility names the versions of pyproject.toml and of the locks."""
+"""Compare the page on compatibility with pyproject.toml and the lock files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def row(name: str) -> str:
 
 
 @pytest.mark.parametrize("requirement", METADATA["dependencies"])
-def test_a_dependency_is_listed_with_its_versions(requirement: str) -> None:
+def test_page_lists_the_versions_of_a_dependency(requirement: str) -> None:
     name = re.split("[<>=]", requirement)[0]
     line = row(name)
     for bound in re.findall(r">=([\d.]+)", requirement):
@@ -31,16 +31,16 @@ def test_a_dependency_is_listed_with_its_versions(requirement: str) -> None:
     assert LOCKED[name.replace("_", "-")] in line
 
 
-def test_pydantic_is_listed_with_its_locked_version() -> None:
+def test_page_lists_the_locked_version_of_pydantic() -> None:
     assert LOCKED["pydantic"] in row("pydantic")
 
 
-def test_python_is_listed_with_its_oldest_version() -> None:
+def test_page_lists_the_oldest_version_of_python() -> None:
     assert METADATA["requires-python"].removeprefix(">=") in row("Python")
 
 
 @pytest.mark.parametrize("extra", METADATA["optional-dependencies"])
-def test_an_extra_is_listed_with_its_packages(extra: str) -> None:
+def test_page_lists_the_packages_of_an_extra(extra: str) -> None:
     line = row(f"`{extra}`")
     for requirement in METADATA["optional-dependencies"][extra]:
         assert re.split("[<>=]", requirement)[0] in line

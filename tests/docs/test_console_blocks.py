@@ -1,4 +1,4 @@
-"""Each command of the documentation runs: with a server, in a folder of its own, as the user of a fresh machine."""
+"""Run each command of the documentation with a server and an empty home folder."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def commands_of(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
-def test_commands_are_made_of_a_prompt_and_output() -> None:
+def test_console_block_starts_with_a_prompt() -> None:
     for block in BLOCKS:
         assert block.code.startswith("$ "), block
 
 
-def test_each_command_that_is_not_run_is_on_a_page() -> None:
+def test_commands_that_are_not_run_exist() -> None:
     commands = {command for block in BLOCKS for command, _ in commands_of(block)}
     assert NOT_RUN.keys() <= commands
 
@@ -179,7 +179,7 @@ async def machine(api_server: ApiServer, tmp_path: Path) -> Machine:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
-async def test_commands_run(block: Block, machine: Machine) -> None:
+async def test_commands_of_a_block_run(block: Block, machine: Machine) -> None:
     background: list[asyncio.subprocess.Process] = []
     try:
         for command, output in commands_of(block):

@@ -1,6 +1,6 @@
-"""The log lines and errors that the documentation quotes are those of the code.
+"""Check that the quoted log lines and errors of the documentation are those of the code.
 
-A line counts as real if a scenario below produces it, or if a format string of the code produces it.
+A quoted line must come from a scenario below, or match a format string of the code.
 """
 
 from __future__ import annotations
@@ -238,13 +238,13 @@ async def _error_of(scenario: Callable[[], Awaitable[None]]) -> str:
     return ""
 
 
-def test_a_line_that_no_code_logs_is_found() -> None:
+def test_unknown_lines_do_not_match() -> None:
     patterns = [*formats(5)]
     assert len(patterns) > 40
     assert not any(pattern.fullmatch("informer of pods: handler 1 has taken a nap") for pattern in patterns)
     assert len([line for block in BLOCKS for line in lines_of(block)]) > 20
 
 
-def test_every_phase_is_explained() -> None:
+def test_page_explains_every_phase() -> None:
     page = (PROJECT / "docs" / "troubleshooting.md").read_text()
     assert [phase for phase in Phase if f"`{phase}`" not in page] == []

@@ -1,4 +1,4 @@
-"""What holds for every page: short lines of code, imports from rooms, words for users."""
+"""Check all pages: languages and lines of code, imports, links, row numbers, navigation."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ OF_CONTRIBUTORS = {
 
 
 @pytest.mark.parametrize("block", ALL, ids=str)
-def test_a_block_has_a_known_language_and_short_lines(block: Block) -> None:
+def test_block_has_a_known_language_and_short_lines(block: Block) -> None:
     assert block.language in LANGUAGES
     assert [line for line in block.code.splitlines() if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("block", in_language("json"), ids=str)
-def test_a_block_of_json_is_json(block: Block) -> None:
+def test_json_block_is_json(block: Block) -> None:
     try:
         json.loads(block.code)
     except json.JSONDecodeError:
@@ -49,18 +49,18 @@ def test_a_block_of_json_is_json(block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", [PROJECT / "README.md", PROJECT / "CHANGELOG.md"], ids=lambda page: page.name)
-def test_links_of_a_page_outside_the_site_exist(page: Path) -> None:
+def test_relative_links_exist(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [link for link in links if not (PROJECT / link).exists()] == []
 
 
-def test_lines_of_examples_are_short() -> None:
+def test_examples_have_short_lines() -> None:
     long = [f"{path.name}: {line}" for path in EXAMPLES for line in path.read_text().splitlines() if len(line) > 100]
     assert long == []
 
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
-def test_no_import_is_deeper_than_one_room(path: Path) -> None:
+def test_imports_are_from_the_root_or_a_room(path: Path) -> None:
     text = path.read_text()
     assert {module for module in IMPORT.findall(text) if module.count(".") > 1} == set()
     assert {name for name in DIRECTIVE.findall(text) if name.count(".") > 2} == set()
@@ -69,10 +69,10 @@ def test_no_import_is_deeper_than_one_room(path: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name not in OF_CONTRIBUTORS], ids=lambda page: page.name
 )
-def test_pages_of_users_have_no_row_numbers(page: Path) -> None:
+def test_user_pages_have_no_row_numbers(page: Path) -> None:
     assert ROW.findall(page.read_text()) == []
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def test_navigation_has_every_page() -> None:
     navigation = set(re.findall(r"[\w/-]+\.md", (PROJECT / "mkdocs.yml").read_text()))
     assert navigation == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}

@@ -1,4 +1,4 @@
-"""The permissions that the documentation names are enough, and each of them is necessary."""
+"""Check that the documented permissions are sufficient, and that each of them is necessary."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ async def play(rules: list[dict[str, Any]], folder: Path) -> None:
             await control(transport)
 
 
-async def test_permissions_of_the_page_are_enough(tmp_path: Path) -> None:
+async def test_documented_permissions_are_sufficient(tmp_path: Path) -> None:
     await play(ROLE["rules"], tmp_path)
 
 
 @pytest.mark.parametrize(
     ("number", "verb"), [(number, verb) for number, rule in enumerate(ROLE["rules"]) for verb in rule["verbs"]]
 )
-async def test_each_permission_of_the_page_is_necessary(number: int, verb: str, tmp_path: Path) -> None:
+async def test_each_documented_permission_is_necessary(number: int, verb: str, tmp_path: Path) -> None:
     rules = [dict(rule) for rule in ROLE["rules"]]
     rules[number]["verbs"] = [each for each in rules[number]["verbs"] if each != verb]
     with pytest.raises(TimeoutError):

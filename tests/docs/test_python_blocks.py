@@ -1,4 +1,4 @@
-"""Each Python block of the documentation runs as its reader would run it.
+"""Run each Python block of the documentation as a reader runs it.
 
 A block with `await` outside of a function is pasted into a prompt, after the block of "Getting started" that starts a
 server. Other blocks are run as a file; the names of that block are there, too.
@@ -37,7 +37,7 @@ EXAMPLE_TESTS = (PROJECT / "tests" / "test_examples.py").read_text()
 
 @pytest.fixture(autouse=True)
 def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The port of an exporter in the documentation may be in use here."""
+    """Let the exporter of a block use any free port: its own port may be in use."""
     import prometheus_client
 
     start = prometheus_client.start_http_server
@@ -52,7 +52,7 @@ def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("block", SNIPPETS, ids=str)
-async def test_a_block_runs_as_pasted(
+async def test_block_runs_when_pasted(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     names: dict[str, Any] = {"__name__": "pasted"}
@@ -73,7 +73,7 @@ async def test_a_block_runs_as_pasted(
             else:
                 await prompt.paste(code, str(block))
         finally:
-            await asyncio.sleep(0.05)  # what the block has left to tasks
+            await asyncio.sleep(0.05)  # for tasks that the block has started
             await stack.aclose()
     await _end(asyncio.all_tasks() - before)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
@@ -89,7 +89,7 @@ async def _end(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 @pytest.mark.parametrize("block", TESTS, ids=str)
-async def test_a_test_of_the_documentation_passes(block: Block, api_server: ApiServer) -> None:
+async def test_documented_test_passes(block: Block, api_server: ApiServer) -> None:
     names: dict[str, Any] = {"__name__": "pasted"}
     exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
     [test] = [function for name, function in names.items() if name.startswith("test_")]
@@ -99,7 +99,7 @@ async def test_a_test_of_the_documentation_passes(block: Block, api_server: ApiS
 
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=str)
-async def test_a_program_starts_and_prints(block: Block, api_server: ApiServer, tmp_path: Path) -> None:
+async def test_program_starts_and_prints(block: Block, api_server: ApiServer, tmp_path: Path) -> None:
     containers = [{"name": "main", "image": "example.com/web"}]
     api_server.create("pods", {"metadata": {"name": "web-0"}, "spec": {"containers": containers}})
     program = await asyncio.create_subprocess_exec(
@@ -117,7 +117,7 @@ async def test_a_program_starts_and_prints(block: Block, api_server: ApiServer, 
 
 
 @pytest.mark.parametrize("framework", ["fastapi", "aiohttp"])
-async def test_a_service_answers_from_its_cache(
+async def test_documented_service_answers_from_its_cache(
     framework: str, api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     containers = [{"name": "main", "image": "example.com/web"}]
@@ -140,7 +140,7 @@ async def test_a_service_answers_from_its_cache(
             assert await (await client.get("/nodes/node-1/pods")).json() == ["default/web-0"]
 
 
-async def test_the_controller_of_the_page_reconciles(api_server: ApiServer) -> None:
+async def test_documented_controller_reconciles(api_server: ApiServer) -> None:
     [block] = [block for block in SNIPPETS if "async def control(" in block.code]
     names: dict[str, Any] = {"__name__": "pasted"}
     exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
@@ -155,14 +155,14 @@ async def test_the_controller_of_the_page_reconciles(api_server: ApiServer) -> N
     assert keys < {"default", "kube-system", "kube-public", "kube-node-lease"}
 
 
-def test_the_blocks_of_the_documentation_are_found() -> None:
+def test_blocks_are_found() -> None:
     assert len(SNIPPETS) > 40
     assert len(PROGRAMS) >= 1
     assert len(TESTS) >= 2
 
 
 @pytest.mark.parametrize("block", [block for block in ALL if block.included], ids=str)
-def test_an_included_file_stands_alone_and_has_a_test(block: Block) -> None:
+def test_included_file_stands_alone_and_has_a_test(block: Block) -> None:
     path = PROJECT / block.included
     assert "import cluster" not in path.read_text()
     assert f'"{path.name}"' in EXAMPLE_TESTS
