@@ -230,7 +230,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         await self._owner.stop()
 
     async def run(self) -> None:
-        """Runs until cancelled. A second call warns and returns (ARC-09).
+        """Run until cancelled. A second call logs a warning and returns.
 
         Raises:
             Exception: what a part of the informer crashed with; handlers that raise are no such thing.

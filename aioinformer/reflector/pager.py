@@ -106,7 +106,7 @@ class ListPager(Generic[T]):
             options = ListOptions(limit=self._first.limit, continue_token=token) if token else None
 
     async def list(self) -> list[T]:
-        """All objects. If the server forgets where it was, all are listed again in one page (PG-03).
+        """Return all objects. If the version of the list expires, list them again in one page.
 
         Raises:
             ApiError: the server refuses.

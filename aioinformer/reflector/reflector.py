@@ -268,7 +268,7 @@ class Reflector:
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version up to which everything has been received; "" before the first list (REF-45)."""
+        """The version up to which everything has been received; "" before the first list."""
         return self._protocol.version
 
     @property
