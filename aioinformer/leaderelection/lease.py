@@ -35,6 +35,49 @@ JITTER: Final = 1.2
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderElectionOptions:
+    """Times of leader election in seconds. The defaults are those of Kubernetes' own components.
+
+    Attributes:
+        lease_duration: how long after the last observed renewal other candidates wait before they take over; whole
+            seconds.
+        renew_deadline: how long after its last renewal a leader stops. The time from then until `lease_duration` is
+            left for the guarded code to end.
+        retry_period: the time between two renewals, and, plus jitter, between two tries to acquire the lease.
+        release: release the lease when the guarded code has ended, so that other candidates need not wait until it
+            expires.
+        coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
+    """
+
+    lease_duration: float = 15
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    release: bool = True
+    coordinated: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):
+            raise ValueError(f"lease_duration must be whole seconds, at least 1, not {self.lease_duration!r}")
+        if not self.renew_deadline < self.lease_duration:
+            raise ValueError(
+                f"lease_duration must be greater than renew_deadline, not {self.lease_duration!r} and "
+                f"{self.renew_deadline!r}"
+            )
+        if not self.retry_period > 0:
+            raise ValueError(f"retry_period must be positive, not {self.retry_period!r}")
+        if not self.renew_deadline > self.retry_period * JITTER:
+            raise ValueError(
+                f"renew_deadline must be greater than {JITTER} times retry_period, not {self.renew_deadline!r} and "
+                f"{self.retry_period!r}"
+            )
+
+    @property
+    def request_timeout(self) -> float:
+        """The timeout of each request: half of `renew_deadline`, so that a hanging request leaves time for another."""
+        return min(max(1.0, self.renew_deadline / 2), self.renew_deadline)
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseRecord:
     """The leadership fields of a Lease; times are strings as in the Lease.
 
@@ -85,54 +128,6 @@ class LeaseRecord:
     def term(self) -> tuple[str, str, int]:
         """What identifies a term."""
         return self.holder_identity, self.acquire_time, self.lease_transitions
-
-
-def _int32(value: object) -> int:
-    """Return the number if it fits into the API's int32, otherwise 0: a larger number cannot be added to a time."""
-    return value if isinstance(value, int) and abs(value) < 2**31 else 0
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderElectionOptions:
-    """Times of leader election in seconds. The defaults are those of Kubernetes' own components.
-
-    Attributes:
-        lease_duration: how long after the last observed renewal other candidates wait before they take over; whole
-            seconds.
-        renew_deadline: how long after its last renewal a leader stops. The time from then until `lease_duration` is
-            left for the guarded code to end.
-        retry_period: the time between two renewals, and, plus jitter, between two tries to acquire the lease.
-        release: release the lease when the guarded code has ended, so that other candidates need not wait until it
-            expires.
-        coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
-    """
-
-    lease_duration: float = 15
-    renew_deadline: float = 10.0
-    retry_period: float = 2.0
-    release: bool = True
-    coordinated: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):
-            raise ValueError(f"lease_duration must be whole seconds, at least 1, not {self.lease_duration!r}")
-        if not self.renew_deadline < self.lease_duration:
-            raise ValueError(
-                f"lease_duration must be greater than renew_deadline, not {self.lease_duration!r} and "
-                f"{self.renew_deadline!r}"
-            )
-        if not self.retry_period > 0:
-            raise ValueError(f"retry_period must be positive, not {self.retry_period!r}")
-        if not self.renew_deadline > self.retry_period * JITTER:
-            raise ValueError(
-                f"renew_deadline must be greater than {JITTER} times retry_period, not {self.renew_deadline!r} and "
-                f"{self.retry_period!r}"
-            )
-
-    @property
-    def request_timeout(self) -> float:
-        """The timeout of each request: half of `renew_deadline`, so that a hanging request leaves time for another."""
-        return min(max(1.0, self.renew_deadline / 2), self.renew_deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,3 +357,8 @@ class LeaseMachine:
 
 def _is_not_found(reply: LeaseReply) -> bool:
     return isinstance(reply.answer, ApiError) and reply.answer.status == 404
+
+
+def _int32(value: object) -> int:
+    """Return the number if it fits into the API's int32, otherwise 0: a larger number cannot be added to a time."""
+    return value if isinstance(value, int) and abs(value) < 2**31 else 0
