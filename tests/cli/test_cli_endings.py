@@ -153,7 +153,7 @@ async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server:
     ("arguments", "expected"),
     [
         (["watch"], "Missing argument 'RESOURCE'"),
-        (["watch", "a/b/c/d"], "is not a resource"),
+        (["watch", "a/b/c/d"], "is not the name of a resource"),
         (["watch", "pods", "--nonsense"], "No such option"),
         (["watch", "pods", "-o", "xml"], "'xml' is not one of"),
         (["watch", "pods", "-l", "a in ("], "at character 7"),
@@ -168,7 +168,7 @@ async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server:
         (["watch", "pods", "--server", "nonsense"], "http://"),
         (["watch", "pods", "--server", "http://h", "--token-file", "/nonexistent"], "/nonexistent"),
         (["watch", "pods", "--kubeconfig", "/nonexistent"], "/nonexistent"),
-        (["watch", "pods"], "no cluster to connect to"),
+        (["watch", "pods"], "no cluster found"),
         (["serve", "--port", "70000"], "--port"),
         (["serve", "--kubeconfig", "/nonexistent/file"], "the folder does not exist"),
         (["demo", "--duration", "0"], "--duration"),

@@ -33,13 +33,13 @@ def test_targets_are_parsed_as_by_kubectl(text: str, name: str | None, targets: 
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [
-        ("", None, "'' is not a resource"),
-        ("pods,,services", None, "'' is not a resource"),
+        ("", None, "'' is not the name of a resource"),
+        ("pods,,services", None, "'' is not the name of a resource"),
         ("pods/", None, "'' is not the name of an object"),
         ("pods", "", "'' is not the name of an object"),
         ("pods", "a/b", "'a/b' is not the name of an object"),
         ("pods/a", "b", "already names an object"),
-        ("a/b/c/d", None, "is not a resource"),
+        ("a/b/c/d", None, "is not the name of a resource"),
     ],
 )
 def test_invalid_targets_are_refused(text: str, name: str | None, expected: str) -> None:

@@ -40,7 +40,7 @@ def test_kind_of_a_model_is_known_by_its_class() -> None:
 
 
 def test_object_without_kind_is_refused_with_a_hint() -> None:
-    with pytest.raises(UsageError, match="web does not say its kind: set apiVersion and kind"):
+    with pytest.raises(UsageError, match="web has no kind: set apiVersion and kind"):
         get_reference({"metadata": {"name": "web"}})
 
 
