@@ -1,4 +1,4 @@
-"""The layers of the house: imports go downward only, and the core knows neither loop, clock, chance nor socket."""
+"""The rooms of the package: imports go downward only, and the core imports no event loop, clock, random or network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parent.parent
 
 
-def test_every_import_keeps_the_contracts_of_the_layers() -> None:
+def test_imports_follow_the_contracts_of_the_layers() -> None:
     lint_imports = Path(sys.executable).parent / "lint-imports"
     run = subprocess.run([lint_imports, "--no-cache"], cwd=PROJECT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

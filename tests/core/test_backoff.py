@@ -1,4 +1,4 @@
-"""Delays after failures, and what servers say about them."""
+"""Backoff: delays after failures, and the header Retry-After."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of functions: what is called, and in which file and line."""
+"""Names of functions for messages, with file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: of whatever form an object has, of tombstones, and back into their parts."""
+"""Keys of objects in any form, keys of tombstones, and the parts of a key."""
 
 from __future__ import annotations
 

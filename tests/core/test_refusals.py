@@ -1,4 +1,4 @@
-"""Why a model refused an object: the field and the kind of mistake, and never the value."""
+"""Messages about undecodable objects name the field and the error, and never the value."""
 
 from __future__ import annotations
 

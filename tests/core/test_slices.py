@@ -1,4 +1,4 @@
-"""Slices: slow steps let go of the loop at once, quick ones do not pay for being asked."""
+"""Time slices: slow steps release the event loop at once, and quick steps rarely read the clock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from aioinformer.concurrency import Slicer
 
 
 class Clock:
-    """Counts how often it is looked at; time passes when it is told to."""
+    """Counts its reads; time passes on demand."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.looks = 0
+        self.reads = 0
 
     def __call__(self) -> float:
-        self.looks += 1
+        self.reads += 1
         return self.now
 
 
@@ -27,8 +27,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def held(slicer: Slicer, clock: Clock, step: float) -> float:
-    """How long steps of this length hold the loop."""
+def blocked(slicer: Slicer, clock: Clock, step: float) -> float:
+    """Return for how long steps of this length block the event loop."""
     slicer.start()
     begin = clock.now
     while True:
@@ -39,16 +39,16 @@ def held(slicer: Slicer, clock: Clock, step: float) -> float:
 
 @pytest.mark.parametrize("step", [0.0001, 0.001, 0.0015])
 def test_steps_block_the_loop_for_two_slices_at_most(clock: Clock, step: float) -> None:
-    assert held(Slicer(0.002), clock, step) <= 0.004 + step
+    assert blocked(Slicer(0.002), clock, step) <= 0.004 + step
 
 
 @pytest.mark.parametrize("step", [0.005, 0.1])
 def test_long_step_is_a_slice_of_its_own(clock: Clock, step: float) -> None:
-    assert held(Slicer(0.002), clock, step) == step
+    assert blocked(Slicer(0.002), clock, step) == step
 
 
 def test_quick_steps_rarely_read_the_clock(clock: Clock) -> None:
     slicer = Slicer(0.002)
     for _ in range(1000):
         slicer.due()
-    assert clock.looks < 140
+    assert clock.reads < 140

@@ -1,4 +1,4 @@
-"""Errors, states and log lines quote servers, plugins and files: none of it controls a terminal."""
+"""Errors, states and log lines quote servers, plugins and files, but cannot control a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of another party, as a terminal or a log file may show it."""
+"""Text from other parties, made safe for terminals and log files."""
 
 from __future__ import annotations
 

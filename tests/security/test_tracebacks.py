@@ -443,7 +443,7 @@ SCENARIOS: list[Scenario] = [
 ]
 
 
-def told(error: BaseException) -> Iterator[tuple[str, str]]:
+def texts_of(error: BaseException) -> Iterator[tuple[str, str]]:
     """Yield texts with their places: messages, arguments and causes of an error, and local variables of frames."""
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
@@ -477,7 +477,7 @@ async def test_tracebacks_contain_no_secret(
         stage = Stage(server, tmp_path, stack)
         with pytest.raises(AioinformerError) as caught:
             await scenario(stage)
-        found = [place for place, text in told(caught.value) if any(word in text for word in WORDS)]
+        found = [place for place, text in texts_of(caught.value) if any(word in text for word in WORDS)]
     assert found == []
     assert not any(word in caplog.text for word in WORDS)
 

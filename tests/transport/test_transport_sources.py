@@ -16,7 +16,7 @@ from aioinformer.transport import Request
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from tests.security.test_tracebacks import told
+from tests.security.test_tracebacks import texts_of
 from tests.transport.loopback import Server, bearer_only, fetch
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Hook(Source):
 
 def assert_silent(error: TransportError) -> None:
     """Check that no message, no cause and no local variable of our frames contains the secret."""
-    assert [place for place, text in told(error) if "s3cret" in text] == []
+    assert [place for place, text in texts_of(error) if "s3cret" in text] == []
     assert error.__context__ is None
     assert error.__cause__ is None
 

@@ -11,12 +11,20 @@ from kubernetes_asyncio.client.models.v1_deployment import V1Deployment
 from kubernetes_asyncio.client.models.v1_node import V1Node
 from kubernetes_asyncio.client.models.v1_pod import V1Pod
 
+from aioinformer import HttpTransport, connect
 from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult
+from aioinformer.transport import Connection, KubernetesTransport
 
 if TYPE_CHECKING:
     from aioinformer.factory.factory import SharedInformerFactory
+
+
+async def connections() -> None:
+    assert_type(await connect(), Connection)
+    assert_type((await connect()).transport, KubernetesTransport)
+    assert_type(HttpTransport("https://localhost:6443").base_url, str)
 
 
 def informers(factory: SharedInformerFactory) -> None:
