@@ -1,1 +1,1 @@
-"""What the cluster holds, what may become of it, and where it comes from."""
+"""The state of the server: storage, rules of writing, deletion, and files."""

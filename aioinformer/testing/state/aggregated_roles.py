@@ -1,4 +1,4 @@
-"""Cluster roles that are the sum of others, as the controller of aggregated roles keeps them."""
+"""Aggregated cluster roles, as the controller of kube-controller-manager maintains them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _CONTROLLER = Manager("clusterrole-aggregation-controller", "Apply", "rbac.autho
 
 
 def aggregate_roles(cluster: Cluster) -> None:
-    """Gives every role that says what it is the sum of the rules of those others, by their names and each rule once."""
+    """Set the rules of each aggregated role: those of the selected roles, in the order of their names, each rule
+    once.
+    """
     served = cluster.store.registry.find_collection(CLUSTER_ROLES)
     assert served is not None
     records = cluster.store.collection(served).records()

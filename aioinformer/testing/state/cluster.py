@@ -1,4 +1,4 @@
-"""The state of a server, and how it is changed.
+"""The state of a server and the operations on it.
 
 What the real server leaves to controllers (emptying a namespace, removing the objects of a CustomResourceDefinition) is
 left to `housekeeping`, which `ObjectStore.on_cleanup_needed` wakes.
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """The state of the server and the rules of changing it.
+    """The state of a server and the operations on it.
 
     Args:
-        store: where changes are written down.
+        store: the objects.
         clock: seconds since 1970, for timestamps.
         rng: for uids and generated names.
 
@@ -61,7 +61,7 @@ class Cluster:
 
     @cached_property
     def writer(self) -> Writer:
-        """Creates, updates and applies objects; loaded by the first write, since many servers are only read."""
+        """Creates, updates and applies objects. It is loaded by the first write: many servers are only read."""
         from aioinformer.testing.state.writer import Writer
 
         return Writer(self)
@@ -75,13 +75,15 @@ class Cluster:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.clock()))
 
     def load(self, served: Served, obj: dict[str, Any], *, version: int | None = None) -> Record:
-        """Stores an object with its status and timestamps, as if it had always been there; uid and times are filled.
+        """Store an object with its status and timestamps, as if it had always been there. Missing uid and times are
+        set.
 
         An object of the same name is replaced.
 
         Args:
-            obj: is changed and kept; give away a copy.
-            version: that it has already; else it gets the next one.
+            served: the resource.
+            obj: is changed and kept; pass a copy.
+            version: its resourceVersion; None for the next one.
 
         Raises:
             StatusError: the name is missing or malformed.
@@ -107,15 +109,19 @@ class Cluster:
         policy: str = "",
         dry_run: bool = False,
     ) -> tuple[bytes, bool]:
-        """Deletes an object, or begins to.
+        """Delete an object, or mark it for deletion.
 
         Args:
+            served: the resource.
+            namespace: of the object, "" for none.
+            name: of the object.
             uid: precondition, "" for none.
             version: precondition, "" for none.
             policy: "", "Background", "Foreground" or "Orphan".
+            dry_run: store nothing.
 
         Returns:
-            The last state of the object, and whether it is gone.
+            The last state of the object, and whether it is deleted.
 
         Raises:
             StatusError: 403, 404 or 409.

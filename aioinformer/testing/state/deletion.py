@@ -1,7 +1,7 @@
-"""How an object goes: at once, or marked first, until nobody holds it by a finalizer any more.
+"""Deletion: immediate, or in two steps while finalizers or dependents hold it back.
 
-A deletion with finalizers is an update that sets `deletionTimestamp`; the update that removes the last finalizer is the
-deletion. Namespaces go when they are empty, and a pod is marked first and removed then even if nobody holds it.
+A deletion of an object with finalizers is an update that sets `deletionTimestamp`; the update that removes the last
+finalizer deletes the object. Namespaces are deleted when they are empty. A pod is always marked first.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ if TYPE_CHECKING:
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
 _CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 ORPHAN = "orphan"
-"""The finalizer of an object whose dependents are to forget it."""
+"""The finalizer of an object whose dependents are orphaned before its deletion."""
 FOREGROUND = "foregroundDeletion"
-"""The finalizer of an object that waits for its dependents to go."""
+"""The finalizer of an object whose dependents are deleted before it."""
 _MARK = b'"ownerReferences"'
 
 
 def delete_record(
     store: ObjectStore, served: Served, record: Record, policy: str, now: str, *, dry_run: bool
 ) -> tuple[bytes, bool]:
-    """Deletes an object that may be deleted, or begins to.
+    """Delete an object, or mark it for deletion. Preconditions are checked already.
 
     Args:
-        record: as it is stored.
-        policy: what becomes of its dependents: "", "Background", "Foreground" or "Orphan".
-        now: the time, as objects have it.
-        dry_run: do everything but store it.
+        store: the objects.
+        served: the resource.
+        record: the stored object.
+        policy: what happens to its dependents: "", "Background", "Foreground" or "Orphan".
+        now: the current time, as in objects.
+        dry_run: store nothing.
 
     Returns:
-        The last state of the object, and whether it is gone.
+        The last state of the object, and whether it is deleted.
     """
     obj = decode(served.body(record.body))
     metadata = obj["metadata"]
@@ -69,7 +71,7 @@ def delete_record(
         return encode_object(obj, custom=served.custom), False
     changed = store.commit(served, "MODIFIED", obj, record)
     if graceful and not finalizers:
-        # Even without grace watches see a pod marked before it is gone.
+        # Even without a grace period, watches see the marked pod before its deletion.
         store.remove(served, changed)
         return changed.body, True
     store.add_garbage_candidate(served, changed, metadata)
@@ -79,11 +81,11 @@ def delete_record(
 
 
 class Place(NamedTuple):
-    """Where an object is.
+    """The key of an object in a collection.
 
     Attributes:
         group_resource: "pods", "deployments.apps".
-        key: "namespace/name", or the name of what has no namespace.
+        key: "namespace/name", or the name of a cluster-scoped object.
     """
 
     group_resource: str
@@ -91,10 +93,10 @@ class Place(NamedTuple):
 
 
 class Dependents:
-    """An index that is kept with every write.
+    """An index of owner references by the uid of the owner, updated by every write.
 
     Args:
-        storage: what is indexed; after a restore the index is made anew.
+        storage: the indexed objects; a restore rebuilds the index.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -104,17 +106,17 @@ class Dependents:
         self._owners: dict[Place, tuple[str, ...]] = {}
 
     def of(self, uid: str) -> list[Place]:
-        """What the object with this uid owns, in the order in which it came."""
+        """Return the dependents of the owner with this uid, oldest first."""
         self._follow_restores()
         return list(self._places.get(uid, ()))
 
     def note(self, place: Place, metadata: Mapping[str, Any]) -> None:
-        """An object is stored."""
+        """Index a stored object."""
         self._follow_restores()
         self._put(place, tuple(str(owner.get("uid", "")) for owner in metadata.get("ownerReferences") or ()))
 
     def forget(self, place: Place) -> None:
-        """An object is gone."""
+        """Remove a deleted object."""
         self._follow_restores()
         self._put(place, ())
 

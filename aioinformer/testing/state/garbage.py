@@ -1,11 +1,12 @@
-"""The garbage collector: what a deletion means for the objects that were owned.
+"""The garbage collector.
 
-An object is looked at when it says or changes whom it belongs to, when one of its owners is gone or about to go, and
-when it is itself about to go and has promised to settle things first (its finalizer says which).
+It processes an object when its owner references change, when one of its owners is deleted or marked for deletion, and
+when the object itself is marked and has one of the two finalizers:
 
-* With the finalizer "orphan" what it owns forgets it; then the finalizer is taken away.
-* With "foregroundDeletion" what it owns is deleted, and it waits for those that block its deletion.
-* An object of which no owner is left is deleted. If one is left, the references to the others are removed.
+* "orphan": remove its owner references from the dependents, then the finalizer.
+* "foregroundDeletion": delete the dependents, and wait for those that block the deletion.
+
+An object whose owners are all gone is deleted. If some are left, the references to the others are removed.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class _Owner(NamedTuple):
-    """One of the owners of an object.
+    """One owner of an object.
 
     Attributes:
-        reference: as the object names it.
-        exists: whether it is there, with that uid.
-        waits: whether it is about to go and waits for what it owns.
+        reference: the owner reference.
+        exists: whether the owner exists with that uid.
+        waits: whether the owner is marked for deletion and waits for its dependents.
     """
 
     reference: dict[str, Any]
@@ -41,10 +42,10 @@ class _Owner(NamedTuple):
 
 
 class GarbageCollector:
-    """Settles what deletions leave behind, one object a step.
+    """Process garbage candidates, one object a step.
 
     Args:
-        cluster: to keep in order; the `garbage_candidates` of its store are what is to be looked at.
+        cluster: the state; `garbage_candidates` of its store is the queue.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -52,7 +53,7 @@ class GarbageCollector:
         self._garbage_candidates: deque[Place] = cluster.store.garbage_candidates
 
     def step(self) -> bool:
-        """Looks at one object; False if there is none to look at."""
+        """Process one object; return False if the queue is empty."""
         if not self._garbage_candidates:
             return False
         place = self._garbage_candidates.popleft()
@@ -62,7 +63,7 @@ class GarbageCollector:
             try:
                 self._look_at(served, record, decode(record.body)["metadata"])
             except StatusError as error:
-                # Whoever was faster has put it back on the list.
+                # A concurrent write has changed it and enqueued it again.
                 if error.code not in (404, 409):
                     raise
         return True
@@ -98,7 +99,7 @@ class GarbageCollector:
     def _owner(self, record: Record, reference: dict[str, Any]) -> _Owner:
         kind = self._cluster.store.registry.find_kind(str(reference.get("apiVersion")), str(reference.get("kind")))
         if kind is None:
-            # Nobody can tell, so nothing is deleted.
+            # Unknown kind: the owner may exist, so nothing is deleted.
             return _Owner(reference, exists=True, waits=False)
         key = f"{record.namespace}/{reference.get('name')}" if kind.resource.namespaced else str(reference.get("name"))
         owner = self._cluster.store.collection(kind).get(key)

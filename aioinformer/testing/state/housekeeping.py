@@ -1,7 +1,7 @@
-"""What controllers do in a real cluster: garbage, namespaces, the objects of a definition, sums of roles.
+"""The work of controllers: garbage collection, namespaces, objects of definitions, aggregated roles.
 
-One task, woken by deletions and by changes of cluster roles, that does its work in small pieces. An object with
-finalizers holds its namespace or its definition back until they are gone; the task looks again when objects go.
+One task, woken by deletions and by changes of cluster roles, works in small steps. An object with finalizers holds back
+the deletion of its namespace or definition; the task checks again after each deletion.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 class Housekeeper:
-    """Finishes deletions that take more than one step.
+    """Complete deletions that take more than one step.
 
     Args:
-        cluster: to keep in order.
+        cluster: the state of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -42,7 +42,7 @@ class Housekeeper:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: housekeeping")
 
     async def stop(self) -> None:
-        """Idempotent."""
+        """Stop the task. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -50,7 +50,7 @@ class Housekeeper:
 
     async def _run(self) -> None:
         await self._wake.wait()
-        # Loaded when there is something to do: many servers never delete anything.
+        # Imported on demand: many servers never delete anything.
         from aioinformer.testing.state.aggregated_roles import aggregate_roles
         from aioinformer.testing.state.garbage import GarbageCollector
 
@@ -64,7 +64,7 @@ class Housekeeper:
                 await self._finish_definitions()
                 aggregate_roles(self._cluster)
             except Exception:
-                _log.exception("housekeeping failed; it goes on with the next deletion")
+                _log.exception("housekeeping failed; it continues with the next deletion")
 
     async def _finish_namespaces(self) -> None:
         namespaces = self._served("", "v1", "namespaces")
@@ -101,7 +101,7 @@ class Housekeeper:
                 await asyncio.sleep(0)
 
     async def _delete_all(self, served: Served, namespace: str) -> int:
-        """Deletes every object there; returns how many are held back by finalizers."""
+        """Delete all objects of a resource; return how many finalizers hold back."""
         collection = self._cluster.store.collection(served)
         for index, record in enumerate(collection.records(namespace)):
             try:

@@ -1,7 +1,7 @@
-"""What is written down: every change, in one place, with what follows from it for others.
+"""The objects of all resources. Every change passes through here, with its consequences.
 
-A change is stored, told to watches, kept by a database if there is one, and noted by the index of owners. The garbage
-collector and `housekeeping` learn from here what they have to look at.
+A change is stored, sent to watches, written to the database if there is one, and indexed by owners. The garbage
+collector and `housekeeping` get their work from here.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
 
 
 class ObjectStore:
-    """The objects of all collections, and the changes of them.
+    """Find and change the objects of all collections.
 
     Args:
-        registry: what is served.
-        storage: where it is kept.
+        registry: the served resources.
+        storage: the collections.
 
     Attributes:
         registry: as given.
         storage: as given.
-        on_cleanup_needed: called when something has begun that takes more than one step.
-        changed: called with each change, before anybody is told.
-        dependents: whom each object owns.
-        garbage_candidates: objects that the garbage collector is to look at.
+        on_cleanup_needed: called after a change that needs further steps.
+        changed: called with each change, before watches see it.
+        dependents: the index of owner references.
+        garbage_candidates: the queue of the garbage collector.
     """
 
     def __init__(self, registry: Registry, storage: Storage) -> None:
@@ -48,15 +48,19 @@ class ObjectStore:
         self.garbage_candidates: deque[Place] = deque()
 
     def collection(self, served: Served) -> Collection:
-        """The objects of a resource."""
+        """Return the objects of a resource."""
         return self.storage.collection(served.collection)
 
     def find(self, served: Served, namespace: str, name: str) -> Record | None:
-        """An object; None if there is no such one."""
+        """Return an object; None if it does not exist."""
         return self.collection(served).get(key_of(namespace, name))
 
     def get(self, served: Served, namespace: str, name: str) -> Record:
-        """Raises: StatusError: 404."""
+        """Return an object.
+
+        Raises:
+            StatusError: 404.
+        """
         record = self.find(served, namespace, name)
         if record is None:
             raise statuses.not_found(served.resource, name)
@@ -71,10 +75,15 @@ class ObjectStore:
         version: int | None = None,
         encoded: bytes = b"",
     ) -> Record:
-        """Writes an object down; without a version it gets the next one.
+        """Store an object; without a version it gets the next one.
 
         Args:
-            encoded: the object under the version that it replaces, if somebody has written that already.
+            served: the resource.
+            kind: of the change.
+            obj: the object.
+            old: the object that it replaces.
+            version: its resourceVersion.
+            encoded: the body under the old resourceVersion, if the caller has encoded it already.
         """
         metadata = obj["metadata"]
         if version is None:
@@ -101,9 +110,13 @@ class ObjectStore:
     def write(
         self, served: Served, kind: ChangeType, record: Record, old: Record | None, metadata: Mapping[str, Any]
     ) -> None:
-        """Writes down what is encoded already.
+        """Store an encoded object.
 
         Args:
+            served: the resource.
+            kind: of the change.
+            record: the object.
+            old: the object that it replaces.
             metadata: of the object.
         """
         change = Change(record.version, kind, record, old)
@@ -113,7 +126,7 @@ class ObjectStore:
         self._note_cluster_roles(served)
 
     def remove(self, served: Served, record: Record) -> Record:
-        """Deletes at once, whatever the finalizers; returns the last state."""
+        """Delete an object immediately, in spite of finalizers. Return its last state."""
         version = self.storage.next_version()
         last = record.under(version)
         change = Change(version, "DELETED", last, record)
@@ -130,7 +143,7 @@ class ObjectStore:
         return last
 
     def add_garbage_candidate(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
-        """Has the garbage collector look at an object that has owners, or that settles something before it goes."""
+        """Enqueue an object for the garbage collector if it has owners, or finalizers of the garbage collector."""
         settles = "deletionTimestamp" in metadata and not {ORPHAN, FOREGROUND}.isdisjoint(
             metadata.get("finalizers") or ()
         )
@@ -143,7 +156,7 @@ class ObjectStore:
             self.on_cleanup_needed()
 
     def _owners(self, record: Record) -> list[Place]:
-        """Where an object says that its owners are."""
+        """Return the keys of the owners that an object names."""
         if b'"ownerReferences"' not in record.body:
             return []
         places = []
@@ -156,5 +169,5 @@ class ObjectStore:
 
 
 def key_of(namespace: str, name: str) -> str:
-    """What an object is found by in its collection."""
+    """Return the key of an object in its collection."""
     return f"{namespace}/{name}" if namespace else name

@@ -1,4 +1,4 @@
-"""What must be true of the stored object before a write: optimistic concurrency, uids, finalizers."""
+"""Preconditions of writes: names, resourceVersions, uids, finalizers, namespaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PERMANENT = frozenset({"default", "kube-system", "kube-public"})
 
 
 def check_name(metadata: Mapping[str, Any], name: str) -> None:
-    """Compares the name in a body with that in the URL.
+    """Compare the name in a body with that in the URL.
 
     Raises:
         StatusError: 400.
@@ -36,10 +36,10 @@ def check_name(metadata: Mapping[str, Any], name: str) -> None:
 
 
 def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, Any]) -> None:
-    """Checks an update of what is not there, and takes away the version that it may have been read under.
+    """Check an update of a missing object, and drop its resourceVersion.
 
     Raises:
-        StatusError: 400 for another name, 409 if it is meant for an object that has gone.
+        StatusError: 400 for another name, 409 if the update is for a deleted object.
     """
     metadata = obj.get("metadata") or {}
     check_name(metadata, name)
@@ -50,10 +50,10 @@ def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, 
 
 
 def check_preconditions(served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
-    """Compares the version and the uid that an update names with those that are stored.
+    """Compare the resourceVersion and the uid of an update with those that are stored.
 
     Raises:
-        StatusError: 409; 422 if there is no version where it is needed; 500 for a version that is no number.
+        StatusError: 409; 422 if a required resourceVersion is missing; 500 if it is not a number.
     """
     resource, name = served.resource, record.name
     said = str(metadata.get("resourceVersion") or "0")
@@ -71,7 +71,7 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
 
 
 def check_delete_preconditions(served: Served, record: Record, uid: str, version: str) -> None:
-    """Compares what a deletion names with what is stored; "" for what it does not name.
+    """Compare the preconditions of a deletion with the stored object; "" for none.
 
     Raises:
         StatusError: 409.
@@ -91,7 +91,7 @@ def check_delete_preconditions(served: Served, record: Record, uid: str, version
 
 
 def check_stored(served: Served, record: Record, uid: str, version: str) -> None:
-    """Compares what a write of the server's own is meant for with what is stored; "" for what does not matter.
+    """Compare the preconditions of a write by the server itself with the stored object; "" for none.
 
     Raises:
         StatusError: 409.
@@ -104,18 +104,18 @@ def check_stored(served: Served, record: Record, uid: str, version: str) -> None
 
 
 def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-    """What an update says of the deletion of an object that does not hold; to say nothing is fine."""
+    """Return what is wrong with the deletion fields of an update. They may be omitted."""
     causes = [
         Cause.invalid(f"metadata.{field}", encode_plain(said).decode(), "field is immutable")
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
         if (said := metadata.get(field)) is not None and said != old.get(field)
     ]
-    # The API checks it twice and says so.
+    # The API checks it twice and reports it twice.
     return causes * 2
 
 
 def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Refuses finalizers that are added to an object that is being deleted.
+    """Refuse new finalizers on an object that is being deleted.
 
     Raises:
         StatusError: 422.
@@ -126,7 +126,7 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
     if added:
         names = ", ".join(f'"{name}"' for name in added)
         why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
-        # The API checks it twice and says so.
+        # The API checks it twice and reports it twice.
         raise statuses.invalid_object(
             served.kept_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
         )
@@ -144,7 +144,11 @@ def _wrong(served: Served, key: str, what: str, said: str, stored: str) -> str:
 
 
 def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
-    """Brings kind, version and namespace of a body in line with the URL, and returns its metadata."""
+    """Set kind, version and namespace of a body as in the URL, and return its metadata.
+
+    Raises:
+        StatusError: 400, they differ or are malformed.
+    """
     resource = served.resource
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     metadata = obj.get("metadata")
@@ -160,7 +164,7 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
     else:
         metadata.pop("namespace", None)
     if metadata.get("managedFields") == [] and not served.custom:
-        # To say that nobody owns anything is not to say nothing, to those who can tell.
+        # An empty list resets the owners; an absent one does not.
         metadata["managedFields"] = [{}]
     for empty in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
         del metadata[empty]
@@ -168,10 +172,12 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
 
 
 def check_namespace(store: ObjectStore, served: Served, namespace: str, name: str) -> None:
-    """Refuses new objects where there is no namespace, or one that goes.
+    """Refuse new objects in a namespace that does not exist or is being deleted.
 
     Args:
-        namespace: that it is to be in.
+        store: the objects.
+        served: the resource.
+        namespace: of the object.
         name: of the object.
 
     Raises:
@@ -192,7 +198,7 @@ def check_namespace(store: ObjectStore, served: Served, namespace: str, name: st
 
 
 def check_permanence(served: Served, name: str) -> None:
-    """Refuses the deletion of a namespace that the cluster needs.
+    """Refuse the deletion of a namespace that every cluster needs.
 
     Raises:
         StatusError: 403.

@@ -1,17 +1,16 @@
-"""What the server remembers: every object once, as bytes, and the changes that led there.
+"""Storage: each object once, as bytes, and the history of changes.
 
 The rules:
 
-* One counter for the whole server. Every change takes the next number and gives it to the object it made; so any two
-  changes are ordered, and a list, a watch and a continue token mean the same thing by the same number.
-* An object is encoded once per version. Lists, watches and pages all send slices of the same bytes; nobody decodes
-  them again but the write that makes the next version.
-* Each collection keeps its recent changes in order, with the record before and the record after. From these follow
-  watches from any retained version, and the state at any retained version, by undoing changes from the present one.
-* History has a floor. Versions below it are gone (410): it is raised by `compact()` for the whole server, and by a
-  collection that keeps more than its share of changes.
-* All of it is synchronous and belongs to one event loop. A record is never changed, so whoever holds a list of records
-  may send them for as long as it likes.
+* One counter for the whole server. Every change takes the next number, which becomes the resourceVersion of its object.
+  So any two changes are ordered, and a list, a watch and a continue token mean the same state by the same number.
+* An object is encoded once per version. Lists, watches and pages send slices of the same bytes. Only the write that
+  makes the next version decodes them again.
+* Each collection keeps its recent changes in order, with the record before and the record after. This is enough for
+  watches from any retained version, and for the state at any retained version, by undoing changes from the current one.
+* Versions below the floor of the history have expired (410). `compact()` raises the floor for the whole server, and a
+  collection raises its own when it exceeds its share of changes.
+* Everything is synchronous and belongs to one event loop. A record never changes, so it may be sent at any later time.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One version of one object. Never changed after it was stored.
+    """One version of one object. It never changes after it was stored.
 
     Attributes:
         namespace: "" for cluster-scoped objects.
@@ -42,8 +41,8 @@ class Record:
         uid: of the object.
         body: compact JSON with `kind` and `apiVersion`.
         labels: for selectors.
-        fields: values of the fields that the resource can be selected by, in the order of its definition.
-        partial: cache of the metadata-only form, filled by who needs it.
+        fields: values of the selectable fields of the resource, in the order of its definition.
+        partial: cache of the metadata-only form, filled on first use.
     """
 
     namespace: str
@@ -60,7 +59,7 @@ class Record:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def under(self, version: int) -> Record:
-        """The same object under another version."""
+        """Return the same object under another version."""
         body = with_version(self.body, self.version, version)
         return Record(self.namespace, self.name, version, self.uid, body, self.labels, self.fields)
 
@@ -71,7 +70,7 @@ class Change:
 
     Attributes:
         version: of the change; equal to that of `record`.
-        type: what an unfiltered watch is told.
+        type: the event type for an unfiltered watch.
         record: the object after the change; for a deletion its last state under the version of the deletion.
         previous: the object before the change, None for a creation.
     """
@@ -83,7 +82,7 @@ class Change:
 
 
 class Collection:
-    """All objects of one resource, whatever the API version they are asked for in.
+    """All objects of one resource, in all of its API versions.
 
     Attributes:
         floor: the oldest version from which a watch can start.
@@ -108,12 +107,12 @@ class Collection:
         return self._records.get(key)
 
     def records(self, namespace: str = "", *, start: str = "", version: int | None = None) -> list[Record]:
-        """The objects of one moment, in the order of their keys.
+        """Return the objects at one version, in the order of their keys.
 
         Args:
             namespace: "" for all.
-            start: only this key and those beyond it.
-            version: a retained version, or None for now.
+            start: the first key to return.
+            version: a retained version, or None for the current one.
         """
         keys, records = self._keys, self._records
         if version is not None and self._changes and self._changes[-1].version > version:
@@ -125,7 +124,7 @@ class Collection:
         return [records[key] for key in islice(keys, low, high)]
 
     def record_change(self, change: Change) -> None:
-        """Applies a change and wakes the watches; versions must ascend."""
+        """Apply a change and wake the watches. Versions must ascend."""
         key = change.record.key
         if change.type == "DELETED":
             del self._records[key]
@@ -141,7 +140,7 @@ class Collection:
         self.wake()
 
     def compact(self, version: int) -> None:
-        """Forgets all changes up to and including a version."""
+        """Forget all changes up to and including a version."""
         self.floor = max(self.floor, version)
         self._snapshots = {kept: state for kept, state in self._snapshots.items() if kept >= version}
         while self._changes and self._changes[0].version <= version:
@@ -149,28 +148,28 @@ class Collection:
             self._dropped += 1
 
     def reset(self, records: Mapping[str, Record], floor: int) -> None:
-        """Replaces everything; the history is gone and watches must be ended by the caller."""
+        """Replace all objects and drop the history. The caller must end the watches."""
         self._records = dict(records)
         self._keys = sorted(self._records)
-        # One more than there were: whoever follows the changes is to see that they do not lead here.
+        # One more than there were, so that a watch sees that its position has left the history.
         self._dropped += len(self._changes) + 1
         self._changes.clear()
         self._snapshots.clear()
         self.floor = floor
 
     def state(self, version: int) -> dict[str, Record]:
-        """All objects by key at a retained version."""
+        """Return all objects by key at a retained version."""
         return dict(self._state_at(version)[1])
 
-    # Watches keep a position: the number of changes that ever happened before the next one they want.
+    # The position of a watch is the number of all changes, ever, before its next one.
 
     @property
     def position(self) -> int:
-        """The position behind the newest change."""
+        """The position after the newest change."""
         return self._dropped + len(self._changes)
 
     def position_after(self, version: int) -> int:
-        """The position of the first change that is newer than `version`."""
+        """Return the position of the first change that is newer than `version`."""
         index = len(self._changes)
         for change in reversed(self._changes):
             if change.version <= version:
@@ -179,7 +178,7 @@ class Collection:
         return self._dropped + index
 
     def changes(self, position: int, limit: int) -> list[Change] | None:
-        """Up to `limit` changes from a position on, or None if they have left the history."""
+        """Return up to `limit` changes from a position on, or None if they have left the history."""
         if position < self._dropped:
             return None
         start = position - self._dropped
@@ -187,7 +186,7 @@ class Collection:
         if behind <= 0:
             return []
         if behind < start:
-            # A watch is nearly always close to the end, and a deque is walked from the end that is nearer.
+            # Watches are nearly always close to the end, and a deque is walked from the nearer end.
             newest = list(islice(reversed(self._changes), behind))
             newest.reverse()
             return newest[:limit]
@@ -204,7 +203,7 @@ class Collection:
             wake()
 
     def close(self) -> None:
-        """The resource is no longer served."""
+        """End all watches: the resource is no longer served."""
         self.closed = True
         self.wake()
 
@@ -220,7 +219,7 @@ class Collection:
                 else:
                     records[change.record.key] = change.previous
             known = sorted(records), records
-            # Pages of a list come one after the other: a few states are enough for the lists that are under way.
+            # The pages of a list are requested one after the other: a few states serve all concurrent lists.
             while len(self._snapshots) >= 4:
                 del self._snapshots[next(iter(self._snapshots))]
             self._snapshots[version] = known
@@ -229,7 +228,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """Everything a server held at one moment.
+    """The complete state of a server at one version.
 
     Attributes:
         version: of the server at that moment.
@@ -241,15 +240,15 @@ class Backup:
 
 
 class Storage:
-    """The collections under one version counter.
+    """All collections under one version counter.
 
     Args:
         history: changes that each collection keeps.
 
     Attributes:
         version: of the last change.
-        restores: how often it went back to a backup.
-        restored: called with the backup that it went back to.
+        restores: the number of restores.
+        restored: called with the backup of each restore.
     """
 
     def __init__(self, *, history: int) -> None:
@@ -262,7 +261,7 @@ class Storage:
         self._waiters: set[asyncio.Future[None]] = set()
 
     def collection(self, group_resource: str) -> Collection:
-        """The collection of a resource; made when it is first asked for."""
+        """Return the collection of a resource; it is created on first use."""
         found = self._collections.get(group_resource)
         if found is None:
             found = Collection(floor=self._floor, history=self._history)
@@ -273,7 +272,7 @@ class Storage:
         return list(self._collections.items())
 
     def drop(self, group_resource: str) -> None:
-        """Ends a collection; its watches end, and the next one under this name starts empty."""
+        """End a collection and its watches. The next collection of this name starts empty."""
         collection = self._collections.pop(group_resource, None)
         if collection is not None:
             collection.close()
@@ -286,7 +285,7 @@ class Storage:
         return self.version
 
     async def wait_for_change(self) -> None:
-        """Returns when the version counter has moved on."""
+        """Wait until the version counter has changed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:
@@ -295,7 +294,7 @@ class Storage:
             self._waiters.discard(waiter)
 
     def compact(self, version: int | None = None) -> int:
-        """Forgets history up to a version (now, by default) and returns that version."""
+        """Forget the history up to a version, by default the current one; return that version."""
         version = self.version if version is None else min(version, self.version)
         self._floor = max(self._floor, version)
         for collection in self._collections.values():
@@ -303,10 +302,10 @@ class Storage:
         return version
 
     def backup(self, version: int | None = None) -> Backup:
-        """A copy of the state now, or at a version that every collection still retains.
+        """Return a copy of the current state, or of the state at a version that every collection still retains.
 
         Raises:
-            ValueError: the version has left the history, or has not come yet.
+            ValueError: the version has left the history, or is in the future.
         """
         version = self.version if version is None else version
         oldest = max((collection.floor for collection in self._collections.values()), default=0)
@@ -316,7 +315,7 @@ class Storage:
         return Backup(version, states)
 
     def restore(self, backup: Backup) -> None:
-        """Goes back to a backup, version counter included."""
+        """Go back to a backup, version counter included."""
         self.version = backup.version
         self.restores += 1
         for name in {*self._collections, *backup.collections}:

@@ -116,7 +116,7 @@ _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
 }
 # The metadata field that a write of the status may not change.
 _KEPT_BY_STATUS = {"deployments.apps": "labels", "pods": "ownerReferences"}
-# No vowels and nothing that looks like another sign: the API's alphabet for generated names.
+# The API's alphabet for generated names: no vowels, no characters that look alike.
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 63 - 5
 _NOT_SPEC = frozenset({"apiVersion", "kind", "metadata", "status"})
@@ -242,19 +242,19 @@ def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Naming:
-    """Makes names by chance.
+    """Make random uids and names.
 
     Args:
-        rng: for all of them.
+        rng: the source of randomness.
     """
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
     def uid(self) -> str:
-        """A new uid."""
+        """Return a new uid."""
         return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
 
     def generated(self, prefix: str) -> str:
-        """A name that begins with as much of a prefix as there is room for."""
+        """Return a name that begins with as much of a prefix as fits."""
         return prefix[:_LONGEST_PREFIX] + "".join(self._rng.choices(_SUFFIX_ALPHABET, k=5))

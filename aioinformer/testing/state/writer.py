@@ -1,4 +1,4 @@
-"""The rules of writing: what the server does with an object that a client creates, updates or applies.
+"""The rules of writing: create, update and apply objects.
 
 HTTP requests and the methods of `ApiServer` both end here. Every method is synchronous, so a write is atomic.
 
@@ -42,7 +42,7 @@ _SERVICES = "services"
 
 
 class Writer:
-    """Creates, updates and applies objects.
+    """Create, update and apply objects.
 
     Args:
         cluster: the state that is changed.
@@ -79,20 +79,22 @@ class Writer:
         dry_run: bool = False,
         whole: bool = True,
     ) -> bytes:
-        """Stores a new object.
+        """Store a new object.
 
         Args:
-            obj: is changed and kept; give away a copy.
-            by: who owns what the object says; by default this program.
-            owners: of its fields, if that is known already.
-            dry_run: do everything but store it.
-            whole: whether required fields of its specification have to be there.
+            served: the resource.
+            namespace: of the object, "" for none.
+            obj: is changed and kept; pass a copy.
+            by: the field manager; the default is this program.
+            owners: of its fields, if they are known already.
+            dry_run: store nothing.
+            whole: whether required fields of its specification must be present.
 
         Returns:
-            The body of the object as it is stored now.
+            The stored body.
 
         Raises:
-            StatusError: 400, 403, 404, 409, 422 or 500, as the API has it.
+            StatusError: 400, 403, 404, 409, 422 or 500, as in the API.
         """
         metadata = checked_metadata(served, namespace, obj)
         for name in _SERVER_OWNED:
@@ -146,19 +148,24 @@ class Writer:
         dry_run: bool = False,
         whole: bool = True,
     ) -> bytes:
-        """Replaces an object, or a part of it.
+        """Replace an object, or a subresource of it.
 
         Args:
-            name: as the URL has it.
-            obj: is changed and kept; give away a copy.
+            served: the resource.
+            namespace: of the URL, "" for none.
+            name: of the URL.
+            obj: is changed and kept; pass a copy.
             subresource: "" or "status".
-            by: who owns what is changed; by default this program.
-            owners: of all fields, if that is known already.
-            dry_run: do everything but store it.
-            whole: whether required fields of its specification have to be there.
+            by: the field manager; the default is this program.
+            owners: of all fields, if they are known already.
+            dry_run: store nothing.
+            whole: whether required fields of its specification must be present.
+
+        Returns:
+            The stored body.
 
         Raises:
-            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+            StatusError: 400, 404, 409, 422 or 500, as in the API.
         """
         metadata = checked_metadata(served, namespace, obj)
         check_name(metadata, name)
@@ -170,7 +177,7 @@ class Writer:
         asked = obj["metadata"].get("managedFields")
         if served.resource.group_resource == _SERVICES and not subresource:
             if owners is None:
-                # What the service is given now is nobody's.
+                # No manager owns what the server assigns now.
                 track(served, old, obj, by or _ourselves(served), self._cluster.now())
                 owners = read_owners(obj["metadata"])
             self._admission.assign(served, obj, old, name=name, dry_run=dry_run, whole=whole)
@@ -202,7 +209,7 @@ class Writer:
         if dry_run or (not gone and _is_same(body, served.body(record.body))):
             return body
         if gone:
-            # What watches are told is the object as it was stored, not as this write would have made it.
+            # Watches see the object as it was stored, without this write.
             self._store.remove(served, record)
             return body
         changed = self._store.commit(served, "MODIFIED", obj, record, encoded=body)
@@ -224,21 +231,24 @@ class Writer:
         dry_run: bool = False,
         whole: bool = True,
     ) -> tuple[bytes, bool]:
-        """Makes an object say what a configuration says, and creates it if there is none.
+        """Apply a configuration to an object, and create the object if it does not exist.
 
         Args:
-            config: with the object's name.
-            by: the applier.
+            served: the resource.
+            namespace: of the URL, "" for none.
+            name: of the URL.
+            config: the configuration, with the object's name.
+            by: the field manager.
             force: take fields from other managers.
             subresource: "" or "status".
-            dry_run: do everything but store it.
-            whole: whether required fields of its specification have to be there.
+            dry_run: store nothing.
+            whole: whether required fields of its specification must be present.
 
         Returns:
-            The object, and whether it is new.
+            The stored body, and whether the object is new.
 
         Raises:
-            StatusError: 400, 404, 409, 422 or 500, as the API has it.
+            StatusError: 400, 404, 409, 422 or 500, as in the API.
         """
         from aioinformer.testing.ownership.applying import applied
 
@@ -255,14 +265,14 @@ class Writer:
         return body, False
 
     def accept_names(self, definitions: Served) -> None:
-        """Serves the definitions whose names are free by now."""
+        """Serve the definitions whose names have become available."""
         stored = [decode(record.body) for record in self._store.collection(definitions).records()]
         for obj in stored:
             if not is_established(obj) and is_established(establish(deepcopy(obj), stored, "")):
                 self._establish(definitions, obj)
 
     def _establish(self, served: Served, obj: dict[str, Any]) -> None:
-        """Serves a new definition at once; the real server takes some hundred milliseconds."""
+        """Serve a new definition at once; a real server takes some hundred milliseconds."""
         old = decode(encode_object(obj, custom=False))
         others = [decode(record.body) for record in self._store.collection(served).records()]
         obj = establish(decode(encode_object(obj, custom=False)), others, self._cluster.now())
@@ -278,7 +288,7 @@ class Writer:
         self._store.commit(served, "MODIFIED", obj, self._store.get(served, "", obj["metadata"]["name"]))
 
     def _preparing(self, served: Served) -> Admission:
-        """What prepares an object: custom resources need nothing that has to be loaded."""
+        """Return what prepares an object. Custom resources need no preparation, so nothing is loaded for them."""
         return NoAdmission() if served.custom else self._admission
 
     def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
@@ -286,7 +296,7 @@ class Writer:
         if not served.custom:
             self._admission.default(served, obj)
         if served.conversion is not None:
-            # What this version cannot say, or says by other means, is settled before anybody looks at it.
+            # Drop what this version cannot express before the object is checked.
             settled = served.shown(served.kept(obj))
             obj.clear()
             obj.update(settled)
@@ -295,12 +305,12 @@ class Writer:
 
 
 def _has_specification(served: Served) -> bool:
-    """Whether a built-in kind is checked by its specification; definitions are checked by themselves."""
+    """Return whether a built-in kind is checked by its specification; definitions are checked by `check_definition`."""
     return not served.custom and served.resource.group_resource != _CRD
 
 
 def _is_same(body: bytes, stored: bytes) -> bool:
-    """Whether two bodies say the same, in whatever order."""
+    """Return whether two bodies are equal up to the order of fields."""
     return body == stored or (len(body) == len(stored) and bool(decode(body) == decode(stored)))
 
 

@@ -1,1 +1,1 @@
-"""State in files: manifests, databases, and how a server loads them."""
+"""State in files: manifests and databases."""

@@ -1,7 +1,7 @@
 """State that outlives the process, in a SQLite file.
 
-Every change is in the file before its writer is answered. What is kept is the present, not the history: a server that
-starts again with the file is to its clients one that has been compacted, and they relist.
+Every change is in the file before the response to its writer. The file has the current state, not the history: to
+clients, a restarted server is one that has been compacted, and they relist.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _OBJECT = "insert or replace into objects values (?, ?, ?, ?)"
 
 
 class Database:
-    """One file, which belongs to one server at a time.
+    """One database file, used by one server at a time.
 
     Args:
-        path: of the file; made if need be. Only its owner can read it, then, and a link is not followed.
+        path: of the file; created if needed, readable by its owner only. A symbolic link is not followed.
 
     Raises:
-        UsageError: it is none of ours, or another server has it.
+        UsageError: the file is no database of this kind, or another server uses it.
     """
 
     def __init__(self, path: Path) -> None:
         try:
             if str(path) != ":memory:":
                 ensure_private(path)
-                # SQLite gives others that it makes beside it the same mode.
+                # SQLite gives its auxiliary files the same mode.
                 for suffix in ("-wal", "-shm", "-journal"):
                     restrict_if_there(path.with_name(path.name + suffix))
         except OSError as error:
             raise UsageError(f"{path}: cannot be used as a database: {_reason(error)}") from error
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=0)
-            # The lock is taken with the first write, and kept.
+            # The first write takes the lock, and the connection keeps it.
             self._connection.execute("pragma locking_mode=exclusive")
             self._connection.execute("pragma journal_mode=wal")
             self._connection.execute("pragma synchronous=normal")
@@ -62,18 +62,18 @@ class Database:
 
     @property
     def version(self) -> int:
-        """Of the server when it was last written; 0 for a new file."""
+        """The version of the server at its last write; 0 for a new file."""
         with closing(self._connection.execute("select version from server")) as found:
             row = found.fetchone()
         return int(row[0]) if row else 0
 
     def bodies(self) -> Iterator[tuple[str, bytes]]:
-        """All objects with the names of their resources, oldest version first."""
+        """Return all objects with the names of their resources, oldest version first."""
         with closing(self._connection.execute("select resource, body from objects order by version")) as found:
             yield from found
 
     def note(self, group_resource: str, change: Change) -> None:
-        """Keeps a change."""
+        """Write a change."""
         record = change.record
         with self._connection:
             self._connection.execute("begin")
@@ -85,7 +85,7 @@ class Database:
             self._connection.execute(_VERSION, (change.version,))
 
     def replace(self, state: Backup) -> None:
-        """Keeps this state, and nothing else."""
+        """Replace the contents by this state."""
         rows = (
             (name, record.key, record.version, record.body)
             for name, records in state.collections.items()
@@ -98,7 +98,7 @@ class Database:
             self._connection.execute(_VERSION, (state.version,))
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the file. Idempotent."""
         self._connection.close()
 
 

@@ -1,4 +1,4 @@
-"""Bringing objects into a server that were not written through it: manifests, saved states, databases."""
+"""Load objects from manifests, saved states and databases."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.persistence.durable import Database
 
 _CRD = "CustomResourceDefinition"
-# What others need comes first, wherever it stands.
+# Objects that others need are loaded first, wherever they stand.
 _RANKS = {_CRD: 0, "Namespace": 1}
 
 
 def load_manifests(cluster: Cluster, path: Path) -> int:
-    """Brings in what a file or a folder holds.
+    """Load the objects of a file or a folder.
 
-    A state that was saved comes back as it was, versions and uids included, and the server goes on counting from there.
-    Other objects are created, or replaced, as a client would do it, with the status that they bring; namespaces that
-    are missing are made. Required fields may be left out.
+    A saved state is restored unchanged, versions and uids included, and the server continues from its version. Other
+    objects are created or replaced as a client would do it, with their status; missing namespaces are created. Required
+    fields may be missing.
 
     Returns:
-        How many objects there were.
+        The number of objects.
 
     Raises:
-        UsageError: something cannot be read, is not served, or is refused; the message names it.
+        UsageError: an object cannot be read, is not served, or is refused; the message names it.
     """
     objects = sorted(read_manifests(path), key=lambda obj: _RANKS.get(obj["kind"], 2))
     version = saved_version(path) if path.is_dir() else 0
     if version:
-        _take_over(cluster, objects, version)
+        _restore(cluster, objects, version)
     else:
         for obj in objects:
             _write(cluster, obj)
@@ -48,12 +48,12 @@ def load_manifests(cluster: Cluster, path: Path) -> int:
 
 
 def load_database(cluster: Cluster, database: Database) -> None:
-    """Brings in what a database holds."""
+    """Load the contents of a database."""
     if database.version:
-        _take_over(cluster, [decode(body) for _, body in database.bodies()], database.version)
+        _restore(cluster, [decode(body) for _, body in database.bodies()], database.version)
 
 
-def _take_over(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
+def _restore(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
     for obj in objects:
         if obj["kind"] == _CRD and is_established(obj):
             cluster.store.registry.define(obj)
@@ -102,6 +102,6 @@ def _served(cluster: Cluster, obj: dict[str, Any]) -> Served:
 
 
 def all_bodies(cluster: Cluster) -> Iterable[tuple[str, list[bytes]]]:
-    """Every resource with the bodies of its objects."""
+    """Return all resources with the bodies of their objects."""
     for name, collection in cluster.store.storage.items():
         yield name, [record.body for record in collection.records()]

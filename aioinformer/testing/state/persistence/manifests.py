@@ -1,4 +1,4 @@
-"""Manifests on disk: read as people write them, written so that a server can go on where another ended."""
+"""Manifests on disk: read as people write them, and written so that another server can continue from them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _HEAD, _BETWEEN, _END = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n",
 
 
 def read_manifests(path: Path) -> list[dict[str, Any]]:
-    """All objects in a file, or in the files of a folder and of those below it, in the order of their names.
+    """Return all objects in a file, or in the files of a folder and its subfolders, in the order of their names.
 
-    Documents in one file are separated by "---"; lists are opened.
+    Documents in one file are separated by "---"; lists are expanded.
 
     Args:
-        path: a file, or a folder of which `.yaml`, `.yml` and `.json` files are read.
+        path: a file, or a folder whose `.yaml`, `.yml` and `.json` files are read.
 
     Raises:
-        UsageError: nothing is there, or something in it is no object; the message names file and document.
+        UsageError: the path does not exist, or a document is no object; the message names file and document.
     """
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder")
@@ -41,10 +41,10 @@ def read_manifests(path: Path) -> list[dict[str, Any]]:
 
 
 def saved_version(path: Path) -> int:
-    """The version of the server whose state a folder holds; 0 for manifests of other origin.
+    """Return the version of the server whose state a folder contains; 0 for other manifests.
 
     Raises:
-        UsageError: the file that says so says something else.
+        UsageError: the file with the version is malformed.
     """
     state = path / _STATE
     if not state.is_file():
@@ -56,12 +56,12 @@ def saved_version(path: Path) -> int:
 
 
 def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[bytes]]], version: int) -> None:
-    """Writes a file for each resource that has objects, `pods.json`, `deployments.apps.json` …; kubectl accepts them.
+    """Write a file for each resource that has objects, such as `deployments.apps.json`; kubectl accepts them.
 
-    Files of resources that have none any more are removed. Only their owner can read the files: Secrets are among them.
+    Files of resources without objects are removed. Only their owner can read the files: they contain Secrets.
 
     Args:
-        folder: made if need be.
+        folder: created if needed.
         collections: names of resources, with the bodies of their objects.
         version: of the server.
 

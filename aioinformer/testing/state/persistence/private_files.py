@@ -1,4 +1,4 @@
-"""Files that only their owner can read, and that are made where a path says, not where a link there leads to."""
+"""Files that only their owner can read. A symbolic link at the path is not followed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODE = 0o600
 
 
 def write_private(path: Path, *parts: bytes) -> None:
-    """Write a file with mode 0600, all of it or nothing; a file or a link of this name is replaced.
+    """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced.
 
     Raises:
         OSError: it cannot be written.
@@ -31,7 +31,7 @@ def write_private(path: Path, *parts: bytes) -> None:
 
 
 def ensure_private(path: Path) -> None:
-    """Make an empty file with mode 0600, or give one that exists this mode.
+    """Create an empty file with mode 0600, or give an existing one this mode.
 
     Raises:
         OSError: it is a link or no regular file, or belongs to another user.
@@ -44,7 +44,7 @@ def ensure_private(path: Path) -> None:
 
 
 def restrict_if_there(path: Path) -> None:
-    """Give a file mode 0600 if there is one.
+    """Give a file mode 0600 if it exists.
 
     Raises:
         OSError: as `ensure_private`.
