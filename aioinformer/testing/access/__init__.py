@@ -1,1 +1,1 @@
-"""Who asks, and what he may."""
+"""Access: authentication, authorization, and the credentials that the server issues."""

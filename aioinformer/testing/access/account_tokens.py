@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
 _EXTRA = "authentication.kubernetes.io"
 _HEAD = {"alg": "HS256", "typ": "JWT"}
-# A token holds for so many seconds beyond its end, and beyond the deletion of what it is bound to.
+# A token is accepted for so many seconds after it expires, and after a bound object is deleted.
 _LEEWAY = 60
 _PLURALS = {"secret": "secrets", "pod": "pods", "node": "nodes"}
 
 
 class Bound(NamedTuple):
-    """An object that a token names.
+    """An object that a token is bound to.
 
     Attributes:
-        uid: "" for a node that a pod names and that is not there.
+        name: of the object.
+        uid: "" for a node that a pod names and that does not exist.
     """
 
     name: str
@@ -41,18 +42,18 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AccountToken:
-    """What a token says.
+    """The claims of a token.
 
     Attributes:
         namespace: of the account.
         name: of the account.
         uid: of the account; the token ends with it.
         id: of the token.
-        audiences: who is to accept it.
+        audiences: accept the token.
         issued: seconds since 1970.
         expires: seconds since 1970.
-        bound: what it ends with beside the account, and for a pod its node, by "pod", "secret" or "node".
-        warns: when whoever uses it still should have got another one, in seconds since 1970; 0 for never.
+        bound: objects that end it besides the account, and the node of a pod, by "pod", "secret" or "node".
+        warns: seconds since 1970 after which a client should have replaced it; 0 for never.
     """
 
     namespace: str
@@ -67,7 +68,7 @@ class AccountToken:
 
     @property
     def user(self) -> User:
-        """Whom it stands for."""
+        """The user that it authenticates."""
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", AUTHENTICATED)
         extra = {f"{_EXTRA}/credential-id": [f"JTI={self.id}"]}
         for kind in ("node", "pod"):
@@ -78,7 +79,7 @@ class AccountToken:
 
 
 def sign(token: AccountToken, key: bytes) -> str:
-    """The token as it is sent."""
+    """Return the token as it is sent."""
     account = {"name": token.name, "uid": token.uid}
     bound = {kind: reference._asdict() for kind, reference in token.bound.items()}
     warned = {"warnafter": token.warns} if token.warns else {}
@@ -97,7 +98,7 @@ def sign(token: AccountToken, key: bytes) -> str:
 
 
 def read_token(text: str, key: bytes) -> AccountToken | None:
-    """What a token says; None unless it was signed with the key."""
+    """Return the claims of a token; None unless it was signed with the key."""
     signed, _, signature = text.rpartition(".")
     if not hmac.compare_digest(signature.encode(), _signature(signed, key).encode()):
         return None
@@ -131,15 +132,15 @@ def _encoded(data: bytes) -> str:
 
 
 def check_token(cluster: Cluster, token: AccountToken, audiences: Sequence[str]) -> None:
-    """Whether a token that this server has signed still holds.
+    """Check that a token that this server has signed is still valid.
 
     Args:
-        cluster: where the account is, and what the token is bound to.
-        token: what it says.
-        audiences: who is to accept it; one is enough.
+        cluster: where the account and the bound objects are.
+        token: its claims.
+        audiences: one of these must be among the token's.
 
     Raises:
-        TokenError: it does not.
+        TokenError: it is not valid.
     """
     if set(audiences).isdisjoint(token.audiences):
         wanted, own = _listed(audiences), _listed(token.audiences)

@@ -1,4 +1,4 @@
-"""What somebody wants to do, read from the first line of his request as the authorizers of the API do."""
+"""The attributes of a request for authorizers, read from its request line."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _STREAMS = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 class UnreadablePath(Exception):
-    """A path begins as one of a resource does, and then names none."""
+    """A path begins like that of a resource, but names none."""
 
 
 def attributes_of(method: str, path: str, query: Mapping[str, str]) -> RequestAttributes:
-    """What a request wants to do, as far as its first line tells: whether there is such a thing does not matter.
+    """Return the attributes of a request. Whether the resource exists does not matter.
 
     Args:
+        method: HTTP method.
         path: as sent, percent-encoded.
         query: first value of each parameter, decoded.
 
     Raises:
-        UnreadablePath: it ends where it should say of what.
+        UnreadablePath: the path ends before the name of a resource.
     """
     parts = unquote(path).strip("/").split("/")
     depth = {"api": 2, "apis": 3}.get(parts[0], 0)
@@ -67,7 +68,7 @@ def is_stream(attributes: RequestAttributes) -> bool:
 
 
 def _selected_name(selector: str) -> str:
-    """The one name that a list is of, "" if there is no such one."""
+    """Return the one name that a field selector requires, "" if there is none."""
     if "metadata.name" not in selector:
         return ""
     try:
@@ -80,7 +81,7 @@ def _selected_name(selector: str) -> str:
 
 
 def refusal(user: User, attributes: RequestAttributes, reason: str = "") -> statuses.StatusError:
-    """403, as it is told to who may not do something."""
+    """Return the 403 error for a user who may not do something."""
     why = f'User "{user.name}" cannot {attributes}' + (f": {reason}" if reason else "")
     details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     subject = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource

@@ -76,7 +76,7 @@ class Access:
             raise
 
     def user(self) -> User:
-        """Return the user of the request that is being answered."""
+        """Return the user of the current request."""
         return _USER.get()
 
     def check_creation(self, request: web.BaseRequest) -> None:

@@ -1,7 +1,7 @@
-"""The roles and bindings that every cluster has from the start.
+"""The default roles and bindings of every cluster.
 
-They are many, and a server for a test lives shortly: their bodies are made once per process, and only what is a
-server's own is put into them each time.
+There are many, and a server for a test lives briefly: their bodies are made once per process, and each server only
+fills in uids, times and versions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _UID, _TIME, _VERSION = "<uid>", "<time>", "<version>"
 
 
 def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
-    """Stores those that are missing; what an earlier run has changed stays as it is.
+    """Store the missing roles and bindings; those that an earlier run has changed stay.
 
     Args:
+        cluster: the state of the server.
         rng: for uids.
     """
     store, now = cluster.store, cluster.now().encode()
@@ -53,7 +54,7 @@ def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
 
 @cache
 def _prepared() -> Mapping[str, list[tuple[Mapping[str, Any], bytes]]]:
-    """Metadata and body of each, by resource."""
+    """Return metadata and body of each, by resource."""
     data = files("aioinformer.testing").joinpath("data", "roles.json").read_bytes()
     recorded: dict[str, list[dict[str, Any]]] = decode(data)
     return {plural: [_template(_KINDS[plural], obj) for obj in objects] for plural, objects in recorded.items()}

@@ -1,4 +1,4 @@
-"""What a server needs to speak TLS: an authority of its own, and the certificates that it makes.
+"""TLS: a certificate authority of the server's own, and the certificates that it issues.
 
 Users may authenticate with a certificate, too. One of another authority ends the handshake; Python's TLS does not let a
 server read such a certificate and answer 401.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Authority:
-    """A certificate authority that is known to nobody else, made anew each time.
+    """A new certificate authority.
 
     Raises:
         UsageError: trustme, which makes certificates, is not installed.
@@ -31,15 +31,15 @@ class Authority:
 
     @cached_property
     def certificate(self) -> bytes:
-        """What clients are to trust, in PEM."""
+        """The certificate that clients must trust, in PEM."""
         data: bytes = self._authority.cert_pem.bytes()
         return data
 
     def context(self, host: str) -> ssl.SSLContext:
-        """How the server speaks on its sockets.
+        """Return the TLS context of the server.
 
         Args:
-            host: address or name that clients know it by; "localhost" always is one, too.
+            host: address or name of the server for clients, besides "localhost" and the loopback addresses.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         names = dict.fromkeys((host, "localhost", "127.0.0.1", "::1"))
@@ -49,7 +49,7 @@ class Authority:
         return context
 
     def issue(self, name: str, groups: Sequence[str]) -> tuple[bytes, bytes]:
-        """A certificate for a user, and its key, in PEM."""
+        """Return a certificate for a user, and its key, in PEM."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec

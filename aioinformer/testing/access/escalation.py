@@ -1,12 +1,12 @@
-"""Nobody gives rights that he does not have: what kube-apiserver checks when roles and bindings are written.
+"""Privilege escalation: no user may grant rights that the user does not have, as kube-apiserver's RBAC requires.
 
-Rights are compared piece by piece. A rule is taken apart into as many as there are combinations of a verb, a group, a
-resource and a name (or of a verb and a path); each piece must be covered by one of the rules that the writer has. What
-is left is told, verbs of one resource together.
+Rights are compared rule by rule. Each rule is split into one for each combination of a verb, a group, a resource and a
+name (or of a verb and a path). Each of these must be covered by a rule of the user. The error lists the rest, with the
+verbs of one resource together.
 
-Whoever may `escalate` roles writes any, whoever may `bind` a role binds it whatever it allows. Members of
-`system:masters` are not asked. Nor is anybody who changes finalizers and owners only: the garbage collector must do so
-without having what the role gives.
+A user with the verb `escalate` may write any role, and one with the verb `bind` may bind a role whatever it allows.
+Members of `system:masters` are not checked, nor are changes of finalizers and owner references: the garbage collector
+must make these without having the rights of the role.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ def check_escalation(
     obj: Mapping[str, Any],
     old: Mapping[str, Any] | None,
 ) -> None:
-    """Whether somebody may write a role or a binding, as far as that depends on what it gives.
+    """Check that a user may write a role or a binding, as far as that depends on the rights that it grants.
 
     Args:
-        authorizer: knows who may what.
-        user: who writes.
-        resource: of what is written; those that give nothing are not looked at.
+        authorizer: evaluates the roles.
+        user: the writer.
+        resource: of the object; other resources than roles and bindings are not checked.
         namespace: of the request, "" for none.
-        obj: as it is to be.
-        old: as it was, None for a new one.
+        obj: the object to store.
+        old: the object that it replaces, None for a new one.
 
     Raises:
-        StatusError: 403, or 404 for a binding to a role that is not there.
+        StatusError: 403, or 404 for a binding to a role that does not exist.
     """
     if resource.group != RBAC_GROUP or MASTERS in user.groups or (old is not None and _is_same(obj, old)):
         return
     name = str(obj["metadata"].get("name") or "")
     if resource.group_resource in _ROLES:
-        # A request for a new object has no name in its path, whatever its body says.
+        # The path of a create request has no name, whatever the body says.
         path_name = name if old is not None else ""
         attributes = RequestAttributes("escalate", RBAC_GROUP, resource.plural, namespace=namespace, name=path_name)
         if authorizer.decide(user, attributes).allowed:
@@ -88,7 +88,7 @@ def check_escalation(
             raise statuses.internal_error(f"unsupported role reference kind: {quoted(kind)}")
         rules = authorizer.rules_of(kind, wanted, namespace)
         if rules is None:
-            # The API takes the role's name for one of what is being written.
+            # The API reports the role's name as one of the written resource.
             raise statuses.not_found(resource, wanted)
         _confirm(authorizer, user, resource, namespace, name, rules)
 
@@ -155,7 +155,7 @@ def _covers_path(own: str, path: str) -> bool:
 
 
 def _gathered(pieces: Sequence[_Piece]) -> Iterator[_Piece]:
-    """The pieces, with the verbs of one resource (and name) in one."""
+    """Merge the rules that differ only in their verbs."""
     gathered: dict[tuple[str, ...], _Piece] = {}
     for piece in pieces:
         if "nonResourceURLs" in piece:
@@ -173,7 +173,7 @@ def _described(rule: _Piece) -> str:
 
 
 def _is_same(obj: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether an object is what it was, but for what the garbage collector changes."""
+    """Return whether an object is unchanged except for what the garbage collector changes."""
     return _settled(obj) == _settled(old)
 
 

@@ -1,9 +1,9 @@
-"""Requests on behalf of others (`Impersonate-User`, `-Uid`, `-Group`, `-Extra-…`), and who may send them.
+"""Impersonation (`Impersonate-User`, `-Uid`, `-Group`, `-Extra-…`), and who may impersonate.
 
-There are several ways to be allowed to, and one is enough. The old one is the verb `impersonate`, on each thing that is
-claimed: the user or service account, each group, the uid, each value of an extra. The newer ones are for one sort of
-users each (nodes, service accounts, others): the verb `impersonate:<sort>` on the same things, and for what is then
-done `impersonate-on:<sort>:<verb>`. What the first of them lacks is what a client is told.
+There are two ways to be authorized, and one is enough. The old one is the verb `impersonate` on each claim: the user or
+service account, each group, the uid, each value of an extra. The newer one is for one sort of users each (nodes, service
+accounts, others): the verb `impersonate:<sort>` on the same claims, and `impersonate-on:<sort>:<verb>` for the request
+itself. The error names what the first way lacks.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ACCOUNT = re.compile(r"system:serviceaccount:([a-z0-9][-a-z0-9]*):([a-z0-9][-a-
 
 
 def wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
-    """Whom a request is on behalf of; None if it is on nobody's.
+    """Return the impersonated user; None if the request impersonates nobody.
 
     Raises:
-        StatusError: 400, something is claimed without a name.
+        StatusError: 400, groups, uid or extra are given without a name.
     """
     extra: dict[str, list[str]] = {}
     for header, value in headers.items():
@@ -56,13 +56,13 @@ def wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
 
 
 def impersonated(requester: User, wanted: User, attributes: RequestAttributes, check: Check) -> User:
-    """The user that somebody acts as.
+    """Return the user that a request acts as.
 
     Args:
-        requester: who sent the request.
-        wanted: as `wanted_user` found him.
-        attributes: what the request wants to do.
-        check: raises what forbids a attributes to a user.
+        requester: the sender of the request.
+        wanted: the user that `wanted_user` returned.
+        attributes: of the request.
+        check: raises if a user may not do something.
 
     Raises:
         StatusError: 403.
@@ -93,7 +93,7 @@ def impersonated(requester: User, wanted: User, attributes: RequestAttributes, c
 
 
 def _claims(wanted: User, account: re.Match[str] | None, sort: str) -> list[RequestAttributes]:
-    """What one must be allowed, for what a request claims to be."""
+    """Return what a user must be allowed to do for the claims of a request."""
     verb, group = (f"impersonate:{sort}", _AUTHENTICATION) if sort else ("impersonate", "")
     user = RequestAttributes(verb, group, "users", name=wanted.name)
     if account:

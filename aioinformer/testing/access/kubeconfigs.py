@@ -17,7 +17,7 @@ _NAME = "aioinformer"
 def write_kubeconfig(
     path: Path, url: str, token: str = "", authority: bytes = b"", certificate: tuple[bytes, bytes] = (b"", b"")
 ) -> Path:
-    """Writes a kubeconfig that only its owner can read, all of it or nothing.
+    """Write a kubeconfig that only its owner can read, completely or not at all.
 
     Args:
         path: is replaced if it exists.
@@ -46,6 +46,6 @@ def write_kubeconfig(
         "current-context": _NAME,
         "preferences": {},
     }
-    # JSON is YAML; nothing here needs more than that.
+    # JSON is valid YAML.
     write_private(path, json.dumps(content, indent=2).encode(), b"\n")
     return path

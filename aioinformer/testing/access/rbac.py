@@ -1,8 +1,8 @@
-"""Who may do what: roles and bindings, evaluated as kube-apiserver's RBAC does.
+"""Roles and bindings, evaluated as kube-apiserver's RBAC does.
 
-A request is allowed by the first binding that names its user (or one of his groups) and whose role has a rule for it.
-Cluster role bindings count everywhere, role bindings in their namespace. Rules only add up: nothing can be forbidden.
-Members of `system:masters` may do everything, whatever the roles say.
+A request is allowed by the first binding that names its user or one of the user's groups, and whose role has a matching
+rule. Cluster role bindings apply everywhere, role bindings in their namespace. Rules only add rights. Members of
+`system:masters` may do everything, whatever the roles say.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ EVERYTHING: Sequence[Mapping[str, Any]] = (
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks.
+    """An authenticated user.
 
     Attributes:
         name: "jane", "system:serviceaccount:default:robot".
-        uid: "" where there is none.
-        groups: in the order in which they are told.
-        extra: whatever else is known of him.
+        uid: "" for none.
+        groups: in the order of reviews.
+        extra: further attributes.
     """
 
     name: str
@@ -42,7 +42,7 @@ class User:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
-        """The user as reviews show him."""
+        """Return the user as reviews show it."""
         shown = {
             "username": self.name,
             "uid": self.uid,
@@ -54,11 +54,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class RequestAttributes:
-    """What somebody wants to do: to a resource, or with a path that is about none.
+    """What a request asks for: an action on a resource, or on a path that is about none.
 
     Attributes:
         verb: "get", "list", "create" and so on; for paths the method in lower case.
-        path: "" for what is about a resource.
+        path: "" for resources.
     """
 
     verb: str
@@ -79,10 +79,10 @@ class RequestAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether something is allowed.
+    """Whether a request is allowed.
 
     Attributes:
-        reason: what allowed it, or what went wrong in finding out.
+        reason: the binding that allowed it, or an error of the evaluation.
     """
 
     allowed: bool
@@ -90,17 +90,17 @@ class Decision:
 
 
 class RoleAuthorizer:
-    """Decides by roles.
+    """Authorize by roles and bindings.
 
     Args:
-        find: gives the objects of a resource of `rbac.authorization.k8s.io`, in a namespace or ("") in the cluster.
+        find: returns the objects of a resource of `rbac.authorization.k8s.io` in a namespace, or ("") in the cluster.
     """
 
     def __init__(self, find: Find) -> None:
         self._find = find
 
     def decide(self, user: User, attributes: RequestAttributes) -> Decision:
-        """Whether a user may do it."""
+        """Return whether a user may do something."""
         if MASTERS in user.groups:
             return Decision(True)
         missing = []
@@ -112,20 +112,22 @@ class RoleAuthorizer:
         return Decision(False, f"RBAC: {aggregated(missing)}" if missing else "")
 
     def rules(self, user: User, namespace: str) -> list[Mapping[str, Any]]:
-        """All rules for a user in a namespace, or ("") in the cluster."""
+        """Return all rules for a user in a namespace, or ("") in the cluster."""
         return [rule for bound in self._bound(user, namespace) for rule in bound.rules or ()]
 
     def missing(self, user: User, namespace: str, *, plural: bool = False) -> list[str]:
-        """What is said of roles that a user is bound to and that are not there.
+        """Return the errors for missing roles that a user is bound to.
 
         Args:
-            plural: by the names of resources, not of kinds.
+            user: the user.
+            namespace: "" for the cluster.
+            plural: name resources instead of kinds.
         """
         bound = (each for each in self._bound(user, namespace) if each.rules is None)
         return [_not_found(each.kind.lower() + "s" * plural, each.name) for each in bound]
 
     def rules_of(self, kind: str, name: str, namespace: str) -> Sequence[Mapping[str, Any]] | None:
-        """The rules of a role; None if there is no such role."""
+        """Return the rules of a role; None if it does not exist."""
         found = self._find(f"{kind.lower()}s", namespace if kind == "Role" else "")
         return next((each.get("rules") or () for each in found if each["metadata"]["name"] == name), None)
 
@@ -150,7 +152,7 @@ class RoleAuthorizer:
 
 
 def aggregated(errors: Sequence[str]) -> str:
-    """Several errors in one text."""
+    """Return several errors in one text."""
     return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
 
 

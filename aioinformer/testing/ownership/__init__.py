@@ -1,1 +1,1 @@
-"""Who owns which fields of an object."""
+"""Field ownership and server-side apply."""

@@ -1,4 +1,4 @@
-"""Server-side apply: what a configuration makes of an object, with the API's own errors."""
+"""Server-side apply: merge a configuration into an object, with the errors of the API."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ def applied(
     *,
     force: bool,
 ) -> tuple[dict[str, Any], Owners]:
-    """What an apply makes of an object; nothing is stored.
+    """Return an object after an apply, and its owners; nothing is stored.
 
     Args:
-        live: the object as it is, if there is one.
-        config: what the applier says.
-        by: the applier.
+        served: the resource.
+        live: the current object, if there is one.
+        config: the applied configuration.
+        by: the field manager.
         now: as the API writes times.
-        force: take fields from others.
+        force: take fields from other managers.
 
     Raises:
         StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.

@@ -1,11 +1,10 @@
-"""The annotation in which `kubectl apply` keeps what it applied, for who goes on with `kubectl apply --server-side`.
+"""The annotation of `kubectl apply`, for users who change to `kubectl apply --server-side`.
 
-What was applied from the client's side belongs to another manager than what kubectl applies on the server's, so the
-first server-side apply with a change would be a conflict of kubectl with itself. For the manager "kubectl" alone two
-rules help:
+A client-side apply has another field manager than a server-side apply of kubectl, so the first server-side apply with a
+change would conflict with kubectl's own earlier one. For the manager "kubectl" alone two rules prevent that:
 
-* Fields that the annotation names, and that are still as it says, are taken over without a conflict.
-* An annotation that is there is kept up to date, so that the next client-side apply compares with the right thing.
+* Fields that the annotation names, and that still have its values, are taken without a conflict.
+* An existing annotation is updated, so that the next client-side apply compares with the applied configuration.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def still_as_applied(live: Mapping[str, Any], type_: FieldType) -> FieldSet:
-    """The fields that the annotation of an object names, and that nobody has changed since."""
+    """Return the fields that the annotation names and that have not changed since."""
     try:
         applied = json.loads(_annotations(live)[_ANNOTATION])
     except (KeyError, ValueError):
@@ -39,7 +38,7 @@ def still_as_applied(live: Mapping[str, Any], type_: FieldType) -> FieldSet:
 
 
 def bring_up_to_date(obj: dict[str, Any], config: Mapping[str, Any]) -> None:
-    """Has the annotation of an object, if it has one, name what was applied now."""
+    """Set the annotation of an object, if it has one, to the applied configuration."""
     if _ANNOTATION not in _annotations(obj):
         return
     metadata = {name: value for name, value in config["metadata"].items() if name != "managedFields"}

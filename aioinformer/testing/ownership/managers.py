@@ -1,18 +1,18 @@
-"""Who owns which fields of an object: `metadata.managedFields`, kept as kube-apiserver keeps it.
+"""The owners of an object's fields: `metadata.managedFields`, maintained as kube-apiserver does.
 
-Each entry belongs to one manager, one way of writing (Update or Apply), one version of the API, and one subresource.
+Each entry belongs to one manager, one operation (Update or Apply), one API version, and one subresource.
 
-* A write that is no apply takes over what it adds or changes, from everybody; what it removes belongs to nobody.
-* An apply owns what it says, no more and no less. To change a field of another manager is a conflict, unless forced;
-  then the field changes hands. To say the same value as another is to share it. What an applier said the last time and
-  does not say any more is removed from the object, unless somebody else owns it.
-* An object without entries is not tracked until somebody applies to it; then what was there before belongs to
+* An update takes ownership of the fields that it adds or changes, from all managers. No manager owns what it removes.
+* An apply owns exactly the fields of its configuration. To change a field of another manager is a conflict, unless it
+  is forced; then the ownership moves. Managers that set the same value share the field. Fields that a manager applied
+  before and does not apply any more are removed from the object, unless another manager owns them.
+* An object without entries is not tracked until the first apply; then the existing fields belong to
   "before-first-apply".
-* Of more than ten updaters the oldest become one, "ancient-changes".
-* What a manager owns is told in the words of the version that it spoke. A write in another version of the group looks
-  at the object as that version shows it; managers who spoke a version that the group does not have are forgotten.
+* If there are more than ten updaters, the oldest become one, "ancient-changes".
+* The fields of an entry are named as in its API version. A write in another version of the group compares the object in
+  the form of that version; entries of versions that the group does not have are dropped.
 
-The time of an entry changes when its manager changes the object, so that a write that changes nothing is none.
+The time of an entry changes when its manager changes the object, so a write that changes nothing stores nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_UPDATERS = 10
 LONGEST_MANAGER = 128
-"""Bytes in the name of a manager."""
+"""The maximum length of a manager's name, in bytes."""
 _METADATA_OF_THE_SERVER = (
     "creationTimestamp",
     "generation",
@@ -50,7 +50,7 @@ _METADATA_OF_THE_SERVER = (
     "selfLink",
     "uid",
 )
-_NOBODYS: FieldSet = frozenset(
+_UNOWNED: FieldSet = frozenset(
     {
         ("f:apiVersion",),
         ("f:kind",),
@@ -61,10 +61,10 @@ _NOBODYS: FieldSet = frozenset(
 
 
 class Manager(NamedTuple):
-    """Whom an entry belongs to.
+    """The manager of an entry.
 
     Attributes:
-        name: as the client called itself.
+        name: of the client.
         operation: "Update" or "Apply".
         api_version: of the object that was sent.
         subresource: "" for the object itself.
@@ -83,11 +83,11 @@ class Manager(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a manager owns.
+    """The fields of a manager.
 
     Attributes:
-        fields: the set of them.
-        time: when that last changed, as the API writes it; "" where nobody knows.
+        fields: the set of fields.
+        time: of their last change, as the API writes it; "" if unknown.
     """
 
     fields: FieldSet
@@ -108,10 +108,10 @@ class Conflict(NamedTuple):
 
 
 class ConflictError(Exception):
-    """An apply met fields of other managers.
+    """An apply conflicts with other managers.
 
     Attributes:
-        conflicts: all of them, in the order in which the API names them.
+        conflicts: all conflicts, in the order of the API's message.
     """
 
     def __init__(self, conflicts: list[Conflict]) -> None:
@@ -120,13 +120,13 @@ class ConflictError(Exception):
 
 
 def manager_name(asked: str, user_agent: str) -> str:
-    """How a client is called that did not say it, or did: by the first word of its user agent."""
+    """Return the field manager of a client: the requested name, or the first word of its user agent."""
     name = asked or "".join(filter(str.isprintable, user_agent.partition("/")[0]))[:LONGEST_MANAGER]
     return name or "unknown"
 
 
 def read_owners(metadata: Mapping[str, Any]) -> Owners | None:
-    """The entries of an object; None if they cannot be understood, or if there are none."""
+    """Return the entries of an object; None if there are none, or if they are malformed."""
     owners: Owners = {}
     try:
         for entry in metadata.get("managedFields") or ():
@@ -145,12 +145,12 @@ def read_owners(metadata: Mapping[str, Any]) -> Owners | None:
 
 
 def write_owners(metadata: dict[str, Any], owners: Owners) -> None:
-    """Puts the entries into an object, in the API's order."""
+    """Set the entries of an object, in the API's order."""
     write_entries(metadata, owners.items())
 
 
 def write_entries(metadata: dict[str, Any], owners: Iterable[tuple[Manager, Owned]]) -> None:
-    """The same, for managers who may have more than one entry."""
+    """Set the entries of an object. A manager may have more than one."""
     metadata.pop("managedFields", None)
     entries = []
     for manager, owned in sorted(owners, key=_order):
@@ -178,23 +178,23 @@ def after_update(
     ignored: FieldSet = NO_FIELDS,
     views: Views = NO_VIEWS,
 ) -> Owners:
-    """The owners after a write that is no apply.
+    """Return the owners after an update.
 
     Args:
-        old: the object as it was; what is there before anybody said anything, if it is created.
-        new: as it will be stored.
+        old: the object before; for a new object the fields that exist without a writer.
+        new: the object to store.
         type_: of the object.
-        owners: those before the write; None if it is not tracked.
-        manager: who writes.
+        owners: before the write; None if the object is not tracked.
+        manager: the writer.
         now: for the manager's entry, as the API writes times.
         ignored: fields that this kind of write cannot change.
-        views: what the object looks like to managers of other versions.
+        views: the object in other versions.
     """
     if owners is None:
         return {}
     changes = Changes(old, new, Versions(manager.api_version, type_, views))
     after = _without(owners, changes)
-    own = changes.taken(manager.api_version) - changes.removed(manager.api_version) - _NOBODYS
+    own = changes.taken(manager.api_version) - changes.removed(manager.api_version) - _UNOWNED
     own -= fields_below(own, ignored)
     if own:
         former = after.get(manager, Owned(NO_FIELDS)).fields
@@ -214,40 +214,40 @@ def apply(
     ignored: FieldSet = NO_FIELDS,
     views: Views = NO_VIEWS,
 ) -> tuple[dict[str, Any], Owners]:
-    """Applies a configuration.
+    """Apply a configuration.
 
     Args:
-        live: the object as it is; empty if there is none.
-        config: what the applier says.
+        live: the current object; empty if there is none.
+        config: the configuration.
         type_: of the object.
-        owners: those before; None if it is not tracked.
-        manager: who applies.
+        owners: before the apply; None if the object is not tracked.
+        manager: the applier.
         now: for the manager's entry, as the API writes times.
-        force: take fields of others rather than fail.
+        force: take fields of other managers instead of failing.
         ignored: fields that this kind of write cannot change.
-        views: what the object looks like to managers of other versions.
+        views: the object in other versions.
 
     Returns:
-        The object as it becomes, and its owners.
+        The object after the apply, and its owners.
 
     Raises:
-        ConflictError: fields of others would change, and `force` is False.
+        ConflictError: fields of other managers would change, and `force` is False.
     """
     if owners is None:
         first = Manager("before-first-apply", "Update", manager.api_version)
         owners = after_update({}, live, type_, {}, first, now) if live else {}
     named = fields_of(config, type_)
     named -= fields_below(named, ignored)
-    # An applier is the same whichever version it speaks.
+    # An applier is the same manager in every version.
     earlier = next((each for each in owners if each._replace(api_version=manager.api_version) == manager), manager)
     owners = dict(owners)
     former = owners.pop(earlier, Owned(NO_FIELDS))
-    # What belongs to nobody counts for this moment: an object must not lose its name with its last label.
+    # Fields of the server count here, too: an object must not lose its name with its last label.
     after = {**owners, manager: Owned(named)}
     versions = Versions(manager.api_version, type_, views)
     merged = _pruned(merge(live, config, type_), after, former.fields, earlier.api_version, versions)
     changes = Changes(live, merged, versions)
-    said = named - _NOBODYS
+    said = named - _UNOWNED
     others = {each: owned for each, owned in after.items() if each != manager}
     conflicts = [
         Conflict(each, path)
@@ -257,7 +257,7 @@ def apply(
     if conflicts and not force:
         raise ConflictError(conflicts)
     result = _without(others, changes)
-    # An apply that only shares what others own leaves the times alone: nothing happened to the object.
+    # An apply that only shares fields keeps the times: the object has not changed.
     changed = bool(changes.taken(manager.api_version) or changes.removed(manager.api_version))
     if said:
         result[manager] = Owned(said, now if changed else former.time)
@@ -267,11 +267,14 @@ def apply(
 def _pruned(
     merged: dict[str, Any], owners: Owners, former: FieldSet, api_version: str, versions: Versions
 ) -> dict[str, Any]:
-    """Without what the applier said the last time, and nobody says now.
+    """Remove the fields that the manager applied before and that no manager owns now.
 
     Args:
-        former: what it said.
-        api_version: in which version it was said.
+        merged: the object after the merge.
+        owners: after the apply.
+        former: the fields that the manager applied before.
+        api_version: of the earlier apply.
+        versions: the versions of the group.
     """
     if not former or api_version not in versions:
         return merged
@@ -301,7 +304,7 @@ def _capped(owners: Owners) -> Owners:
     surplus = updaters[: max(0, len(updaters) - _MOST_UPDATERS)]
     if not surplus:
         return owners
-    # One place more is needed for those that become one.
+    # The merged entry needs one place, too.
     surplus = updaters[: len(updaters) - _MOST_UPDATERS + 1]
     kept = dict(owners)
     for manager, owned in surplus:

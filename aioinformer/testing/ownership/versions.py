@@ -1,4 +1,4 @@
-"""The forms of one object in the versions of its group, and what a write changes in each of them."""
+"""The forms of one object in the versions of its group, and the changes of a write in each form."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class View(NamedTuple):
     """The same object in another version of the API.
 
     Attributes:
-        show: makes the form of that version.
-        hide: makes the form of the version that is written in.
+        show: converts to the form of that version.
+        hide: converts to the form of the written version.
         type_: of that form.
     """
 
@@ -33,12 +33,12 @@ NO_VIEWS: Views = MappingProxyType({})
 
 
 class Versions:
-    """All versions, seen from one that is written in.
+    """All versions of a group.
 
     Args:
-        api_version: which is written in.
+        api_version: the version of the write.
         type_: of objects in it.
-        views: of the others.
+        views: the other versions.
     """
 
     def __init__(self, api_version: str, type_: FieldType, views: Views) -> None:
@@ -53,11 +53,12 @@ class Versions:
     def fields_in(
         self, api_version: str, obj: Mapping[str, Any], owned: Iterable[tuple[str, FieldSet]]
     ) -> frozenset[tuple[str, ...]]:
-        """Fields of an object that are told in the words of many versions, in the words of one.
+        """Return fields that are named as in many versions, named as in one.
 
         Args:
-            obj: in the version that is written in.
-            owned: pairs of version and fields; those of unknown versions do not count.
+            api_version: the version to return.
+            obj: in the version of the write.
+            owned: pairs of version and fields; unknown versions are skipped.
         """
         told: dict[str, FieldSet] = {}
         for version, fields in owned:
@@ -73,12 +74,12 @@ class Versions:
 
 
 class Changes:
-    """What a write changes, in the words of each version.
+    """The changes of a write, in each version.
 
     Args:
-        old: the object as it was.
-        new: as it will be.
-        versions: seen from the one that both are in.
+        old: the object before.
+        new: the object after.
+        versions: of the group.
     """
 
     def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any], versions: Versions) -> None:
@@ -88,16 +89,16 @@ class Changes:
         self._found: dict[str, Comparison] = {}
 
     def knows(self, api_version: str) -> bool:
-        """Whether there is such a version."""
+        """Return whether there is such a version."""
         return api_version in self._versions
 
     def taken(self, api_version: str) -> FieldSet:
-        """What it adds or changes; nothing for an unknown version."""
+        """Return the fields that are added or changed; none for an unknown version."""
         found = self._of(api_version)
         return NO_FIELDS if found is None else frozenset(found.modified | found.added)
 
     def removed(self, api_version: str) -> FieldSet:
-        """What it removes; nothing for an unknown version."""
+        """Return the fields that are removed; none for an unknown version."""
         found = self._of(api_version)
         return NO_FIELDS if found is None else frozenset(found.removed)
 

@@ -1,4 +1,4 @@
-"""Ownership of fields where objects are written: types come from the schemas of their kinds."""
+"""Track field ownership of writes. Types come from the schemas of the kinds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.schemas.field_paths import FieldSet
 
 NO_TYPE = FieldType({}, {})
-# What requests for certificates ask for is the server's from then on; approvers decide, and signers sign.
+# No manager owns the spec of a certificate signing request; approvers own conditions, signers the certificate.
 _REQUESTS_IGNORE: dict[str, FieldSet] = {
     "": frozenset({("f:spec",), ("f:status",)}),
     "approval": frozenset({("f:spec",), ("f:status", "f:certificate")}),
@@ -33,12 +33,13 @@ _RESET: list[dict[str, Any]] = [{}]
 
 
 def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by: Manager, now: str) -> None:
-    """Notes in an object that is about to be stored who owns what.
+    """Set the owners of the fields of an object that is about to be stored.
 
     Args:
-        old: what it replaces, if anything.
-        obj: as it will be; its `managedFields` are what the client sent.
-        by: who writes.
+        served: the resource.
+        old: the object that it replaces, if any.
+        obj: the object to store; its `managedFields` are those of the client.
+        by: the writer.
         now: as the API writes times.
     """
     now = noted_time(by, now)
@@ -51,7 +52,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     type_ = kind_type(served) or NO_TYPE
     if old is None:
         owners = owners or {}
-        # A built-in object that is not there yet is the zero value of a Go type, which has some fields already.
+        # A new built-in object starts as the zero value of a Go type, which has some fields.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
     if by.subresource == "scale":
@@ -64,17 +65,17 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
 
 
 def note_owners(obj: dict[str, Any], owners: Owners) -> None:
-    """Notes in an object who owns what, where that is known."""
+    """Set the owners of an object if they are known already."""
     write_owners(obj["metadata"], owners)
 
 
 def noted_time(by: Manager, now: str) -> str:
-    """The time of a write as it is noted: nobody notes when an object was scaled."""
+    """Return the time to record for a write; "" for scales, which have no time."""
     return "" if by.subresource == "scale" else now
 
 
 def ignored_fields(served: Served, by: Manager) -> FieldSet:
-    """What this kind of write cannot change, whatever it says."""
+    """Return the fields that this kind of write cannot change."""
     if served.resource.group_resource == _SIGNING_REQUESTS:
         return _REQUESTS_IGNORE[by.subresource]
     if by.subresource == "status":
