@@ -29,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """Provide a running cluster. Tests must not stop it, and leave objects only in their own namespaces."""
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
-        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/testing.md)")
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
     cluster = RealCluster(Path(tools), tmp_path_factory.mktemp("cluster") / "data")
     cluster.up()
     try:

@@ -28,7 +28,7 @@ def coordinated_cluster(tmp_path: Path) -> Iterator[RealCluster]:
     """Provide a separate cluster with the feature gate for coordinated election."""
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
-        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/testing.md)")
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
     cluster = RealCluster(Path(tools), tmp_path / "data", GATES)
     cluster.up()
     try:
