@@ -23,8 +23,9 @@ a while, and another informer starts and stops. Objects change continuously, and
 About every two minutes, the changes stop: all caches and all handlers must reach the state of the server. Then the test
 counts memory, tasks and sockets *at rest*. The informers run in a process of their own.
 
-`make soak DURATION=1h TARGET=own` uses the API server for tests. `TARGET=real` uses a [kube-apiserver](contributing.md),
-which the test also kills, restarts and pauses; it pauses etcd, too. The figures are in `benchmarks/results/`.
+`make soak DURATION=1h TARGET=own` uses the API server for tests. `TARGET=real` uses a
+[kube-apiserver](contributing.md), which the test also kills, restarts and pauses; it pauses etcd, too. The figures are
+in `benchmarks/results/`.
 
 ![Memory of the process over time](soak.svg)
 
