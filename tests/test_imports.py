@@ -11,8 +11,8 @@ import pytest
 
 import aioinformer
 
-#: Python imports the parent packages of a module first. Every module that these do not import is imported with only them
-#: present, as if it were the first.
+#: Python imports the parent packages of a module first. Every module that these do not import is imported with only
+#: them present, as if it were the first.
 EACH_ALONE = """
 import importlib, json, pkgutil, sys, traceback
 

@@ -1,9 +1,9 @@
 """Impersonation (`Impersonate-User`, `-Uid`, `-Group`, `-Extra-…`), and who may impersonate.
 
 There are two ways to be authorized, and one is enough. The old one is the verb `impersonate` on each claim: the user or
-service account, each group, the uid, each value of an extra. The newer one is for one sort of users each (nodes, service
-accounts, others): the verb `impersonate:<sort>` on the same claims, and `impersonate-on:<sort>:<verb>` for the request
-itself. The error names what the first way lacks.
+service account, each group, the uid, each value of an extra. The newer one is for one sort of users each (nodes,
+service accounts, others): the verb `impersonate:<sort>` on the same claims, and `impersonate-on:<sort>:<verb>` for the
+request itself. The error names what the first way lacks.
 """
 
 from __future__ import annotations
