@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.shell.collection import Answer, Collection, cut
+from tests.shell.collection import Collection, Response, cut
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class HostileCollection(Collection):
     """Returns its hostile responses first, one a request.
 
     Args:
-        answers: chunks of each hostile response, and its end: "end", "cut", or "hang" for none.
+        responses: chunks of each hostile response, and its end: "end", "cut", or "hang" for none.
 
     Attributes:
         times: times of requests, except for later pages.
@@ -40,20 +40,20 @@ class HostileCollection(Collection):
         dripping: the task that feeds the last of them.
     """
 
-    def __init__(self, answers: Iterable[tuple[list[bytes], str]]) -> None:
+    def __init__(self, responses: Iterable[tuple[list[bytes], str]]) -> None:
         super().__init__("a", "b", "c", "d", "e")
-        for chunks, ending in answers:
-            answer = Answer()
+        for chunks, ending in responses:
+            response = Response()
             for chunk in chunks:
-                answer.feed(chunk)
+                response.feed(chunk)
             if ending != "hang":
-                answer.end(cut() if ending == "cut" else None)
-            self.refusals.append(answer)
+                response.end(cut() if ending == "cut" else None)
+            self.refusals.append(response)
         self.times: list[float] = []
         self.exhausted = asyncio.Event()
         self.dripping: asyncio.Task[None] | None = None
 
-    async def request(self, options: ListOptions) -> Answer:
+    async def request(self, options: ListOptions) -> Response:
         if not self.refusals:
             self.exhausted.set()
         if not options.continue_token:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aioinformer.errors import AioinformerError, DecodeError
 from aioinformer.resources.discovery import Discovery
 from tests.attack.hostile_collection import in_virtual_time
-from tests.shell.collection import Answer
+from tests.shell.collection import Response
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request
@@ -59,13 +59,13 @@ class Documents:
         self._other = other
         self.paths: list[str] = []
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         self.paths.append(request.path)
-        answer = Answer()
+        response = Response()
         known = {"/api": {"kind": "APIVersions", "versions": []}, "/apis": self._root}
-        answer.feed(json.dumps(known.get(request.path, self._other)).encode())
-        answer.end()
-        return answer
+        response.feed(json.dumps(known.get(request.path, self._other)).encode())
+        response.end()
+        return response
 
 
 @settings(max_examples=300, deadline=None)
@@ -87,11 +87,11 @@ def test_any_documents_give_resources_or_a_named_error(root: Any, other: Any) ->
 )
 def test_invalid_document_is_a_named_error(body: bytes) -> None:
     class Saying:
-        async def request(self, request: Request) -> Answer:
-            answer = Answer()
-            answer.feed(body)
-            answer.end()
-            return answer
+        async def request(self, request: Request) -> Response:
+            response = Response()
+            response.feed(body)
+            response.end()
+            return response
 
     async def story() -> None:
         with pytest.raises(DecodeError, match="not a discovery document"):

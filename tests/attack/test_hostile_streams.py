@@ -19,7 +19,7 @@ from aioinformer.informer.watch import RetryWatcher
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.pager import ListPager
 from tests.attack.hostile_collection import HostileCollection, in_virtual_time, survives
-from tests.shell.collection import Answer, line
+from tests.shell.collection import Response, line
 
 SMALL = 4096
 PAGES = ReflectorOptions(streaming_list=False, page_size=2, max_frame=SMALL)
@@ -52,8 +52,8 @@ WATCH = b"".join(
 )
 
 
-def run(*answers: tuple[list[bytes], str], options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
-    pods = HostileCollection(answers)
+def run(*responses: tuple[list[bytes], str], options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
+    pods = HostileCollection(responses)
     errors: list[Exception] = []
 
     async def story() -> None:
@@ -154,37 +154,37 @@ def mutated(draw: st.DrawFn, body: bytes) -> bytes:
 
 @st.composite
 def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
-    answers = []
+    responses = []
     for _ in range(draw(st.integers(1, 5))):
         body = draw(st.sampled_from([LIST, STREAM, WATCH, STREAM + WATCH]))
         body = draw(st.one_of(mutated(body), mutated(body), st.just(body), st.binary(max_size=200)))
         places = sorted({0, len(body), *(cut for cut in draw(CUTS) if cut < len(body))})
         chunks = [body[a:b] for a, b in itertools.pairwise(places)]
-        answers.append((chunks, draw(st.sampled_from(["end", "end", "cut", "hang"]))))
-    return answers
+        responses.append((chunks, draw(st.sampled_from(["end", "end", "cut", "hang"]))))
+    return responses
 
 
 @settings(max_examples=150, deadline=None)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
 def test_any_responses_are_survived(
-    answers: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: str
+    responses: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: str
 ) -> None:
-    run(*answers, options=options, queue=queue)
+    run(*responses, options=options, queue=queue)
 
 
-def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 1.0) -> Answer:
+def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 1.0) -> Response:
     """Let the next response continue without end, a few bytes at a time."""
-    answer = Answer()
-    answer.feed(first)
-    pods.refusals.append(answer)
+    response = Response()
+    response.feed(first)
+    pods.refusals.append(response)
 
     async def drip() -> None:
-        while not answer.closed:
-            answer.feed(drop)
+        while not response.closed:
+            response.feed(drop)
             await asyncio.sleep(every)
 
     pods.dripping = asyncio.create_task(drip())
-    return answer
+    return response
 
 
 def drips(
@@ -244,10 +244,10 @@ def test_trickling_list_without_a_cache_is_given_up(place: str) -> None:
     async def story() -> None:
         pods = HostileCollection([])
         first, drop = DRIPPING_LISTS[place]
-        answer = dripping(pods, first, drop)
+        response = dripping(pods, first, drop)
         with pytest.raises(TransportError, match="silent"):
             await ListPager(pods).list()
-        assert answer.closed
+        assert response.closed
 
     in_virtual_time(story())
 

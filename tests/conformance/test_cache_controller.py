@@ -11,7 +11,7 @@ from aioinformer.errors import UsageError
 from aioinformer.informer.controller import CacheController, CacheControllerConfig
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.reflector import Reflector
-from tests.shell.collection import PODS, Answer, Collection, line
+from tests.shell.collection import PODS, Collection, Response, line
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     class Fixed:
         resource = PODS
 
-        async def request(self, options: ListOptions) -> Answer:
-            answer = Answer()
+        async def request(self, options: ListOptions) -> Response:
+            response = Response()
             obj: dict[str, Any] = {"metadata": {"name": "a", "namespace": "b", "uid": "c", "resourceVersion": "7"}}
             end = {"metadata": {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}}
-            answer.feed(line("ADDED", obj) + line("BOOKMARK", end))
-            return answer
+            response.feed(line("ADDED", obj) + line("BOOKMARK", end))
+            return response
 
     processed: list[str] = []
     queue: DeltaFIFO[Record] = DeltaFIFO(key_of)

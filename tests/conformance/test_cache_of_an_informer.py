@@ -59,7 +59,7 @@ async def test_cache_content_decides_between_add_and_update(queue: str) -> None:
             metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}
             pods.send(line(kind, {"metadata": metadata}))
             await settled()
-    assert recorder.told == ["add! a 1", "add b 7", "update a 1 8", "update b 7 9"]
+    assert recorder.received == ["add! a 1", "add b 7", "update a 1 8", "update b 7 9"]
 
 
 @pytest.mark.conformance("ARC-01")
@@ -79,7 +79,7 @@ async def test_default_queue_groups_by_object_and_delivers_deletes_last(
         pods.put("b")
         pods.unseen()
         await settled()
-    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4", "tombstone a 1"]
+    assert recorder.received == ["add! a 1", "add! b 2", "update b 2 4", "tombstone a 1"]
 
 
 @pytest.mark.conformance("ARC-04")

@@ -91,7 +91,7 @@ async def test_relists_do_not_delay_resyncs() -> None:
         for _ in range(7):
             await asyncio.sleep(6)
             pods.expire_watches()
-    assert recorder.told == ["add! a 1", *["update a 1 1"] * 4]
+    assert recorder.received == ["add! a 1", *["update a 1 1"] * 4]
 
 
 @pytest.mark.conformance("REF-46")

@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
-from tests.shell.collection import Answer, Collection
+from tests.shell.collection import Collection, Response
 from tests.shell.virtual_time import settled
 
 
@@ -25,7 +25,7 @@ def test_watches_and_streaming_lists_last_five_to_ten_minutes(share: float, seco
 async def test_next_page_is_requested_while_one_is_read() -> None:
     pods = Collection()
     pods.version = 1
-    first, second = Answer(), Answer()
+    first, second = Response(), Response()
     pods.refusals.extend([first, second])
     informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
     async with informer:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIZE = 700_000
 META = b'"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}'
-#: Calls between two pauses, at most: 32 members, or one window, and the record behind them.
+#: The maximum of calls between two pauses: 32 members or one window, and the record after them.
 CALLS = 2000
 
 

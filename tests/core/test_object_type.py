@@ -209,7 +209,7 @@ def test_invalid_transform_result_is_refused(case: str) -> None:
     assert caught.value.key == "ns/a"
 
 
-# What a record remembers.
+# Bodies that records remember.
 
 
 def test_model_without_weakref_serves_its_first_reader_only() -> None:

@@ -67,7 +67,7 @@ def test_unknown_attribute_is_named(view: Any) -> None:
             owner.frobnicate  # noqa: B018
 
 
-# Nothing can be changed.
+# Immutability.
 
 
 def frozen_writes() -> list[Any]:
@@ -134,7 +134,7 @@ def test_client_library_sends_parts_of_views_unchanged(view: Any) -> None:
     }
 
 
-# Decoded when looked into.
+# Decoding on first access.
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from aioinformer.errors import TransportError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.metrics import InformerName
 from aioinformer.prometheus import PrometheusMetrics
-from tests.shell.collection import PODS, Answer, Collection, line
+from tests.shell.collection import PODS, Collection, Response, line
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ async def test_lists_in_place_of_a_watch_count_as_polling() -> None:
 
 
 def _answer(body: bytes) -> Any:
-    answer = Answer()
-    answer.feed(body)
-    answer.end()
-    return answer
+    response = Response()
+    response.feed(body)
+    response.end()
+    return response

@@ -33,7 +33,7 @@ from aioinformer.resources.catalog import find
 from aioinformer.resources.resource import Resource
 from tests.budget.stream import Stream, added
 
-#: Models of the user's, each with the one before in it, and one that has them all.
+#: User models, each of which contains the previous one, and one that contains all of them.
 PARTS = [msgspec.defstruct("Part0", [("name", str, "")])]
 for _number in range(1, 60):
     PARTS.append(msgspec.defstruct(f"Part{_number}", [("inner", PARTS[-1] | None, None), ("name", str, "")]))
@@ -103,7 +103,7 @@ def models(threads: int, objects: list[list[str]]) -> None:
             objects_of: ObjectType[Any] = ObjectType(resource, decoder=Mine, fields=["spec.nodeName"])
             seen.append(objects_of.to_view(objects_of.on_arrival(objects_of.decode(row[3].encode()))))
             if resource.model:
-                msgspec.json.Decoder(struct_for(resource.model))  # a class that is handed out is complete
+                msgspec.json.Decoder(struct_for(resource.model))  # a published class is complete
         return seen
 
     first, *others = together(threads, read)

@@ -25,7 +25,7 @@ SEEDS = range(4)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def api() -> AsyncIterator[Any]:
-    # Random bodies lack what is required; the classes of the client library complain only if they are told to.
+    # Random bodies lack required fields; the client library checks these on request only.
     relaxed = client.Configuration()
     relaxed.client_side_validation = False
     with pytest.MonkeyPatch.context() as patch:

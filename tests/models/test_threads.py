@@ -26,9 +26,9 @@ KINDS = {
     "pods": ["", "v1", "pods", "V1Pod"],
     "nodes": ["", "v1", "nodes", "V1Node"],
     "deployments": ["apps", "v1", "deployments", "V1Deployment"],
-    # Its schemas contain themselves, and maps of themselves.
+    # Its schemas contain themselves, directly and in maps.
     "definitions": ["apiextensions.k8s.io", "v1", "customresourcedefinitions", "V1CustomResourceDefinition"],
-    # Maps of models: these are in no decoder of what contains them.
+    # Maps of models, which are not part of the decoder of the outer model.
     "slices": ["resource.k8s.io", "v1", "resourceslices", "V1ResourceSlice"],
     "widgets": ["example.com", "v1", "widgets", "V1Pod"],
 }
@@ -75,5 +75,5 @@ def test_decoders_are_built_under_the_lock_only() -> None:
         for line in path.read_text().splitlines()
         if learns.search(line)
     ]
-    # Discovery has its documents learnt when they are imported.
+    # Discovery builds its decoders during the import.
     assert found == ["discovery.py: return msgspec.json.decode(body, type=form)"]

@@ -22,25 +22,25 @@ class Gate:
     """A handler whose calls return only when `open` is set."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.open = asyncio.Event()
 
     async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        await self._tell(f"add{'!' if is_in_initial_list else ''} {_said(obj)}")
+        await self._record(f"add{'!' if is_in_initial_list else ''} {_short(obj)}")
 
     async def on_update(self, old: Any, new: Any) -> None:
-        await self._tell(f"update {_said(old)} -> {_said(new)}")
+        await self._record(f"update {_short(old)} -> {_short(new)}")
 
     async def on_delete(self, obj: Any) -> None:
         tomb = isinstance(obj, DeletedFinalStateUnknown)
-        await self._tell(f"{'miss' if tomb else 'delete'} {_said(obj.obj if tomb else obj)}")
+        await self._record(f"{'miss' if tomb else 'delete'} {_short(obj.obj if tomb else obj)}")
 
-    async def _tell(self, words: str) -> None:
-        self.told.append(words)
+    async def _record(self, words: str) -> None:
+        self.received.append(words)
         await self.open.wait()
 
 
-def _said(obj: Any) -> str:
+def _short(obj: Any) -> str:
     return f"{obj.metadata.name}{obj.metadata.resource_version}"
 
 
@@ -52,19 +52,19 @@ async def test_changes_are_merged_while_the_handler_runs() -> None:
         informer.add_event_handler(latest)
         await informer.wait_for_sync()
         await settled()
-        assert gate.told == ["add! a1"]
+        assert gate.received == ["add! a1"]
         for _ in range(3):
             pods.put("a")
             pods.put("b")
             await settled()
         gate.open.set()
         await settled()
-    assert gate.told == ["add! a1", "add! b8", "update a1 -> a7"]
+    assert gate.received == ["add! a1", "add! b8", "update a1 -> a7"]
 
 
 @pytest.mark.conformance("WEAK-03")
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "received"),
     [
         ("put", ["add x3"]),
         ("put put", ["add x4"]),
@@ -72,13 +72,13 @@ async def test_changes_are_merged_while_the_handler_runs() -> None:
         ("put delete put", ["add x5"]),
     ],
 )
-async def test_unknown_objects_are_added_or_dropped(changes: str, told: list[str]) -> None:
-    assert await story(changes.split(), known=False) == told
+async def test_unknown_objects_are_added_or_dropped(changes: str, received: list[str]) -> None:
+    assert await story(changes.split(), known=False) == received
 
 
 @pytest.mark.conformance("WEAK-03")
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "received"),
     [
         ("put put", ["update x2 -> x5"]),
         ("put delete", ["delete x5"]),
@@ -88,8 +88,8 @@ async def test_unknown_objects_are_added_or_dropped(changes: str, told: list[str
         ("put delete put", ["update x2 -> x6"]),
     ],
 )
-async def test_known_objects_are_updated_or_deleted(changes: str, told: list[str]) -> None:
-    assert await story(changes.split(), known=True) == told
+async def test_known_objects_are_updated_or_deleted(changes: str, received: list[str]) -> None:
+    assert await story(changes.split(), known=True) == received
 
 
 async def story(changes: list[str], *, known: bool) -> list[str]:
@@ -107,18 +107,18 @@ async def story(changes: list[str], *, known: bool) -> list[str]:
         for change in changes:
             getattr(pods, change)("x")
             await settled()
-        before = len(gate.told)
+        before = len(gate.received)
         gate.open.set()
         await settled()
-        return gate.told[before:]
+        return gate.received[before:]
 
 
-@pytest.mark.parametrize(("again", "told"), [(False, "add"), (True, "delete")])
-async def test_delete_without_state_before_add_is_kept(again: bool, told: str) -> None:
-    heard: list[str] = []
+@pytest.mark.parametrize(("again", "expected"), [(False, "add"), (True, "delete")])
+async def test_delete_without_state_before_add_is_kept(again: bool, expected: str) -> None:
+    received: list[str] = []
     x = {"metadata": {"name": "x", "resourceVersion": "2"}}
     recorder: ResourceEventHandlerFuncs[Any] = ResourceEventHandlerFuncs(
-        on_add=lambda obj: heard.append("add"), on_delete=lambda obj: heard.append("delete")
+        on_add=lambda obj: received.append("add"), on_delete=lambda obj: received.append("delete")
     )
     async with CoalescingHandler(recorder) as latest:
         latest.on_delete(DeletedFinalStateUnknown("x", None))
@@ -126,17 +126,17 @@ async def test_delete_without_state_before_add_is_kept(again: bool, told: str) -
         if again:
             latest.on_delete(x)
         await settled()
-    assert heard == [told]
+    assert received == [expected]
 
 
 async def test_awaiting_a_cancelled_task_counts_as_an_error() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     async def on_add(obj: Any) -> None:
-        heard.append(obj.metadata.name)
-        someones = asyncio.get_running_loop().create_future()
-        someones.cancel()
-        await someones
+        received.append(obj.metadata.name)
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
 
     pods = Collection("a", "b")
     async with (
@@ -145,7 +145,7 @@ async def test_awaiting_a_cancelled_task_counts_as_an_error() -> None:
     ):
         informer.add_event_handler(latest)
         await settled()
-    assert (heard, latest.errors) == (["a", "b"], 2)
+    assert (received, latest.errors) == (["a", "b"], 2)
 
 
 async def test_pending_notifications_are_dropped_on_exit() -> None:

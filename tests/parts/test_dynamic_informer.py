@@ -31,7 +31,7 @@ async def test_withdrawn_resource_is_deleted_and_not_requested(queue: str) -> No
         assert pods.open_watches == 0
         assert informer.state.phase is Phase.NOT_FOUND
         assert len(informer.get_store()) == 0
-    assert sorted(recorder.told) == ["add! a 1", "add! b 2", "tombstone a 1", "tombstone b 2"]
+    assert sorted(recorder.received) == ["add! a 1", "add! b 2", "tombstone a 1", "tombstone b 2"]
 
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
@@ -54,7 +54,7 @@ async def test_resource_served_again_is_listed(queue: str, turns: int) -> None:
         pods.put("d")
         await settled()
     known: set[str] = set()
-    for words in recorder.told:
+    for words in recorder.received:
         what, name, _ = words.split()
         assert (what.rstrip("!") == "add") == (name not in known)
         (known.add if what.rstrip("!") == "add" else known.remove)(name)
@@ -76,10 +76,10 @@ async def test_changes_in_flight_at_withdrawal_are_dropped(queue: str, turns: in
         for number in range(60):
             pods.delete(f"p{number}")
         version = pods.put("z")
-        del recorder.told[:]
+        del recorder.received[:]
         informer.serve(True)
         await settled()
-    assert [words.replace("!", "") for words in recorder.told] == [f"add z {version}"]
+    assert [words.replace("!", "") for words in recorder.received] == [f"add z {version}"]
 
 
 async def test_unserved_resource_has_not_synced() -> None:

@@ -18,7 +18,7 @@ from aioinformer.handlers.resync import ResyncSchedule
 STEP = 0.000_005
 
 
-class Told:
+class Payload:
     """An object of a notification."""
 
 
@@ -81,7 +81,7 @@ async def test_idle_handler_keeps_no_batch_alive() -> None:
     ready = asyncio.Event()
     running = asyncio.create_task(processor.run(ready))
     await ready.wait()
-    told = [Told() for _ in range(10)]
+    told = [Payload() for _ in range(10)]
     left = [ref(each) for each in told]
     for each in told:
         processor.distribute(UpdateNotification(each, "new"))
@@ -106,7 +106,7 @@ async def test_removal_drops_pending_notifications() -> None:
     processor.distribute(UpdateNotification("old", "new"))
     processor.flush()
     await turns()
-    told = Told()
+    told = Payload()
     waits = ref(told)
     processor.distribute(UpdateNotification(told, "new"))
     del told

@@ -16,7 +16,7 @@ from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
-#: The loop gets a turn as often as it can.
+#: Yield to the loop as often as possible.
 FINE = ReflectorOptions(slice_seconds=1e-9)
 
 
@@ -69,7 +69,7 @@ async def test_relist_delivers_deletes_before_the_list_order() -> None:
     informer.add_event_handler(recorder)
     async with informer:
         await settled()
-        del recorder.told[:]
+        del recorder.received[:]
         see = lambda *objects: final.add(len(informer.get_store()))  # noqa: E731
         registration = informer.add_event_handler(on_update=see, on_delete=see)
         await registration.wait_for_sync()
@@ -82,7 +82,7 @@ async def test_relist_delivers_deletes_before_the_list_order() -> None:
         pods.put("f")
         pods.unseen()
         await asyncio.sleep(30)
-    assert recorder.told == ["tombstone b 2", "update a 1 6", "update d 4 5", "add e 8", "add f 9"]
+    assert recorder.received == ["tombstone b 2", "update a 1 6", "update d 4 5", "add e 8", "add f 9"]
     assert final == {5}
 
 
@@ -100,7 +100,7 @@ async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -
         informer.add_event_handler(late)
         await asyncio.sleep(30)
     history: dict[str, str] = {}
-    for words in late.told:
+    for words in late.received:
         what, name, *versions = words.split()
         assert (what.rstrip("!") == "add") == (name not in history), words
         if what in ("tombstone", "delete"):
@@ -138,7 +138,7 @@ async def test_resync_delivers_all_before_later_changes() -> None:
         await asyncio.sleep(31)
         pods.put("a")
         await settled()
-    assert recorder.told[2:] == ["update a 1 1", "update b 2 2", "update a 1 3"]
+    assert recorder.received[2:] == ["update a 1 1", "update b 2 2", "update a 1 3"]
 
 
 @pytest.mark.conformance("RF-01")
@@ -154,7 +154,7 @@ async def test_changes_of_several_objects_keep_their_order() -> None:
                 pods.put(name)
             pods.delete("c")
         await settled()
-    assert recorder.told[2:] == [
+    assert recorder.received[2:] == [
         "update b 2 3", "update a 1 4", "add c 5", "update b 3 6", "update a 4 7", "delete c 8",
     ]  # fmt: skip
 
@@ -170,7 +170,7 @@ async def test_factory_passes_the_queue_option() -> None:
             for name in ("a", "b", "a"):
                 pods.put(name)
         await settled()
-    assert recorder.told[2:] == ["update a 1 3", "update b 2 4", "update a 3 5"]
+    assert recorder.received[2:] == ["update a 1 3", "update b 2 4", "update a 3 5"]
 
 
 def test_unknown_queue_is_refused() -> None:

@@ -15,13 +15,13 @@ from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
 
-def said(event: Event[Any]) -> str:
+def text_of(event: Event[Any]) -> str:
     return f"{event.type} {event.object.metadata.name} {event.object.metadata.resource_version}"
 
 
 async def take(events: InformerWatch[Any], count: int) -> list[str]:
     async with asyncio.timeout(10):
-        return [said(await anext(events)) for _ in range(count)]
+        return [text_of(await anext(events)) for _ in range(count)]
 
 
 @pytest.mark.conformance("TW-07")

@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, TransportError, UsageError
 from aioinformer.reflector.pager import ListPager
-from tests.shell.collection import PODS, Answer, cut
+from tests.shell.collection import PODS, Response, cut
 
 if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions
@@ -21,7 +21,7 @@ class Pages:
     """Serves pods in pages; some requests fail.
 
     Attributes:
-        failures: number of the request -> status, or an error that breaks the answer off.
+        failures: number of the request -> status, or an error that breaks the response off.
     """
 
     resource = PODS
@@ -29,14 +29,14 @@ class Pages:
     def __init__(self, count: int) -> None:
         self.count = count
         self.requests: list[ListOptions] = []
-        self.answers: list[Answer] = []
+        self.responses: list[Response] = []
         self.failures: dict[int, int | BaseException | bytes | None] = {}
 
-    async def request(self, options: ListOptions) -> Answer:
+    async def request(self, options: ListOptions) -> Response:
         self.requests.append(replace(options))
         failure = self.failures.get(len(self.requests), 200)
-        answer = Answer(failure if isinstance(failure, int) else 200)
-        self.answers.append(answer)
+        response = Response(failure if isinstance(failure, int) else 200)
+        self.responses.append(response)
         first = int(options.continue_token or 0)
         last = min(self.count, first + options.limit) if options.limit else self.count
         items = [{"metadata": {"name": f"p{number}", "resourceVersion": "1"}} for number in range(first, last)]
@@ -44,13 +44,14 @@ class Pages:
         if last < self.count:
             metadata["continue"] = str(last)
         document: dict[str, Any] = {"kind": "PodList", "metadata": metadata, "items": items}
-        if answer.status != 200:
-            document = {"kind": "Status", "code": answer.status, "reason": "Expired" if answer.status == 410 else "No"}
+        if response.status != 200:
+            reason = "Expired" if response.status == 410 else "No"
+            document = {"kind": "Status", "code": response.status, "reason": reason}
         data = failure if isinstance(failure, bytes) else json.dumps(document).encode()
-        answer.feed(data if isinstance(failure, (int, bytes)) else data[:-60])
+        response.feed(data if isinstance(failure, (int, bytes)) else data[:-60])
         if failure is not None:
-            answer.end(failure if isinstance(failure, BaseException) else None)
-        return answer
+            response.end(failure if isinstance(failure, BaseException) else None)
+        return response
 
 
 def names(count: int) -> list[str]:
@@ -69,7 +70,7 @@ async def test_all_pages_are_listed(count: int, pages: int) -> None:
     assert await listed(pager) == names(count)
     assert pager.pages == len(server.requests) == pages
     assert pager.resource_version == "101"
-    assert all(answer.closed for answer in server.answers)
+    assert all(response.closed for response in server.responses)
 
 
 @pytest.mark.conformance("PG-02")
@@ -128,7 +129,7 @@ async def test_stopped_iteration_closes_the_connection() -> None:
             if pod.metadata.name == "p3":
                 break
     assert len(server.requests) == 1
-    assert server.answers[0].closed
+    assert server.responses[0].closed
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ async def test_errors_are_raised_and_responses_closed(
     server.failures[2] = failure
     with pytest.raises(error):
         await ListPager(server, page_size=10).list()
-    assert all(answer.closed for answer in server.answers)
+    assert all(response.closed for response in server.responses)
 
 
 async def test_undecodable_object_raises_with_its_key() -> None:

@@ -14,7 +14,7 @@ from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.shell.cluster import Cluster, built_in
-from tests.shell.collection import PODS, Answer, Collection
+from tests.shell.collection import PODS, Collection, Response
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
@@ -68,7 +68,7 @@ async def test_namespaces_share_one_cache_and_lister(server: Namespaces) -> None
         assert [pod.metadata.name for pod in informer.lister().namespaced("two").list()] == ["a"]
         server.put("b", "two")
         await settled()
-        assert sorted(recorder.told) == ["add b 5", "add! a 1", "add! a 3", "add! b 2"]
+        assert sorted(recorder.received) == ["add b 5", "add! a 1", "add! a 3", "add! b 2"]
     assert "three" not in informer.namespaces
 
 
@@ -97,7 +97,7 @@ async def test_added_namespace_is_cached_and_delivered(server: Namespaces) -> No
         await informer.add_namespace("two")
         server.put("c", "two")
         await settled()
-    assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+    assert recorder.received == ["add! a 1", "add! b 2", "add c 3"]
     assert len(server["two"].requests) == len(server["one"].requests)
 
 
@@ -138,9 +138,9 @@ async def test_removed_namespace_is_delivered_as_deletes(server: Namespaces) -> 
         assert server["two"].open_watches == 0
         server.put("d", "two")
         await asyncio.sleep(100)
-    assert sorted(slow.told[:3]) == ["add! a 1", "add! b 2", "add! c 3"]
-    assert slow.told[3] == "update b 2 4"
-    assert sorted(slow.told[4:]) == ["tombstone b 4", "tombstone c 3"]
+    assert sorted(slow.received[:3]) == ["add! a 1", "add! b 2", "add! c 3"]
+    assert slow.received[3] == "update b 2 4"
+    assert sorted(slow.received[4:]) == ["tombstone b 4", "tombstone c 3"]
 
 
 async def test_removed_namespace_may_be_added_again(server: Namespaces) -> None:
@@ -156,7 +156,7 @@ async def test_removed_namespace_may_be_added_again(server: Namespaces) -> None:
         assert keys(informer) == ["one/a"]
         assert informer.namespaces == {"one", "two"}
         await settled()
-    assert recorder.told == ["add! a 1", "tombstone a 1", "add! a 1"]
+    assert recorder.received == ["add! a 1", "tombstone a 1", "add! a 1"]
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 2))
@@ -173,7 +173,7 @@ async def test_handler_added_during_a_removal_gets_valid_history(server: Namespa
         await removal
         await settled()
     seen: set[str] = set()
-    for words in late.told:
+    for words in late.received:
         what, name, _ = words.split()
         assert (what == "add!") == (name not in seen)
         (seen.add if what == "add!" else seen.remove)(name)
@@ -192,7 +192,7 @@ async def test_relist_of_one_namespace_keeps_the_others(server: Namespaces) -> N
         server["one"].unseen()
         await asyncio.sleep(30)
         assert keys(informer) == ["one/b", "two/c"]
-    assert recorder.told[3:] == ["tombstone a 1"]
+    assert recorder.received[3:] == ["tombstone a 1"]
 
 
 async def test_in_order_relist_is_visible_at_once_beside_others() -> None:
@@ -264,7 +264,7 @@ async def test_resync_delivers_every_namespace_once(server: Namespaces) -> None:
     informer.add_event_handler(recorder)
     async with informer:
         await asyncio.sleep(31)
-    assert sorted(recorder.told[2:]) == ["update a 1 1", "update b 2 2"]
+    assert sorted(recorder.received[2:]) == ["update a 1 1", "update b 2 2"]
 
 
 async def test_state_names_the_failing_namespace(server: Namespaces) -> None:
@@ -348,13 +348,13 @@ async def test_added_again_namespace_waits_for_its_removal(server: Namespaces, m
     server.having(one="a")
     informer = server.informer("one")
 
-    async def slow(answer: Answer) -> None:
-        answer.closed = True
+    async def slow(response: Response) -> None:
+        response.closed = True
         await asyncio.sleep(5)
 
     async with informer:
         await informer.wait_for_sync()
-        monkeypatch.setattr(Answer, "close", slow)
+        monkeypatch.setattr(Response, "close", slow)
         removal = asyncio.create_task(informer.remove_namespace("one"))
         await asyncio.sleep(1)
         await informer.add_namespace("one")

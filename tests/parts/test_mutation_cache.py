@@ -93,11 +93,11 @@ def test_object_created_after_a_deletion_exists() -> None:
 
 
 @pytest.mark.conformance("MUT-04")
-@pytest.mark.parametrize(("told", "kept"), [(4, True), (5, False), (6, False)])
-def test_notification_drops_the_same_or_an_older_write(told: int, kept: bool) -> None:
+@pytest.mark.parametrize(("delivered", "kept"), [(4, True), (5, False), (6, False)])
+def test_notification_drops_the_same_or_an_older_write(delivered: int, kept: bool) -> None:
     cache = MutationCache(store(), include_adds=True)
     cache.mutation(obj(5))
-    cache.on_update(obj(1), obj(told))
+    cache.on_update(obj(1), obj(delivered))
     assert (cache.get_by_key("a") is not None) is kept
 
 

@@ -39,11 +39,11 @@ async def test_only_differences_of_selections_are_delivered(queue: str) -> None:
     async with informer:
         await informer.wait_for_sync()
         await settled()
-        told = len(recorder.told)
+        received = len(recorder.received)
         await informer.select(second)
         assert names(informer) == ["b", "c"]
         await settled()
-        assert sorted(recorder.told[told:]) == ["add! c 6", "tombstone a 1"]
+        assert sorted(recorder.received[received:]) == ["add! c 6", "tombstone a 1"]
         assert first.open_watches == 0
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-def said(event: Event[Any]) -> str:
+def text_of(event: Event[Any]) -> str:
     return f"{event.type} {event.object.metadata.name} {event.object.metadata.resource_version}"
 
 
@@ -30,7 +30,7 @@ class Following:
     async def run(self) -> None:
         async with self.watcher as events:
             async for event in events:
-                self.events.append(said(event))
+                self.events.append(text_of(event))
 
     async def __aenter__(self) -> Following:
         self.task = asyncio.create_task(self.run())
@@ -203,7 +203,7 @@ async def test_wait_with_a_timeout_survives_reconnects() -> None:
     other = asyncio.create_task(meanwhile())
     async with RetryWatcher(pods, "1") as events, asyncio.timeout(60):
         event = await until(events, lambda event: event.object.spec.node_name == "n")
-    assert said(event) == "MODIFIED a 2"
+    assert text_of(event) == "MODIFIED a 2"
     await other
     async with RetryWatcher(pods, "2") as events:
         with pytest.raises(TimeoutError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.reflector.options import ListOptions
 from aioinformer.resources.catalog import find
-from tests.shell.collection import Answer, Collection
+from tests.shell.collection import Collection, Response
 
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
@@ -17,14 +17,14 @@ class Cluster:
     """Collections by the path of their URL; missing ones are empty.
 
     Attributes:
-        requests: all of them.
+        requests: all requests so far.
     """
 
     def __init__(self, *collections: Collection) -> None:
         self.requests: list[Request] = []
         self._collections = {collection.resource.path(): collection for collection in collections}
 
-    async def request(self, request: Request) -> Answer:
+    async def request(self, request: Request) -> Response:
         """Implement `Transport`."""
         self.requests.append(request)
         query = dict(request.query)

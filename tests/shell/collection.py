@@ -26,11 +26,11 @@ PODS: Resource[Any] = _PODS
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
-class Answer:
+class Response:
     """One response: the client reads the data that is fed to it.
 
     Attributes:
-        closed: the client let go of it.
+        closed: whether the client has closed it.
     """
 
     def __init__(self, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
@@ -61,8 +61,8 @@ class Collection:
 
     Attributes:
         requests: what was asked.
-        answers: what was answered, in the same order, but for requests that got no answer.
-        refusals: answers, or errors to raise, instead of the next answers.
+        responses: what was answered, in the same order, but for requests that got none.
+        refusals: responses, or errors to raise, instead of the next responses.
         gate: closed, it lets no request through until it is opened.
     """
 
@@ -71,20 +71,20 @@ class Collection:
         self.version = 0
         self.objects: dict[str, dict[str, Any]] = {}
         self.requests: list[ListOptions] = []
-        self.answers: list[Answer] = []
-        self.refusals: deque[Answer | BaseException] = deque()
+        self.responses: list[Response] = []
+        self.refusals: deque[Response | BaseException] = deque()
         self.gate = asyncio.Event()
         self.gate.set()
         self._log: list[tuple[int, bytes]] = []
         self._oldest = 0
         self._muted = False
         self._lists: dict[str, tuple[int, list[dict[str, Any]]]] = {}
-        self._watches: list[Answer] = []
-        self._held: list[bytes] | None = None
+        self._watches: list[Response] = []
+        self._buffered: list[bytes] | None = None
         for name in names:
             self.put(name)
 
-    # What happens to the objects.
+    # Changes of objects.
 
     def put(self, name: str, namespace: str = "default", **fields: Any) -> str:
         """Create or change an object; return its version."""
@@ -94,7 +94,7 @@ class Collection:
         uid = known["metadata"]["uid"] if known else f"uid-{self.version}"
         metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": str(self.version)}
         self.objects[key] = {"metadata": metadata | fields.pop("metadata", {}), **fields}
-        self._happened("MODIFIED" if known else "ADDED", self.objects[key])
+        self._record("MODIFIED" if known else "ADDED", self.objects[key])
         return str(self.version)
 
     def delete(self, name: str, namespace: str = "default") -> str:
@@ -102,22 +102,22 @@ class Collection:
         self.version += 1
         obj = deepcopy(self.objects.pop(f"{namespace}/{name}"))
         obj["metadata"]["resourceVersion"] = str(self.version)
-        self._happened("DELETED", obj)
+        self._record("DELETED", obj)
         return str(self.version)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
         """Send all changes in the block to watches as one chunk."""
-        self._held = []
+        self._buffered = []
         yield
-        held, self._held = self._held, None
-        self.send(b"".join(held))
+        buffered, self._buffered = self._buffered, None
+        self.send(b"".join(buffered))
 
     def unseen(self) -> None:
-        """Send changes in the block to no watch; watches from earlier versions expire."""
+        """Make watches from earlier versions expire, so that only a list shows the changes so far."""
         self._oldest = self.version
 
-    # What happens to watches.
+    # Watches.
 
     @property
     def open_watches(self) -> int:
@@ -135,7 +135,7 @@ class Collection:
         return str(self.version)
 
     def end_watches(self, error: BaseException | None = None) -> None:
-        """End all watches without an error."""
+        """End all watches, cleanly or with an error."""
         for watch in self._open():
             watch.end(error)
         self._watches.clear()
@@ -152,14 +152,14 @@ class Collection:
 
     def refuse(self, status: int, reason: str = "", **headers: str) -> None:
         """Refuse the next request."""
-        answer = Answer(status, {name.replace("_", "-"): value for name, value in headers.items()})
-        answer.feed(json.dumps({"kind": "Status", "code": status, "reason": reason}).encode())
-        answer.end()
-        self.refusals.append(answer)
+        response = Response(status, {name.replace("_", "-"): value for name, value in headers.items()})
+        response.feed(json.dumps({"kind": "Status", "code": status, "reason": reason}).encode())
+        response.end()
+        self.refusals.append(response)
 
-    # What is asked.
+    # Requests.
 
-    async def request(self, options: ListOptions) -> Answer:
+    async def request(self, options: ListOptions) -> Response:
         """Implement `ListerWatcher`."""
         self.requests.append(replace(options))
         await asyncio.sleep(0)
@@ -168,30 +168,30 @@ class Collection:
             refusal = self.refusals.popleft()
             if isinstance(refusal, BaseException):
                 raise refusal
-            self.answers.append(refusal)
+            self.responses.append(refusal)
             return refusal
-        answer = Answer()
-        self.answers.append(answer)
+        response = Response()
+        self.responses.append(response)
         if not options.watch:
             page = self._page(options)
             half = len(page) // 2
-            answer.feed(page[:half])
-            answer.feed(page[half:])
-            answer.end()
+            response.feed(page[:half])
+            response.feed(page[half:])
+            response.end()
         elif options.send_initial_events:
             mark = {"resourceVersion": str(self.version), "annotations": _INITIAL_EVENTS_END}
             lines = [line("ADDED", obj) for obj in self.objects.values()]
-            answer.feed(b"".join([*lines, line("BOOKMARK", {"metadata": mark})]))
-            self._watches.append(answer)
+            response.feed(b"".join([*lines, line("BOOKMARK", {"metadata": mark})]))
+            self._watches.append(response)
         elif int(options.resource_version) < self._oldest:
-            answer.feed(_EXPIRED)
-            answer.end()
+            response.feed(_EXPIRED)
+            response.end()
         else:
             for version, data in self._log:
                 if version > int(options.resource_version) and not self._muted:
-                    answer.feed(data)
-            self._watches.append(answer)
-        return answer
+                    response.feed(data)
+            self._watches.append(response)
+        return response
 
     def _page(self, options: ListOptions) -> bytes:
         """Return one page of a list; all pages show the same state."""
@@ -207,14 +207,14 @@ class Collection:
             items = items[: options.limit]
         return json.dumps({"kind": "PodList", "metadata": metadata, "items": items}).encode()
 
-    def _open(self) -> list[Answer]:
+    def _open(self) -> list[Response]:
         return [watch for watch in self._watches if not watch.closed]
 
-    def _happened(self, kind: str, obj: dict[str, Any]) -> None:
+    def _record(self, kind: str, obj: dict[str, Any]) -> None:
         data = line(kind, obj)
         self._log.append((self.version, data))
-        if self._held is not None:
-            self._held.append(data)
+        if self._buffered is not None:
+            self._buffered.append(data)
         else:
             self.send(data)
 

@@ -15,12 +15,12 @@ class Recorder:
     """A handler that records its notifications as text.
 
     Attributes:
-        told: "add a 1", with "!" if it belongs to the initial list; "update a 1 2"; "delete a 3", "tombstone a 2".
-        pace: seconds that it takes for each.
+        received: "add a 1", with "!" if it belongs to the initial list; "update a 1 2"; "delete a 3", "tombstone a 2".
+        pace: the duration of each call, in seconds.
     """
 
     def __init__(self, pace: float = 0.0) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.pace = pace
 
     async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
@@ -36,7 +36,7 @@ class Recorder:
             await self._write(f"delete {_named(obj)}")
 
     async def _write(self, words: str) -> None:
-        self.told.append(words)
+        self.received.append(words)
         if self.pace:
             await asyncio.sleep(self.pace)
 

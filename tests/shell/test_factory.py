@@ -183,7 +183,7 @@ async def test_custom_resync_overrides_the_factory_period() -> None:
     factory.core.v1.nodes.informer().add_event_handler(of_nodes)
     async with factory:
         await asyncio.sleep(59)
-    assert (len(of_pods.told) - 1, len(of_nodes.told) - 1) == (5, 2)
+    assert (len(of_pods.received) - 1, len(of_nodes.received) - 1) == (5, 2)
 
 
 def test_invalid_custom_resync_is_refused() -> None:

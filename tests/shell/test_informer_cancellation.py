@@ -1,7 +1,7 @@
 """An informer that is cancelled at any moment ends, and leaves no task, open response or waiter.
 
-A script is run, and cancelled after one turn of the loop; again, and cancelled after two; and so on, until it comes to
-its end uncancelled. So it has been cancelled at each of its awaits, and at each of those within the informer.
+A script is run repeatedly, and cancelled after one turn of the loop, after two, and so on, until it ends without being
+cancelled. So it is cancelled at each of its own awaits, and at each of those within the informer.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
         turns += 1
         run = begin()
         task = asyncio.ensure_future(run.script)
-        await asyncio.sleep(0)  # who is cancelled before the first step has not begun
+        await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
         loop.after_turns(turns, task.cancel)
         await asyncio.wait({task})
         over = not task.cancelled()
         left = [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()]
         assert left == [], f"after {turns} turns"
-        assert [answer for answer in run.pods.answers if not answer.closed] == [], f"after {turns} turns"
+        assert [response for response in run.pods.responses if not response.closed] == [], f"after {turns} turns"
         assert (run.informer._keys._waiters, run.informer._versions._waiters) == ({}, []), f"after {turns} turns"
         assert run.informer.is_stopped(), f"after {turns} turns"
         assert run.informer.state.phase is Phase.STOPPED, f"after {turns} turns"
@@ -150,7 +150,7 @@ async def test_cancel_again_during_the_stop(turns: int, caplog: pytest.LogCaptur
     assert task.cancelled()
     assert informer.is_stopped()
     assert [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()] == []
-    assert [answer for answer in pods.answers if not answer.closed] == []
+    assert [response for response in pods.responses if not response.closed] == []
     assert round(loop.time() - stop) == 60
     assert "did not finish within 60 s" in caplog.text
 
@@ -236,5 +236,5 @@ async def test_cancel_of_all_tasks_ends_a_swallowing_handler() -> None:
         task.cancel()
     await asyncio.wait({running})
     await settled()
-    assert len(calls) <= 2  # which of two tasks is cancelled first is not known
+    assert len(calls) <= 2  # the order in which the two tasks are cancelled is undefined
     assert [task.get_name() for task in asyncio.all_tasks() if "handler 1" in task.get_name()] == []

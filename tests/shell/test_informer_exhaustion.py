@@ -29,7 +29,7 @@ from tests.shell.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What runs out of memory, and by how many calls of it the story comes; a method that is a generator does so when made.
+#: The methods that run out of memory; a generator function does so when it is called.
 PLACES = [
     (WatchDigest, "digest"),
     (ListDigest, "digest"),
@@ -75,7 +75,7 @@ class Follower:
 
     def on_update(self, old: Any, new: Any) -> None:
         if self.objects.get(new.metadata.name) != old.metadata.resource_version:
-            self.wrong.append(f"{new.metadata.name} updated from a state that was not told")
+            self.wrong.append(f"{new.metadata.name} updated from a state that was not delivered")
         self.objects[new.metadata.name] = new.metadata.resource_version
 
     def on_delete(self, obj: Any) -> None:
@@ -105,7 +105,7 @@ def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, k
 async def test_exhausted_call_loses_nothing(owner: type, name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="aioinformer")
     for nth in range(1, MOST_CALLS + 1):
-        # In the user's code, a RecursionError says that the object is too deep: the object is passed over, and named.
+        # In user code, a RecursionError means that the object is too deep: it is skipped and reported.
         kind = MemoryError if nth % 2 or name == "on_arrival" else RecursionError
         with pytest.MonkeyPatch.context() as monkeypatch:
             calls = exhaust(monkeypatch, owner, name, nth, kind)

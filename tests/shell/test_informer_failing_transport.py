@@ -10,7 +10,7 @@ import pytest
 from aioinformer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
-from tests.shell.collection import Answer, Collection
+from tests.shell.collection import Collection, Response
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
@@ -24,7 +24,7 @@ def named(error: BaseException) -> str:
     return type(error).__name__
 
 
-class Unclosable(Answer):
+class Unclosable(Response):
     """A response that cannot be closed."""
 
     error: BaseException
@@ -39,15 +39,15 @@ class Faulty(Collection):
 
     error: BaseException
 
-    async def request(self, options: ListOptions) -> Answer:
-        answer = await super().request(options)
+    async def request(self, options: ListOptions) -> Response:
+        response = await super().request(options)
         made = Unclosable.__new__(Unclosable)
-        made.__dict__ = answer.__dict__  # fed as the other is
+        made.__dict__ = response.__dict__  # shares the chunks of the other response
         made.error = self.error
         return made
 
 
-async def follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
+async def assert_follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
     """Assert that the informer receives further changes."""
     await asyncio.sleep(60)
     assert informer.state.phase is Phase.WATCHING
@@ -63,7 +63,7 @@ async def test_raising_request_is_retried(error: BaseException, streaming: bool)
     pods.refusals.append(error)
     informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=streaming))
     async with informer:
-        await follows(pods, informer)
+        await assert_follows(pods, informer)
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
@@ -75,9 +75,9 @@ async def test_raising_watch_is_reopened(error: BaseException) -> None:
     async with informer:
         await informer.wait_for_sync()
         await asyncio.sleep(5)
-        pods.answers[-1].end(error)
-        await follows(pods, informer)
-    assert recorder.told == ["add! a 1", "add new 2"]
+        pods.responses[-1].end(error)
+        await assert_follows(pods, informer)
+    assert recorder.received == ["add! a 1", "add new 2"]
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
@@ -89,15 +89,15 @@ async def test_unclosable_response_is_abandoned(error: BaseException, caplog: py
         await informer.wait_for_sync()
         await asyncio.sleep(5)
         pods.end_watches()
-        await follows(pods, informer)
+        await assert_follows(pods, informer)
     assert "a response could not be closed" in caplog.text
 
 
 async def test_error_response_with_raising_body_is_a_failure() -> None:
     pods = Collection("a")
-    refusal = Answer(503)
+    refusal = Response(503)
     refusal.end(asyncio.CancelledError())
     pods.refusals.append(refusal)
     informer = SharedIndexInformer(pods)
     async with informer:
-        await follows(pods, informer)
+        await assert_follows(pods, informer)

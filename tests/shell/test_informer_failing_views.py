@@ -43,7 +43,7 @@ async def test_late_handler_gets_the_others_and_syncs(hidden: set[str]) -> None:
         recorder = Recorder()
         late = informer.add_event_handler(recorder)
         await late.wait_for_sync()
-        assert recorder.told == ["add! a 1", "add! c 3"]
+        assert recorder.received == ["add! a 1", "add! c 3"]
         assert (late.errors, informer.skipped, informer.is_stopped()) == (1, 1, False)
     assert errors == ["default/b cannot be shown: ValueError"]
 
@@ -61,7 +61,7 @@ async def test_failing_update_is_not_delivered_or_cached(hidden: set[str]) -> No
         assert sorted(pod.metadata.resource_version for pod in informer.get_store().list()) == ["1", "3"]
         pods.put("a")
         await settled()
-    assert recorder.told == ["add! a 1", "add b 3", "update a 1 4"]
+    assert recorder.received == ["add! a 1", "add b 3", "update a 1 4"]
 
 
 async def test_list_skips_failing_objects(hidden: set[str]) -> None:
@@ -76,11 +76,11 @@ async def test_list_skips_failing_objects(hidden: set[str]) -> None:
 async def test_failing_old_state_is_left_out(hidden: set[str]) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    received: list[str] = []
     informer.add_event_handler(
-        on_add=lambda obj: told.append(f"add {obj.metadata.name} {obj.metadata.resource_version}"),
-        on_update=lambda old, new: told.append("update"),
-        on_delete=lambda gone: told.append(f"delete {gone.key} {gone.obj}"),
+        on_add=lambda obj: received.append(f"add {obj.metadata.name} {obj.metadata.resource_version}"),
+        on_update=lambda old, new: received.append("update"),
+        on_delete=lambda gone: received.append(f"delete {gone.key} {gone.obj}"),
     )
     async with informer:
         await settled()
@@ -88,7 +88,7 @@ async def test_failing_old_state_is_left_out(hidden: set[str]) -> None:
         pods.put("a")
         pods.delete("b")
         await settled()
-    assert told == ["add a 1", "add b 2", "add a 3", "delete default/b None"]
+    assert received == ["add a 1", "add b 2", "add a 3", "delete default/b None"]
 
 
 async def test_resync_skips_failing_objects(hidden: set[str]) -> None:
@@ -99,4 +99,4 @@ async def test_resync_skips_failing_objects(hidden: set[str]) -> None:
         await settled()
         hidden.add("a 1")
         await asyncio.sleep(15)
-        assert recorder.told[2:] == ["update b 2 2"]
+        assert recorder.received[2:] == ["update b 2 2"]

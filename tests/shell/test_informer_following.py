@@ -11,7 +11,7 @@ from aioinformer.errors import ApiError, DecodeError, Expired, TransportError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import InformerState, Phase
-from tests.shell.collection import Answer, Collection, cut, line
+from tests.shell.collection import Collection, Response, cut, line
 from tests.shell.recorder import Recorder, states_of
 from tests.shell.virtual_time import settled
 
@@ -77,7 +77,7 @@ async def test_retry_after_is_respected() -> None:
 
 async def test_endless_refusal_body_is_abandoned() -> None:
     pods = Collection("a")
-    endless = Answer(503)
+    endless = Response(503)
     pods.refusals.append(endless)
     informer = SharedIndexInformer(pods)
     async with informer:
@@ -90,10 +90,10 @@ async def test_endless_refusal_body_is_abandoned() -> None:
 @pytest.mark.parametrize("breaks", [False, True], ids=["silent", "broken"])
 async def test_refusal_without_body_keeps_retry_after(breaks: bool) -> None:
     pods = Collection("a")
-    answer = Answer(503, {"Retry-After": "40"})
+    response = Response(503, {"Retry-After": "40"})
     if breaks:
-        answer.end(TransportError("the connection broke"))
-    pods.refusals.append(answer)
+        response.end(TransportError("the connection broke"))
+    pods.refusals.append(response)
     async with SharedIndexInformer(pods):
         await asyncio.sleep(39.9)
         assert len(pods.requests) == 1
@@ -144,8 +144,8 @@ async def test_cache_stays_during_an_outage() -> None:
         assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
         await asyncio.sleep(300)
         assert sorted(informer.get_store().list_keys()) == ["default/a", "default/c"]
-    assert recorder.told[:2] == ["add! a 1", "add! b 2"]
-    assert sorted(recorder.told[2:]) == ["add c 5", "tombstone b 2", "update a 1 3"]
+    assert recorder.received[:2] == ["add! a 1", "add! b 2"]
+    assert sorted(recorder.received[2:]) == ["add c 5", "tombstone b 2", "update a 1 3"]
 
 
 @pytest.mark.conformance("ARC-03")
@@ -174,7 +174,7 @@ async def test_deletion_of_an_unseen_object_is_not_delivered() -> None:
         pods.send(line("DELETED", {"metadata": {"name": "b", "namespace": "default", "resourceVersion": "2"}}))
         await settled()
         assert informer.last_sync_resource_version == "2"
-    assert recorder.told == ["add! a 1"]
+    assert recorder.received == ["add! a 1"]
 
 
 async def test_short_lived_object_is_added_and_deleted_or_neither() -> None:
@@ -188,7 +188,7 @@ async def test_short_lived_object_is_added_and_deleted_or_neither() -> None:
             pods.put("a")
             pods.delete("a")
         await settled()
-    assert recorder.told in ([], ["add a 1", "delete a 2"])
+    assert recorder.received in ([], ["add a 1", "delete a 2"])
 
 
 @pytest.mark.conformance("SI-09", "REF-48", "REF-41", "WEAK-10")
@@ -196,13 +196,13 @@ async def test_watch_error_handler_gets_every_failure(caplog: pytest.LogCaptureF
     pods = Collection("a")
     pods.refuse(500, "InternalError")
     informer = SharedIndexInformer(pods)
-    told: list[type[Exception]] = []
+    received: list[type[Exception]] = []
 
     def on_error(error: Exception) -> None:
-        told.append(type(error))
+        received.append(type(error))
         raise LookupError("of the handler")
 
-    informer.set_watch_error_handler(lambda error: told.append(SystemError))  # the last one set counts
+    informer.set_watch_error_handler(lambda error: received.append(SystemError))  # the last handler that was set
     informer.set_watch_error_handler(on_error)
     async with informer:
         await informer.wait_for_sync()
@@ -214,7 +214,7 @@ async def test_watch_error_handler_gets_every_failure(caplog: pytest.LogCaptureF
         assert informer.state.phase is Phase.WATCHING
         pods.expire_watches()
         await asyncio.sleep(20)
-    assert told == [ApiError, TransportError, DecodeError, Expired]
+    assert received == [ApiError, TransportError, DecodeError, Expired]
     assert "the watch error handler raised" in caplog.text
 
 

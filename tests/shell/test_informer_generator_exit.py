@@ -49,7 +49,7 @@ async def test_raising_handler_gets_the_next_event(made: Callable[[], Any]) -> N
         pods.put("c")
         await settled()
         assert raising._listener.errors == 3
-        assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+        assert recorder.received == ["add! a 1", "add! b 2", "add c 3"]
         assert informer.state.healthy
 
 
@@ -76,7 +76,7 @@ async def test_other_user_functions_fail_alone() -> None:
         pods.end_watches(ConnectionError())
         pods.put("b")
         await asyncio.sleep(60)
-        assert recorder.told == ["add! a 1", "add b 2"]
+        assert recorder.received == ["add! a 1", "add b 2"]
 
 
 async def test_raising_transform_refuses_the_object() -> None:
@@ -99,7 +99,9 @@ async def test_raising_decoder_refuses_the_object() -> None:
 
 
 async def test_closing_an_awaiting_listener_is_no_handler_error() -> None:
-    listener: ProcessorListener[str] = ProcessorListener("x", lambda told: asyncio.Event().wait(), ResyncSchedule(0))
+    listener: ProcessorListener[str] = ProcessorListener(
+        "x", lambda received: asyncio.Event().wait(), ResyncSchedule(0)
+    )
     listener._next.put_nowait(Batch.of([AddNotification("a")]))
     task: asyncio.Task[None] = asyncio.create_task(listener.run(), name="x: run")
     await settled()
@@ -165,7 +167,7 @@ async def test_handler_awaiting_a_failed_task_gets_the_next_event(function: Call
         pods.put("c")
         await asyncio.sleep(5)
         assert raising._listener.errors == 3
-        assert recorder.told == ["add! a 1", "add! b 2", "add c 3"]
+        assert recorder.received == ["add! a 1", "add! b 2", "add c 3"]
         assert informer.state.healthy
 
 

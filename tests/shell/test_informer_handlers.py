@@ -37,42 +37,44 @@ async def test_handler_gets_existing_objects_and_changes() -> None:
         pods.put("a")
         pods.delete("b")
         await settled()
-    assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
+    assert recorder.received == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
 
 
 @pytest.mark.conformance("CTL-06", "WEAK-05")
 async def test_functions_may_be_sync_async_or_omitted() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    received: list[str] = []
 
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(0)
-        told.append(f"async add {name_of(obj)}")
+        received.append(f"async add {name_of(obj)}")
 
     informer.add_event_handler(on_add=on_add)
-    informer.add_event_handler(ResourceEventHandlerFuncs(on_delete=lambda obj: told.append(f"delete {name_of(obj)}")))
+    informer.add_event_handler(
+        ResourceEventHandlerFuncs(on_delete=lambda obj: received.append(f"delete {name_of(obj)}"))
+    )
     async with informer:
         await settled()
         pods.put("a")
         pods.delete("a")
         await settled()
-    assert told == ["async add a", "delete a"]
+    assert received == ["async add a", "delete a"]
 
 
 @pytest.mark.conformance("CTL-06")
 async def test_detailed_add_has_the_initial_list_flag() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
-    told: list[tuple[str, bool]] = []
+    received: list[tuple[str, bool]] = []
     informer.add_event_handler(
-        ResourceEventHandlerDetailedFuncs(on_add=lambda obj, initial: told.append((name_of(obj), initial)))
+        ResourceEventHandlerDetailedFuncs(on_add=lambda obj, initial: received.append((name_of(obj), initial)))
     )
     async with informer:
         await settled()
         pods.put("b")
         await settled()
-    assert told == [("a", True), ("b", False)]
+    assert received == [("a", True), ("b", False)]
 
 
 async def test_invalid_handler_is_refused_with_a_remedy() -> None:
@@ -112,7 +114,7 @@ async def test_filter_turns_crossing_updates_into_adds_and_deletes() -> None:
         pods.delete("in")
         pods.delete("out")
         await settled()
-    assert recorder.told == ["add! in 1", "update in 1 3", "add out 5", "delete in 3", "delete out 8"]
+    assert recorder.received == ["add! in 1", "update in 1 3", "add out 5", "delete in 3", "delete out 8"]
 
 
 async def test_raising_filter_counts_as_a_handler_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -176,8 +178,8 @@ async def test_slow_handler_delays_no_cache_and_no_other_handler() -> None:
         for number in range(50):
             pods.put(f"p{number}")
         await settled()
-        assert len(informer.get_store()) == len(quick.told) == 51
-        assert slow.told == ["add! a 1"]
+        assert len(informer.get_store()) == len(quick.received) == 51
+        assert slow.received == ["add! a 1"]
 
 
 @pytest.mark.conformance("SI-32", "SI-16", "WEAK-06")
@@ -186,10 +188,10 @@ async def test_handler_error_is_logged_counted_and_skipped(
 ) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    received: list[str] = []
 
     def on_add(obj: Any) -> None:
-        told.append(name_of(obj))
+        received.append(name_of(obj))
         if obj.metadata.name == "a":
             raise LookupError("no such thing")
 
@@ -202,8 +204,8 @@ async def test_handler_error_is_logged_counted_and_skipped(
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [("default/a" in record.getMessage(), bool(record.exc_info)) for record in errors] == [(True, True)]
     assert registration.errors == 1
-    assert told == ["a", "b"]
-    assert other.told == ["add! a 1", "add! b 2"]
+    assert received == ["a", "b"]
+    assert other.received == ["add! a 1", "add! b 2"]
 
 
 async def test_awaiting_a_cancelled_task_counts_as_an_error(
@@ -211,10 +213,10 @@ async def test_awaiting_a_cancelled_task_counts_as_an_error(
 ) -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    received: list[str] = []
 
     async def on_add(obj: Any) -> None:
-        told.append(name_of(obj))
+        received.append(name_of(obj))
         if obj.metadata.name == "a":
             someones = asyncio.get_running_loop().create_future()
             someones.cancel()
@@ -223,7 +225,7 @@ async def test_awaiting_a_cancelled_task_counts_as_an_error(
     registration = informer.add_event_handler(on_add=on_add)
     async with informer:
         await settled()
-    assert told == ["a", "b"]
+    assert received == ["a", "b"]
     assert registration.errors == 1
     assert "default/a" in caplog.text
 

@@ -6,7 +6,7 @@ import asyncio
 
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
-from tests.shell.collection import Answer, Collection, cut
+from tests.shell.collection import Collection, Response, cut
 from tests.shell.recorder import states_of
 from tests.shell.virtual_time import settled
 
@@ -22,7 +22,7 @@ async def test_idle_watch_is_reopened_at_once_silently() -> None:
         assert len(pods.requests) == 1
         await asyncio.sleep(2)
         assert [request.resource_version for request in pods.requests] == ["", "1"]
-        assert [answer.closed for answer in pods.answers] == [True, False]
+        assert [response.closed for response in pods.responses] == [True, False]
     assert states == ["syncing", "watching", "stopped"]
 
 
@@ -99,7 +99,7 @@ async def test_silent_restored_server_is_detected_by_version() -> None:
         pods.end_watches(cut())
         await asyncio.sleep(95)
         assert [(request.watch, request.limit) for request in pods.requests[-4:]] == [
-            (True, 0),  # refused before, and silent for 90 s
+            (True, 0),  # was refused before; then silent for 90 s
             (False, 1),
             (False, 500),
             (True, 0),
@@ -122,7 +122,7 @@ async def test_silent_server_after_an_outage_is_checked_once() -> None:
 
 async def test_silent_streaming_list_falls_back_to_pages() -> None:
     pods = Collection("a")
-    silent = Answer()
+    silent = Response()
     pods.refusals.append(silent)
     informer = SharedIndexInformer(pods, options=ReflectorOptions(stream_patience=1000))
     async with informer:

@@ -13,7 +13,7 @@ from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
 NAMES = [f"pod-{number}" for number in range(64)]
-#: So short that the loop has a turn at every look at the clock.
+#: So short that each check of the clock yields to the loop.
 TINY = ReflectorOptions(slice_seconds=1e-9)
 
 

@@ -117,7 +117,7 @@ async def test_tasks_have_the_informer_name_and_end_with_it() -> None:
     async with informer:
         await settled()
         informer.add_event_handler(Recorder())
-        pods.expire_watches()  # an answer that is left in its middle
+        pods.expire_watches()  # abandons a response in the middle
         await settled()
         gc.collect()
         await settled()
@@ -139,7 +139,7 @@ async def test_stop_closes_every_response() -> None:
         pods.refuse(500)
         pods.end_watches()
         await settled()
-    assert [answer.closed for answer in pods.answers] == [True] * len(pods.requests)
+    assert [response.closed for response in pods.responses] == [True] * len(pods.requests)
 
 
 @pytest.mark.conformance("SI-05")
@@ -211,7 +211,7 @@ async def test_uncancellable_handler_is_abandoned_and_logged(caplog: pytest.LogC
         await settled()
         stop = loop.time()
     assert round(loop.time() - stop, 3) == 15
-    assert re.search(r"\(Stubborn\.on_add at .*\) did not end within 10 s of being cancelled: left", caplog.text)
+    assert re.search(r"\(Stubborn\.on_add at .*\) did not end within 10 s of its cancellation: abandoned", caplog.text)
     relented.set()
     await settled()
 
@@ -248,8 +248,8 @@ async def test_stop_fails_waits() -> None:
             )
         ]
         await settled()
-    told = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(error) for error in told] == [InformerStopped] * 4
+    received = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in received] == [InformerStopped] * 4
     with pytest.raises(InformerStopped):
         await informer.wait_for_sync()
 
@@ -289,11 +289,11 @@ async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
         informer.wait_for_resource_version("7"),
         informer.wait_for("default/z"),
     )
-    told = await asyncio.gather(*waits, return_exceptions=True)
-    assert [type(error) for error in told] == [Broken] * 4
+    received = await asyncio.gather(*waits, return_exceptions=True)
+    assert [type(error) for error in received] == [Broken] * 4
     assert informer.is_stopped()
     assert str(informer.state) == "stopped: crashed: Broken"
-    assert all(answer.closed for answer in pods.answers)
+    assert all(response.closed for response in pods.responses)
     with pytest.raises(Broken):
         await informer.__aexit__(None, None, None)
 
@@ -345,7 +345,7 @@ async def test_unprocessable_object_is_logged_and_skipped(
             pods.put("b")
             pods.put("c")
         await settled()
-    assert recorder.told == ["add! a 1", "add c 3"]
+    assert recorder.received == ["add! a 1", "add c 3"]
     assert [record.levelno for record in caplog.records if "default/b" in record.getMessage()] == [logging.ERROR]
 
 

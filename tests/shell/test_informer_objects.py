@@ -45,13 +45,13 @@ async def test_transform_result_is_cached_and_delivered() -> None:
 
     informer.set_transform(without_status)
     informer.add_indexers({"node": node_of})
-    told: list[Any] = []
-    informer.add_event_handler(on_add=told.append)
+    received: list[Any] = []
+    informer.add_event_handler(on_add=received.append)
     async with informer:
         await settled()
         pods.put("a", spec={"nodeName": "n2"}, status={"phase": "Running"})
         await settled()
-        assert [pod.status for pod in (*told, *informer.get_store().list())] == [None, None]
+        assert [pod.status for pod in (*received, *informer.get_store().list())] == [None, None]
         assert informer.get_indexer().index_keys("node", "n2") == ["default/a"]
     assert seen == ["1", "2"]
 
@@ -86,7 +86,7 @@ async def test_refused_object_is_skipped_until_a_version_passes(
         pods.put("a")
         await settled()
         assert phase_of(informer) is Phase.WATCHING
-    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4", "update a 1 5"]
+    assert recorder.received == ["add! a 1", "add! b 2", "update b 2 4", "update a 1 5"]
 
 
 async def test_object_refused_in_the_first_list_affects_no_other() -> None:
@@ -120,7 +120,7 @@ async def test_object_refused_in_a_relist_is_not_deleted() -> None:
         await settled()
         assert cached_version(informer, "a") == "1"
         assert phase_of(informer) is Phase.DEGRADED
-    assert recorder.told == ["add! a 1", "add! b 2"]
+    assert recorder.received == ["add! a 1", "add! b 2"]
 
 
 @pytest.mark.parametrize("queue", QueueKind)
@@ -144,7 +144,7 @@ async def test_list_with_an_unnamed_item_removes_nothing(queue: QueueKind, namel
         pods.expire_watches()
         await asyncio.sleep(60)
         assert phase_of(informer) is Phase.WATCHING
-    assert recorder.told == ["add! a 1", "add! b 2", "add c 3", "tombstone b 2"]
+    assert recorder.received == ["add! a 1", "add! b 2", "add c 3", "tombstone b 2"]
 
 
 async def test_delete_of_a_refused_object_has_the_cached_state() -> None:
@@ -159,7 +159,7 @@ async def test_delete_of_a_refused_object_has_the_cached_state() -> None:
         pods.delete("a")
         await settled()
         assert phase_of(informer) is Phase.WATCHING
-    assert recorder.told == ["add! a 1", "tombstone a 1"]
+    assert recorder.received == ["add! a 1", "tombstone a 1"]
 
 
 async def test_delete_of_a_refused_object_has_the_last_state() -> None:
@@ -174,7 +174,7 @@ async def test_delete_of_a_refused_object_has_the_last_state() -> None:
             pods.put("a")
             pods.delete("a")
         await settled()
-    assert recorder.told == ["add! a 1", "update a 1 2", "tombstone a 2"]
+    assert recorder.received == ["add! a 1", "update a 1 2", "tombstone a 2"]
 
 
 class Meta(msgspec.Struct):
@@ -214,7 +214,7 @@ async def test_object_that_does_not_fit_the_class_is_skipped() -> None:
         pods.put("b")
         await settled()
         assert (informer.state.phase, informer.skipped) == (Phase.DEGRADED, 1)
-    assert recorder.told == ["add! a 1", "add! b 2", "update b 2 4"]
+    assert recorder.received == ["add! a 1", "add! b 2", "update b 2 4"]
 
 
 async def test_undecodable_event_is_skipped() -> None:
@@ -259,7 +259,7 @@ async def test_object_with_a_failing_index_is_delivered(
     async with informer:
         await settled()
         assert informer.get_indexer().by_index("node", "n1") == []
-    assert recorder.told == ["add! a 1"]
+    assert recorder.received == ["add! a 1"]
     assert "index function 'node' raised for default/a" in caplog.text
 
 
@@ -298,6 +298,6 @@ async def test_undecodable_item_keeps_the_queued_version(
             pods.put("a", spec={"nodeName": "n2"})
             pods.expire_watches()
         await settled()
-        assert recorder.told == ["add! a 1", "update a 1 2"]
+        assert recorder.received == ["add! a 1", "update a 1 2"]
         assert informer.state.phase is Phase.DEGRADED
     assert "3" in seen

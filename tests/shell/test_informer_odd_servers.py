@@ -11,7 +11,7 @@ import pytest
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
-from tests.shell.collection import PODS, Answer, Collection, cut, line
+from tests.shell.collection import PODS, Collection, Response, cut, line
 from tests.shell.recorder import Recorder, states_of
 from tests.shell.virtual_time import settled
 
@@ -34,53 +34,53 @@ class Unversioned:
         self.resource = PODS
         self.pods: dict[str, str] = {"a": "1"}
         self.requests: list[ListOptions] = []
-        self.watches: list[Answer] = []
+        self.watches: list[Response] = []
         self._watched = watched
 
     def object(self, name: str) -> dict[str, Any]:
         metadata = {"name": name, "namespace": "default", "labels": {"cpu": self.pods[name]}}
         return {"kind": "Pod", "metadata": metadata}
 
-    async def request(self, options: ListOptions) -> Answer:
+    async def request(self, options: ListOptions) -> Response:
         await asyncio.sleep(0)
         self.requests.append(options)
-        answer = Answer(405 if options.watch and not self._watched else 200)
+        response = Response(405 if options.watch and not self._watched else 200)
         if not options.watch:
-            answer.feed(json.dumps({"kind": "PodMetrics", "metadata": {}, "items": self._items()}).encode())
+            response.feed(json.dumps({"kind": "PodMetrics", "metadata": {}, "items": self._items()}).encode())
         elif self._watched:
-            self.watches.append(answer)
+            self.watches.append(response)
             for name in self.pods:
-                answer.feed(line("ADDED", self.object(name)))
-            return answer
-        answer.end()
-        return answer
+                response.feed(line("ADDED", self.object(name)))
+            return response
+        response.end()
+        return response
 
     def _items(self) -> list[dict[str, Any]]:
         return [self.object(name) for name in self.pods]
 
 
-def told_by(informer: SharedIndexInformer[Any]) -> list[str]:
+def notifications_of(informer: SharedIndexInformer[Any]) -> list[str]:
     """Record the notifications of an informer from now on."""
-    told: list[str] = []
+    received: list[str] = []
     informer.add_event_handler(
-        on_add=lambda obj: told.append(f"add {obj.metadata.name}"),
-        on_update=lambda old, new: told.append(f"update {new.metadata.name} {new.metadata.labels['cpu']}"),
-        on_delete=lambda obj: told.append(f"delete {obj.obj.metadata.name}"),
+        on_add=lambda obj: received.append(f"add {obj.metadata.name}"),
+        on_update=lambda old, new: received.append(f"update {new.metadata.name} {new.metadata.labels['cpu']}"),
+        on_delete=lambda obj: received.append(f"delete {obj.obj.metadata.name}"),
     )
-    return told
+    return received
 
 
 async def test_list_without_versions_is_polled_and_compared() -> None:
     pods = Unversioned()
     informer = SharedIndexInformer(pods, indexers={"cpu": lambda pod: [pod.metadata.labels["cpu"]]})
-    states, told = states_of(informer), told_by(informer)
+    states, received = states_of(informer), notifications_of(informer)
     async with informer:
         await asyncio.wait_for(informer.wait_for_sync(), 1)
         await settled()
         assert informer.state.phase is Phase.POLLING
         assert informer.state.healthy
         await asyncio.sleep(120)
-        assert told == ["add a"]
+        assert received == ["add a"]
         pods.pods |= {"a": "2", "b": "1"}
         await asyncio.sleep(61)
         assert informer.get_indexer().index_keys("cpu", "2") == ["default/a"]
@@ -88,25 +88,25 @@ async def test_list_without_versions_is_polled_and_compared() -> None:
         await asyncio.sleep(61)
         lists = sum(not request.watch for request in pods.requests)
         assert lists < 20
-    assert told == ["add a", "update a 2", "add b", "delete a"]
+    assert received == ["add a", "update a 2", "add b", "delete a"]
     assert [state.partition(":")[0] for state in states] == ["syncing", "polling", "stopped"]
 
 
 async def test_watch_without_versions_is_followed() -> None:
     pods = Unversioned(watched=True)
     informer = SharedIndexInformer(pods, options=PAGES)
-    told = told_by(informer)
+    received = notifications_of(informer)
     async with informer:
         await settled()
         assert informer.state.phase is Phase.WATCHING
         pods.pods["a"] = "2"
         pods.watches[-1].feed(line("MODIFIED", pods.object("a")))
         await settled()
-        assert told == ["add a", "update a 2"]
+        assert received == ["add a", "update a 2"]
         del pods.pods["a"]
         pods.watches[-1].end(cut())
         await asyncio.sleep(2)
-    assert told == ["add a", "update a 2", "delete a"]
+    assert received == ["add a", "update a 2", "delete a"]
 
 
 async def test_lower_versions_are_delivered_without_a_list() -> None:
@@ -122,7 +122,7 @@ async def test_lower_versions_are_delivered_without_a_list() -> None:
         await settled()
         assert sum(not request.watch for request in pods.requests) == 1
         assert sorted(informer.get_store().list_keys()) == ["default/a", "default/c"]
-    assert recorder.told == ["add! a 1", "add! b 2", "update a 1 7", "add c 3", "delete b 2"]
+    assert recorder.received == ["add! a 1", "add! b 2", "update a 1 7", "add c 3", "delete b 2"]
 
 
 @pytest.mark.parametrize("seconds", [0.7, 3.0, 60.0])
@@ -165,7 +165,7 @@ async def test_relist_adopts_another_form_of_the_same_version(streaming: bool) -
         assert pod is not None
         assert (pod.spec.restart_policy, pod.metadata.resource_version) == ("Never", "1")
         assert informer.get_indexer().index_keys("policy", "Never") == ["default/a"]
-    assert recorder.told == ["add! a 1", "add! b 2", "update a 1 1"]
+    assert recorder.received == ["add! a 1", "add! b 2", "update a 1 1"]
 
 
 async def test_watch_without_head_counts_as_open_after_10_s() -> None:
@@ -195,11 +195,11 @@ class HoldsBack(Collection):
         super().__init__(*names)
         self.watches = asyncio.Event()
 
-    async def request(self, options: ListOptions) -> Answer:
-        answer = await super().request(options)
+    async def request(self, options: ListOptions) -> Response:
+        response = await super().request(options)
         if options.watch:
             await self.watches.wait()
-        return answer
+        return response
 
 
 async def test_first_watch_without_head_is_watching_after_10_s() -> None:
@@ -226,7 +226,7 @@ async def test_missing_heads_are_retried_like_idle_watches() -> None:
     assert states == ["syncing", "watching", "stopped"]
 
 
-# Versions that are no numbers.
+# Versions that are not numbers.
 
 
 def opaque(name: str, version: str) -> bytes:
@@ -244,7 +244,7 @@ async def test_wait_for_an_opaque_version_ends_when_seen() -> None:
         assert not waiting.done()
         pods.send(opaque("a", "x-9") + opaque("b", "y") + opaque("a", "z"))
         await asyncio.wait_for(waiting, 1)
-        await informer.wait_for_resource_version("x-9")  # which was seen
+        await informer.wait_for_resource_version("x-9")  # a version that was seen
         pods.send(opaque("a", "later") + opaque("a", "latest"))
         await settled()
         await informer.wait_for_resource_version("later")

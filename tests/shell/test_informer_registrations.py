@@ -14,7 +14,7 @@ from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
-#: The loop gets a turn as often as it can.
+#: Yield to the loop as often as possible.
 FINE = ReflectorOptions(slice_seconds=1e-9)
 
 
@@ -29,12 +29,12 @@ async def test_late_handler_gets_the_cache_as_initial_list() -> None:
         pods.put("a")
         pods.delete("b")
         await settled()
-        before = list(first.told)
+        before = list(first.received)
         informer.add_event_handler(late)
         pods.put("c")
         await settled()
-    assert late.told == ["add! a 3", "add c 5"]
-    assert first.told == [*before, "add c 5"]
+    assert late.received == ["add! a 3", "add c 5"]
+    assert first.received == [*before, "add c 5"]
 
 
 @pytest.mark.conformance("SI-20", "SI-21", "SI-35")
@@ -48,7 +48,7 @@ async def test_handler_added_during_a_list_gets_each_object_once(turns: int) -> 
         late = Recorder()
         registration = informer.add_event_handler(late)
         await registration.wait_for_sync()
-        assert late.told == [f"add! p{number} {number + 1}" for number in range(300)]
+        assert late.received == [f"add! p{number} {number + 1}" for number in range(300)]
 
 
 @pytest.mark.conformance("SI-20")
@@ -67,9 +67,9 @@ async def test_handler_added_during_changes_gets_valid_history(turns: int) -> No
         informer.add_event_handler(late)
         await settled()
     for number in range(100):
-        told = [words for words in late.told if words.split()[1] == f"p{number}"]
+        received = [words for words in late.received if words.split()[1] == f"p{number}"]
         whole = [f"add! p{number} {number + 1}", f"update p{number} {number + 1} {number + 101}"]
-        assert told in (whole, [f"add! p{number} {number + 101}"])
+        assert received in (whole, [f"add! p{number} {number + 101}"])
 
 
 @pytest.mark.conformance("SI-20")
@@ -89,7 +89,7 @@ async def test_handler_added_by_a_predicate_gets_the_object_once() -> None:
         pods.put("a")
         await waiting
         await settled()
-    assert late.told == ["add! a 1"]
+    assert late.received == ["add! a 1"]
 
 
 @pytest.mark.conformance("SI-18")
@@ -104,7 +104,7 @@ async def test_handler_may_be_registered_twice() -> None:
         informer.remove_event_handler(first)
         pods.put("b")
         await settled()
-    assert recorder.told == ["add! a 1", "add! a 1", "add b 2"]
+    assert recorder.received == ["add! a 1", "add! a 1", "add b 2"]
 
 
 @pytest.mark.conformance("SI-22")
@@ -114,7 +114,7 @@ async def test_handler_removed_before_the_start_is_not_called() -> None:
     informer.remove_event_handler(informer.add_event_handler(recorder))
     async with informer:
         await settled()
-    assert recorder.told == []
+    assert recorder.received == []
 
 
 @pytest.mark.conformance("SI-22")
@@ -151,16 +151,16 @@ async def test_removal_finishes_the_call_and_drops_the_rest() -> None:
 async def test_handler_may_remove_itself() -> None:
     pods = Collection("a", "b")
     informer = SharedIndexInformer(pods)
-    told: list[str] = []
+    received: list[str] = []
 
     def on_add(obj: Any) -> None:
-        told.append(obj.metadata.name)
+        received.append(obj.metadata.name)
         informer.remove_event_handler(registration)
 
     registration = informer.add_event_handler(on_add=on_add)
     async with informer:
         await settled()
-    assert told == ["a"]
+    assert received == ["a"]
 
 
 @pytest.mark.conformance("SI-22")
@@ -174,7 +174,7 @@ async def test_redundant_removal_does_nothing() -> None:
         other.remove_event_handler(registration)
         pods.put("b")
         await settled()
-        assert recorder.told == ["add! a 1", "add b 2"]
+        assert recorder.received == ["add! a 1", "add b 2"]
         informer.remove_event_handler(registration)
         informer.remove_event_handler(registration)
     informer.remove_event_handler(registration)

@@ -44,7 +44,7 @@ async def test_relist_of_unchanged_objects_has_no_effect(streaming: bool, monkey
     async with informer:
         await settled()
         bodies = {record.key: record.raw for record in informer.get_indexer().store.items()}
-        told, lists = len(recorder.told), len(pods.requests)
+        received, lists = len(recorder.received), len(pods.requests)
         assert {"__init__", "evaluate", "add"} <= set(work.calls)
         work.calls.clear()
 
@@ -52,7 +52,7 @@ async def test_relist_of_unchanged_objects_has_no_effect(streaming: bool, monkey
         await settled()
         again = pods.requests[lists]
         assert again.send_initial_events if streaming else not again.watch
-        assert len(recorder.told) == told
+        assert len(recorder.received) == received
         assert work.calls == []
         for record in informer.get_indexer().store.items():
             assert record.raw is bodies[record.key]

@@ -78,7 +78,7 @@ async def test_shorter_period_after_the_start_is_raised(caplog: pytest.LogCaptur
         late = Clocked()
         informer.add_event_handler(late, resync_period=2)
         await asyncio.sleep(35)
-    assert late.at == [20, 30]  # at 10 s it was not due for the moment by which it came after the start
+    assert late.at == [20, 30]  # at 10 s it was not quite due, since it was added just after the start
     assert "its informer is running already" in caplog.text
 
 
@@ -110,8 +110,8 @@ async def test_relist_does_not_deliver_unchanged_objects(resync: float) -> None:
         pods.delete("c")
         pods.unseen()
         await asyncio.sleep(20)
-    # In no particular order: they are different objects.
-    assert [sorted(handler.told[3:]) for handler in handlers] == [["tombstone c 3", "update b 2 4"]] * 2
+    # The order of different objects is undefined.
+    assert [sorted(handler.received[3:]) for handler in handlers] == [["tombstone c 3", "update b 2 4"]] * 2
 
 
 @pytest.mark.conformance("SI-29")
@@ -125,7 +125,7 @@ async def test_changes_reach_all_handlers_during_a_resync() -> None:
         await asyncio.sleep(10)
         pods.put("a")
         await asyncio.sleep(9)
-    assert handler.told == ["add! a 1", "add! b 2", "update a 1 3"]
+    assert handler.received == ["add! a 1", "add! b 2", "update a 1 3"]
 
 
 @pytest.mark.parametrize("period", [-1, float("nan"), "60"])

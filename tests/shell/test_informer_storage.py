@@ -42,8 +42,8 @@ async def test_every_tier_delivers_the_same_notifications(storage: str) -> None:
         pods.put("pod-0", spec={"nodeName": "node-9"})
         pods.delete("pod-1")
         await settled()
-    assert recorder.told[:6] == [f"add! pod-{n} {n + 1}" for n in range(6)]
-    assert recorder.told[6:] == ["update pod-0 1 7", "delete pod-1 8"]
+    assert recorder.received[:6] == [f"add! pod-{n} {n + 1}" for n in range(6)]
+    assert recorder.received[6:] == ["update pod-0 1 7", "delete pod-1 8"]
 
 
 @pytest.mark.conformance("SI-01", "WEAK-22")

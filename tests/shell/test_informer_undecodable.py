@@ -96,9 +96,9 @@ async def test_informer_above_max_undecodable_is_not_ready(limit: float | None, 
     async with SharedIndexInformer(pods, decoder=Pod, max_undecodable=limit) as informer:
         await settled()
         assert informer.is_ready()
-        pods.put("c", spec=BAD)  # nothing of it is cached
+        pods.put("c", spec=BAD)  # no version of it is cached
         pods.put("d", spec={})
-        pods.put("d", spec=BAD)  # an earlier version is
+        pods.put("d", spec=BAD)  # an earlier version is cached
         await settled()
         assert informer.is_ready() is ready
         pods.put("c", spec={})
@@ -194,7 +194,7 @@ async def test_object_without_a_readable_name_has_no_key() -> None:
         assert (informer.lister().undecodable(), informer.state.healthy) == ([], False)
 
 
-# Bodies that are decoded when they are read.
+# Bodies that are decoded on access.
 
 
 async def test_failed_read_counts_until_the_next_version() -> None:
@@ -217,7 +217,7 @@ async def test_failed_read_counts_until_the_next_version() -> None:
         pods.put("a", spec={"nodeName": "n1"})
         await settled()
         assert (informer.state.healthy, lister.undecodable()) == (True, [])
-        with pytest.raises(DecodeError):  # an old version, which somebody kept
+        with pytest.raises(DecodeError):  # an old version, which a reader has kept
             assert pod.status
         assert informer.state.healthy
     assert states[1:4] == ["watching", "degraded: 1 object cannot be decoded (default/a)", "watching"]

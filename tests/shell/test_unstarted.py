@@ -106,7 +106,7 @@ async def test_manually_filled_cache_is_readable() -> None:
         lister.get("default/b")
 
 
-# Where asyncio does not run.
+# Without asyncio.
 
 
 def step(coroutine: Coroutine[Any, Any, Any]) -> None:

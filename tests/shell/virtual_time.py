@@ -1,7 +1,7 @@
 """An event loop in virtual time: when idle, its clock jumps to the next timer.
 
-What takes 90 s in the world takes as long as it takes to compute, and happens in the same order every time. A test
-in which everybody waits for somebody else, and nobody for a time, fails at once and does not hang.
+A test of 90 s takes only its computing time, and runs in the same order every time. A test in which all tasks wait for
+each other, and none for a timer, fails at once instead of hanging.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Shorter than any delay that means something, longer than the clock's resolution.
+#: Shorter than all delays in tests, longer than the clock's resolution.
 _MOMENT = 1e-5
 
 
@@ -33,7 +33,7 @@ class _Selector(selectors.SelectSelector):
         events = super().select(0)
         if not events:
             if timeout is None:
-                raise RuntimeError("everybody waits, and nothing is left that could happen")
+                raise RuntimeError("deadlock: all tasks wait, and there is no timer")
             self.now += max(timeout, 0)
         return events
 
