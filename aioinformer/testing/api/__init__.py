@@ -1,1 +1,1 @@
-"""What the API is made of: what is served, how requests are read, how answers and failures are worded."""
+"""The vocabulary of the API: served resources, routes, selectors, encodings, statuses, validation of metadata."""

@@ -1,8 +1,8 @@
-"""IP addresses, networks and ports, in the words of the API.
+"""IP addresses, networks and ports, with the messages of the API.
 
-Once addresses were read more leniently than today: zeros in front of numbers, IPv4 in the clothes of IPv6, networks
-with bits beyond their prefix. Such are refused now, in words of their own. Fields that are older than this take
-addresses that are not written in the shortest form, and warn of them; newer ones do not take them.
+Earlier versions of the API accepted more: leading zeros, IPv4-mapped IPv6 addresses, networks with bits beyond their
+prefix. These are refused now, each with its own message. Older fields accept addresses that are not in canonical form,
+with a warning; newer fields refuse them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OCTETS = re.compile(r"\d+(?:\.\d+){3}")
 
 
 def address_of(text: str) -> Address | None:
-    """An address however it is written, None if it is none; IPv4 within IPv6 is IPv4."""
+    """Return an address in any form, None if it is none; IPv4-mapped IPv6 becomes IPv4."""
     if _OCTETS.fullmatch(text):
         text = ".".join(str(int(octet)) for octet in text.split("."))
     try:
@@ -38,7 +38,7 @@ def address_of(text: str) -> Address | None:
 
 
 def network_of(text: str) -> Network | None:
-    """A network however it is written, without what lies beyond its prefix; None if it is none."""
+    """Return a network in any form, without bits beyond its prefix; None if it is none."""
     head, slash, tail = text.partition("/")
     address = address_of(head)
     if address is None or not slash or not tail.isdecimal() or not tail.isascii():
@@ -50,13 +50,13 @@ def network_of(text: str) -> Network | None:
 
 
 def family_of(text: str) -> str:
-    """ "IPv4" or "IPv6"; "" for what is no address."""
+    """Return "IPv4" or "IPv6"; "" if it is no address."""
     address = address_of(text)
     return "" if address is None else f"IPv{address.version}"
 
 
 def ip_faults(text: str) -> list[str]:
-    """What is wrong with an address in a field that takes any form of it."""
+    """Yield what is wrong with an address in a field that accepts any form."""
     if (address := address_of(text)) is None:
         return [_NO_ADDRESS]
     if ":" not in text:
@@ -65,12 +65,12 @@ def ip_faults(text: str) -> list[str]:
 
 
 def canonical_ip_faults(text: str) -> list[str]:
-    """What is wrong with an address in a field that takes its shortest form only."""
+    """Yield what is wrong with an address in a field that accepts the canonical form only."""
     return ip_faults(text) or _not_canonical(text, str(address_of(text)))
 
 
 def cidr_faults(text: str) -> list[str]:
-    """What is wrong with a network in a field that takes any form of it."""
+    """Yield what is wrong with a network in a field that accepts any form."""
     network = network_of(text)
     if network is None:
         return [_NO_NETWORK]
@@ -84,12 +84,12 @@ def cidr_faults(text: str) -> list[str]:
 
 
 def canonical_cidr_faults(text: str) -> list[str]:
-    """What is wrong with a network in a field that takes its shortest form only."""
+    """Yield what is wrong with a network in a field that accepts the canonical form only."""
     return cidr_faults(text) or _not_canonical(text, str(network_of(text)))
 
 
 def endpoint_ip_faults(text: str) -> list[str]:
-    """What is wrong with an address that others are to send to, whatever its form."""
+    """Yield what is wrong with an address as the destination of traffic."""
     address = address_of(text)
     if address is None:
         return ["must be a valid IP address"]
@@ -104,26 +104,26 @@ def endpoint_ip_faults(text: str) -> list[str]:
 
 
 def ip_warnings(path: str, text: str) -> Iterator[str]:
-    """What to warn of where an address is not in its shortest form."""
+    """Yield warnings for an address that is not in canonical form."""
     address = address_of(text)
     if address is not None and ":" in text and text != str(address):
         yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{address}")'
 
 
 def cidr_warnings(path: str, text: str) -> Iterator[str]:
-    """What to warn of where a network is not in its shortest form."""
+    """Yield warnings for a network that is not in canonical form."""
     network = network_of(text)
     if network is not None and ":" in text and text != str(network):
         yield f'{path}: IPv6 CIDR value "{text}" should be in RFC 5952 canonical format ("{network}")'
 
 
 def port_faults(number: int) -> list[str]:
-    """What is wrong with the number of a port."""
+    """Yield what is wrong with a port number."""
     return [] if 1 <= number <= _HIGHEST_PORT else [f"must be between 1 and {_HIGHEST_PORT}, inclusive"]
 
 
 def port_name_faults(name: str) -> list[str]:
-    """What is wrong with the name of a port of a container."""
+    """Yield what is wrong with the name of a container port."""
     faults = {
         f"must be no more than {_LONGEST_PORT_NAME} characters": len(name) > _LONGEST_PORT_NAME,
         "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)": not re.fullmatch("[-a-z0-9]+", name),
@@ -135,7 +135,7 @@ def port_name_faults(name: str) -> list[str]:
 
 
 def target_port_faults(port: int | str) -> list[str]:
-    """What is wrong with a port that is told by number or by name."""
+    """Yield what is wrong with a port that is given by number or by name."""
     return port_name_faults(port) if isinstance(port, str) else port_faults(port)
 
 

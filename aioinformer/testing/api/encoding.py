@@ -1,9 +1,9 @@
-"""Objects to bytes, in the field order of the API, once per version.
+"""Encode objects in the field order of the API, once per version.
 
-Built-in kinds come in the order of their Go structs: `kind`, `apiVersion`, `metadata` with its fixed order, then the
-rest; in lists their items carry neither `kind` nor `apiVersion`. Custom resources are maps to the API: their keys are
-sorted at every depth, and their items are whole. Clients lean on both (a reader that takes `items` before `metadata`
-has to cope with the latter), so both are kept.
+Built-in kinds have the order of their Go structs: `kind`, `apiVersion`, `metadata` with its fixed order, then the rest;
+items of lists have neither `kind` nor `apiVersion`. Custom resources are maps in the API: their keys are sorted at
+every depth, and items of lists are complete. Clients depend on both orders: a reader must handle `items` before
+`metadata`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ encode_sorted = _sorting_encoder.encode
 
 
 def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
-    """One object as the API writes it.
+    """Return an object as the API writes it.
 
     Args:
         obj: with `kind`, `apiVersion` and `metadata`.
@@ -61,12 +61,12 @@ def ordered_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_version(body: bytes, old: int, new: int) -> bytes:
-    """The same object under another resource version.
+    """Return the same body under another resourceVersion.
 
     Args:
-        body: as `encode_object` made it.
-        old: the version that it carries.
-        new: the version it shall carry.
+        body: from `encode_object`.
+        old: its resourceVersion.
+        new: the new resourceVersion.
     """
     stamp = b'"resourceVersion":"%d"' % old
     if body.count(stamp) == 1:
@@ -77,11 +77,11 @@ def with_version(body: bytes, old: int, new: int) -> bytes:
 
 
 def partial_body(body: bytes, group_version: str = "meta.k8s.io/v1") -> bytes:
-    """The object as `PartialObjectMetadata`."""
+    """Return the object as `PartialObjectMetadata`."""
     metadata = ordered_metadata(decode(body)["metadata"])
     return _encoder.encode({"kind": "PartialObjectMetadata", "apiVersion": group_version, "metadata": metadata})
 
 
 def pretty(body: bytes) -> bytes:
-    """Indented by two, as the API does for `pretty=true`."""
+    """Indent by two, as the API does for `pretty=true`."""
     return msgspec.json.format(body, indent=2)

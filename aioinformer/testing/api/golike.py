@@ -28,7 +28,7 @@ _LONGEST_DURATION = 2**63
 
 
 def json_error(data: bytes) -> str:
-    """What Go's JSON decoder says about a document that is not JSON."""
+    """Return the error of Go's JSON decoder for a document that is not JSON; "" if it is."""
     text = data.decode("utf-8", "replace")
     try:
         json.loads(text)
@@ -54,7 +54,7 @@ def json_error(data: bytes) -> str:
 
 
 def yaml_error(error: yaml.YAMLError) -> str:
-    """What the API's YAML parser says about a document that is not YAML."""
+    """Return the error of the API's YAML parser for a document that is not YAML."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None:
         return str(error)
     problem = error.problem
@@ -68,7 +68,7 @@ def yaml_error(error: yaml.YAMLError) -> str:
     at, around = error.problem_mark, error.context_mark
     line = at.line if at is not None else 0
     if at is not None and "<stream end>" in error.problem and at.column:
-        # There the API's parser is on a new line already.
+        # The API's parser has advanced to the next line here.
         line += 1
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
@@ -112,16 +112,16 @@ def _wrong_literal(text: str) -> str:
 
 
 def not_a_number(text: str, *, bits: int, signed: bool = False) -> str:
-    """What Go says about a text that is no decimal number of this size, "" if it is one."""
+    """Return Go's error for a text that is no decimal number of this size; "" if it is one."""
     if not re.fullmatch("[+-]?[0-9]+" if signed else "[0-9]+", text):
         return "invalid syntax"
-    # Python reads no number of thousands of digits; far fewer are out of range already.
+    # Python refuses numbers of thousands of digits; they are out of range anyway.
     number = int(text.lstrip("+-0")[:bits] or 0) * (-1 if text[0] == "-" else 1)
     return "" if -(2**bits) * signed <= number < 2**bits else "value out of range"
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, as Go's `%q` has it."""
+    """Return a text in double quotes, like Go's `%q`."""
     return f'"{"".join(map(_shown, text))}"'
 
 
@@ -160,14 +160,14 @@ def _in_object(text: str) -> bool:
 
 
 class DurationError(ValueError):
-    """It is no length of time; the text says why, in Go's words."""
+    """A text is not a duration; the message is Go's."""
 
 
 def seconds(text: str) -> float:
-    """The seconds of a length of time.
+    """Return the seconds of a duration.
 
     Raises:
-        DurationError: it is none, or longer than 292 years.
+        DurationError: it is malformed, or longer than 292 years.
     """
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":

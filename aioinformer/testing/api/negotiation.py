@@ -1,4 +1,4 @@
-"""What a client wants to get, from its Accept header."""
+"""Content negotiation: the form of a response, from the Accept header."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.pr
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The representation of an answer.
+    """The form of a response.
 
     Attributes:
-        form: whole objects, their metadata alone, a table, or what no event can be made into.
+        form: whole objects, their metadata only, a table, or a form that watch events cannot have.
         yaml: whether as YAML.
         group_version: of metadata and tables, "meta.k8s.io/v1" or the beta.
-        of_list: whether metadata are asked for as those of a list.
+        of_list: whether the metadata of a list is requested.
     """
 
     form: Form = "object"
@@ -43,16 +43,16 @@ class Wanted:
 
 
 def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool = False) -> Wanted:
-    """The first representation of an Accept header that the server has.
+    """Return the first form in an Accept header that the server supports.
 
     Args:
         accept: the header, "" for none.
-        served: what is asked for.
-        watch: whether it is asked for as a watch.
-        is_list: whether it is asked for as a list.
+        served: the resource.
+        watch: whether the request is a watch.
+        is_list: whether the request is a list.
 
     Raises:
-        StatusError: 406, none of them.
+        StatusError: 406, none is supported.
     """
     if not served.custom:
         _check_route(accept, (*BODY_TYPES, *_STREAM_TYPES) if watch or is_list else BODY_TYPES)
@@ -77,7 +77,7 @@ def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool
 
 
 def _check_route(accept: str, offered: tuple[str, ...]) -> None:
-    """Of a built-in resource: the first look at the header is at the names of media types alone."""
+    """Check the names of media types alone, which the API does first for built-in resources."""
     asked = [text.partition(";")[0].strip() for text in accept.split(",")] if accept else ["*/*"]
     if not any(name in ("*/*", *offered) for name in asked):
         message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
@@ -89,22 +89,22 @@ def _only(media_types: tuple[str, ...]) -> statuses.StatusError:
 
 
 def clauses(accept: str) -> list[tuple[str, dict[str, str], float]]:
-    """Media types with their parameters and qualities, best first."""
+    """Return media types with their parameters and qualities, best first."""
     found = [_clause(text) for text in (accept or "*/*").split(",") if text.strip()]
     return sorted(found, key=lambda clause: -clause[2])
 
 
 def prefers_yaml(accept: str) -> bool:
-    """Whether what cannot be had as it was asked for, such as the status of a failure, is to be YAML."""
+    """Return whether errors are sent as YAML."""
     plain = [kind for kind, params, _ in clauses(accept) if "as" not in params]
     return next((kind for kind in plain if kind in ("application/json", "application/yaml", "*/*")), "") == _YAML
 
 
 def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
-    """Refuses metadata of one object for a list, and the other way round; the answer has been found by then.
+    """Refuse the metadata form of one object for a list, and the reverse. It is checked once the response is known.
 
     Raises:
-        StatusError: 406; 500 for a custom resource that is asked for as a list.
+        StatusError: 406; 500 for a custom resource that is requested as a list.
     """
     if wanted.form != "partial" or wanted.of_list == is_list:
         return
@@ -122,7 +122,7 @@ def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
 
 
 def media_type(header: str) -> str:
-    """The type of a Content-Type header, without its parameters."""
+    """Return the media type of a Content-Type header, without its parameters."""
     return header.partition(";")[0].strip().lower()
 
 

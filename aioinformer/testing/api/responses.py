@@ -1,4 +1,4 @@
-"""Answers on the wire: bodies with their headers, in one piece or many, compressed where the API does so."""
+"""HTTP responses: headers, JSON and YAML bodies, compression, chunks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 SERVER_CLOCK: ContextVar[Callable[[], float]] = ContextVar("server_clock", default=time.time)
-"""What tells the time to the server whose request is being answered: seconds since 1970."""
+"""The clock of the server that answers the current request: seconds since 1970."""
 
-# Newer versions of aiohttp warn of keys that are texts, older ones have no others.
+# Newer versions of aiohttp warn about string keys, older ones have no other keys.
 DEPRECATED: Any = (
     web.RequestKey("aioinformer.deprecated", str) if hasattr(web, "RequestKey") else "aioinformer.deprecated"
 )
-"""Where a request has what its answer warns of, if the version that it asks for is deprecated."""
+"""The key of a request for the deprecation warning of its response."""
 
 _DEPRECATED = {
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -40,15 +40,15 @@ _DEPRECATED = {
 _DEPRECATED_PATH = re.compile(rf"/api/v1/(?:namespaces/[^/]+/)?({'|'.join(_DEPRECATED)})(?:/|$)")
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
-# Requests are not told apart by priority; clients that log these headers find one level for all.
+# Requests have no priorities; clients that log these headers find one level for all.
 PRIORITY_HEADERS = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
 
-# Booleans of an older YAML, that this one's resolver takes for text.
+# Booleans of YAML 1.1 that PyYAML's resolver takes for strings.
 _BOOLEANS = frozenset("yYnN")
 
 
 class _YamlDumper(yaml.SafeDumper):
-    """Writes strings that look like something else in double quotes, as the API's YAML does."""
+    """Write strings that look like other values in double quotes, as the API's YAML does."""
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -63,7 +63,7 @@ _YamlDumper.add_representer(str, _represent_text)
 
 
 def common_headers(request: web.BaseRequest) -> dict[str, str]:
-    """The headers that every answer has. Whoever sends an `Audit-Id` gets it back."""
+    """Return the headers of every response. An `Audit-Id` of the request is returned."""
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
     deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
     warned = _DEPRECATED[deprecated[1]] if deprecated else request.get(DEPRECATED, "")
@@ -73,14 +73,14 @@ def common_headers(request: web.BaseRequest) -> dict[str, str]:
 
 
 def status_response(request: web.BaseRequest, error: StatusError) -> web.Response:
-    """A failure as the API reports it."""
+    """Return an error as the API reports it."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     wanted = Wanted(yaml=prefers_yaml(request.headers.get("Accept", "")))
     return json_response(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
 
 
 def text_response(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
-    """Plain text, as health checks and unknown paths are answered."""
+    """Return plain text, the form of health checks and unknown paths."""
     return web.Response(
         text=text,
         status=status,
@@ -90,7 +90,7 @@ def text_response(request: web.BaseRequest, text: str, status: int = 200) -> web
 
 
 def drop_priority(answer: web.StreamResponse) -> None:
-    """Takes away what tells of the queue in which a request has been, as it has been in none."""
+    """Remove the headers of priority and fairness: the request was not queued."""
     for name in PRIORITY_HEADERS:
         answer.headers.pop(name, None)
 
@@ -103,7 +103,7 @@ def json_response(
     headers: dict[str, str] | None = None,
     wanted: Wanted | None = None,
 ) -> web.Response:
-    """One JSON value: indented for people, as YAML for those who ask for it."""
+    """Return one JSON value, indented or as YAML if the client prefers that."""
     kind = JSON
     if wanted is not None and wanted.yaml:
         kind = "application/yaml"
@@ -123,7 +123,7 @@ def json_response(
 async def chunked_response(
     request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted, headers: dict[str, str] | None = None
 ) -> web.StreamResponse:
-    """A list: sent piece by piece, so that neither memory nor the loop is taken for long."""
+    """Send a list in pieces, so that it neither needs much memory nor blocks the event loop."""
     first = next(chunks)
     second = next(chunks, None)
     if second is None or wanted.yaml or wants_pretty(request):
@@ -148,7 +148,7 @@ async def chunked_response(
 
 
 async def truncated_response(request: web.BaseRequest, chunks: Iterator[bytes]) -> web.StreamResponse:
-    """The first half of a body; then the connection closes without the end of it."""
+    """Send the first half of a body, then close the connection."""
     body = b"".join(chunks)
     response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request)})
     await response.prepare(request)
@@ -164,7 +164,7 @@ def accepts_gzip(request: web.BaseRequest) -> bool:
 
 
 def wants_pretty(request: web.BaseRequest) -> bool:
-    """Whether a person is reading: `pretty` is set, or the client is one that people use by hand."""
+    """Return whether to indent: `pretty` is set, or the client is a tool for people."""
     asked = request.query.get("pretty")
     if asked:
         return asked.lower() not in ("0", "false")

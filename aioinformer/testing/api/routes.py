@@ -1,4 +1,4 @@
-"""What a request is about, read from its method, path and query as the real server does."""
+"""Routing: what a request is about, from its method, path and query, as in the real server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "del
 
 
 class UnknownPath(Exception):
-    """Nothing is served there; the API answers with plain text."""
+    """Nothing is served at this path; the API answers with plain text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Target:
         path: absolute path.
         query: first value of each parameter.
         verb: "list", "watch", "get", "create", "update", "patch", "delete", "deletecollection", "discovery" or "other".
-        served: the resource, None if it is about none.
-        namespace: "" if there is none in the path.
-        name: "" for a collection; that of the one object of a watch whose path says so.
+        served: the resource, None if the request is about none.
+        namespace: "" if the path has none.
+        name: "" for a collection; also set for the watch of one object by path.
         subresource: "" for the object itself.
     """
 
@@ -49,14 +49,16 @@ class Target:
 
 
 def find_target(registry: Registry, method: str, path: str, query: Mapping[str, str]) -> Target:
-    """Reads a request line.
+    """Return what a request is about.
 
     Args:
+        registry: the served resources.
+        method: HTTP method.
         path: as sent, percent-encoded.
         query: first value of each parameter, decoded.
 
     Raises:
-        UnknownPath: nothing of that group and version is served.
+        UnknownPath: nothing is served in that group and version.
         StatusError: 404 for a resource that the version lacks, 405 for a method that the resource lacks.
     """
     parts = unquote(path).removeprefix("/").removesuffix("/").split("/")
@@ -118,16 +120,16 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
 
 
 def _has_empty_namespace(rest: list[str]) -> bool:
-    """Whether nothing is missing but the name of the namespace, as in paths of clients that have none to put there.
+    """Return whether only the name of the namespace is missing, as in paths of clients without a namespace.
 
-    What is about many objects is then about those of all namespaces.
+    A request for a collection then covers all namespaces.
     """
     rest = rest[1:] if rest[:1] == ["watch"] else rest
     return rest[:2] == ["namespaces", ""] and len(rest) > 2 and "" not in rest[2:]
 
 
 def check_name(name: str) -> None:
-    """Refuses what is the name of nothing, since it could not be a part of a path.
+    """Refuse names that cannot be part of a path.
 
     Raises:
         StatusError: 400.

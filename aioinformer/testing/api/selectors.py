@@ -1,7 +1,7 @@
-"""Selectors as the API server reads them, and the fields by which each resource can be selected.
+"""Label and field selectors as the API server parses them, and the selectable fields of each resource.
 
-The grammars are those of `aioinformer.resources`. What differs is what is said of texts that do not parse, which here
-are the server's words, and that `a in ()` is accepted: it asks for the empty value.
+The grammars are those of `aioinformer.resources`. Two things differ: errors have the server's messages, and `a in ()`
+is accepted and means the empty value.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _EVENT = (
     "type",
     "source",
 )
-# Other words for the first of those.
+# The names of these fields in `events.k8s.io`.
 _REGARDING_EVENT = (
     "regarding.kind",
     "regarding.namespace",
@@ -91,11 +91,11 @@ METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
 
 class _Refused(Exception):
-    """What the server says of a requirement."""
+    """The server's message about a requirement."""
 
 
 def read_label_selector(text: str) -> LabelSelector:
-    """The label selector of a request.
+    """Parse the label selector of a request.
 
     Raises:
         StatusError: 400.
@@ -104,7 +104,7 @@ def read_label_selector(text: str) -> LabelSelector:
 
 
 def read_field_selector(text: str) -> FieldSelector:
-    """The field selector of a request; which fields there are is not known here.
+    """Parse the field selector of a request; it may name unknown fields.
 
     Raises:
         StatusError: 400.
@@ -120,7 +120,7 @@ def read_field_selector(text: str) -> FieldSelector:
 
 
 class _Labels:
-    """Goes through the signs and words of a label selector; "" stands behind the last."""
+    """Iterate over the tokens of a label selector; "" follows the last."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _TOKEN.findall(text)
@@ -238,12 +238,12 @@ def _bad_field(why: str) -> StatusError:
 
 
 def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:
-    """Fields of a built-in resource beyond name and namespace, in the order in which records keep their values."""
+    """Return the selectable fields of a built-in resource beyond name and namespace, as in `Record.fields`."""
     return _FIELDS.get(resource.group_resource, ())
 
 
 def field_values(obj: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, ...]:
-    """The values of these fields as a selector compares them: strings, "" if absent, booleans in lower case."""
+    """Return the values of these fields as selectors compare them: strings, "" if absent, booleans in lower case."""
     return tuple([_text(obj, name) for name in fields])
 
 

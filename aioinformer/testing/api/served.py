@@ -1,4 +1,4 @@
-"""Which resources the server serves, built-in and custom, and how each is found by URL or by name."""
+"""The served resources, built-in and custom, found by URL or by name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "updat
 _STATUS_VERBS = ["get", "patch", "update"]
 
 
-#: By resource in the version that is not kept: the resource in the version that its objects are kept in.
-_KEPT_AS = {
+#: The stored version of resources that have a version which is not stored.
+_STORED_AS = {
     "events.k8s.io/v1/events": "v1/events",
     "autoscaling/v1/horizontalpodautoscalers": "autoscaling/v2/horizontalpodautoscalers",
 }
@@ -34,50 +34,50 @@ _CONVERSIONS = "aioinformer.testing.admission.conversions.conversions"
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How the objects of a version are kept in the form of another one; neither way changes its argument.
+    """Convert objects between a version and the stored version; the argument is not changed.
 
-    Versions of custom resources need none of this: without a webhook they differ in nothing but their names.
+    Versions of custom resources need no conversion: without a webhook they differ only in their names.
 
     Attributes:
         shown_as: resource in this version, "events.k8s.io/v1/events".
-        kept_as: resource in the version that they are kept in, "v1/events".
+        stored_as: resource in the stored version, "v1/events".
     """
 
     shown_as: str
-    kept_as: str
+    stored_as: str
 
-    def keep(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object of this version in the form that is kept."""
+    def to_stored(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an object of this version in the stored version."""
         return self._convert(obj, 0)
 
-    def show(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a kept object in the form of this version."""
+    def from_stored(self, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a stored object in this version."""
         return self._convert(obj, 1)
 
     def _convert(self, obj: Mapping[str, Any], way: int) -> dict[str, Any]:
-        # By name, when it is first needed: part of what `state.admission` describes.
+        # Imported by name when first needed: it belongs to the second part of the server, see `state.admission`.
         converted: dict[str, Any] = import_module(_CONVERSIONS).CONVERTERS[self.shown_as][way](obj)
         return converted
 
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """One resource in one API version, as this server serves it.
+    """One resource in one API version.
 
     Attributes:
         resource: group, version, names, scope.
-        custom: whether a CustomResourceDefinition stands behind it.
+        custom: whether it is defined by a CustomResourceDefinition.
         entries: its rows in a resource list of discovery, subresources included.
-        fields: names of fields, beyond name and namespace, by which it can be selected.
+        fields: names of selectable fields beyond name and namespace.
         subresources: those in `entries`.
         columns: printer columns of a custom resource.
         schema: OpenAPI schema of a custom resource.
         scale: paths of the scale subresource of a custom resource.
-        deprecated: what to warn of whoever asks for this version of a custom resource, "" for nothing.
-        conversion: how its objects are kept in the form of another version; None if they are kept as they are.
-        kept_as: the resource in that other version; refusals of what an object says name it.
-        collection: under which name they are kept.
-        kept_fields: names of `fields`, and of any more, in the form that is kept.
+        deprecated: the warning for this version of a custom resource, "" for none.
+        conversion: to and from the stored version; None if this is the stored version.
+        stored_as: the resource in the stored version; errors about the contents of an object name it.
+        collection: name of the collection of its objects.
+        stored_fields: names of `fields` in the stored version, and further ones.
         others: other versions of the same objects in its group, by API version.
     """
 
@@ -93,58 +93,58 @@ class Served:
     conversion: Conversion | None = None
     head: bytes = b""
     list_kind: str = ""
-    kept_as: Resource[Any] = field(init=False)
+    stored_as: Resource[Any] = field(init=False)
     collection: str = field(init=False)
-    kept_fields: tuple[str, ...] = ()
+    stored_fields: tuple[str, ...] = ()
     others: dict[str, Served] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         resource = self.resource
-        self.kept_as = resource
+        self.stored_as = resource
         self.collection = resource.group_resource
-        self.kept_fields = self.kept_fields or self.fields
+        self.stored_fields = self.stored_fields or self.fields
         self.list_kind = self.list_kind or f"{resource.kind}List"
         version = f'"apiVersion":"{resource.api_version}",'
         self.head = ("{" + (version if self.custom else f'"kind":"{resource.kind}",{version}')).encode()
 
     def body(self, stored: bytes) -> bytes:
-        """A stored object in this API version (the versions of one resource share one collection)."""
+        """Return a stored object in this version."""
         if stored.startswith(self.head):
             return stored
         if self.conversion is not None:
-            return encode_object(self.conversion.show(decode(stored)), custom=False)
+            return encode_object(self.conversion.from_stored(decode(stored)), custom=False)
         rest = stored.index(b'"kind":' if self.custom else b'"metadata":')
         return self.head + stored[rest:]
 
     def decoded(self, body: bytes) -> Mapping[str, Any]:
-        """An object in the form that is kept, from its body in that form or in the one of this version."""
+        """Return an object in the stored version, from its body in that version or in this one."""
         if self.conversion is None:
             obj: Mapping[str, Any] = decode(self.body(body))
             return obj
         obj = decode(body)
-        return self.kept(obj) if body.startswith(self.head) else obj
+        return self.to_stored(obj) if body.startswith(self.head) else obj
 
-    def kept(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An object of this version in the form that is kept."""
-        return obj if self.conversion is None else self.conversion.keep(obj)
+    def to_stored(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an object of this version in the stored version."""
+        return obj if self.conversion is None else self.conversion.to_stored(obj)
 
-    def shown(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An object in the form that is kept in that of this version."""
-        return kept if self.conversion is None else self.conversion.show(kept)
+    def from_stored(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a stored object in this version."""
+        return kept if self.conversion is None else self.conversion.from_stored(kept)
 
 
 class Registry:
-    """All resources that are served, now: custom ones come and go.
+    """All served resources; custom ones come and go.
 
     Args:
-        extra: resources of the catalogue to serve beside the stable ones, such as beta versions.
-        converted: keep the objects of two versions in one form; else each version has its own objects.
+        extra: resources of the catalogue to serve besides the stable ones, such as beta versions.
+        converted: store the objects of two versions in one of them; otherwise each version has its own objects.
     """
 
     def __init__(self, extra: Iterable[Resource[Any]] = (), *, converted: bool = True) -> None:
         self._served: dict[tuple[str, str, str], Served] = {}
         self._versions: dict[str, list[str]] = {}
-        # What people have named, as it was found; forgotten when anything comes or goes.
+        # Results of `resolve`; cleared when a resource comes or goes.
         self._resolved: dict[str, Served] = {}
         recorded = recorded_discovery()
         for api_version in recorded:
@@ -155,15 +155,15 @@ class Registry:
             if entries is None and resource not in extra:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
-            kept_as = _KEPT_AS.get(resource.gvr) if converted else None
-            conversion = None if kept_as is None else Conversion(resource.gvr, kept_as)
+            stored_as = _STORED_AS.get(resource.gvr) if converted else None
+            conversion = None if stored_as is None else Conversion(resource.gvr, stored_as)
             served = Served(
                 resource, False, own or [_entry(resource)], selectable_fields(resource), conversion=conversion
             )
             self._add(served)
         for served in self._served.values():
             if served.conversion is not None:
-                self._join(served, served.conversion.kept_as)
+                self._join(served, served.conversion.stored_as)
 
     def __iter__(self) -> Iterator[Served]:
         return iter(self._served.values())
@@ -172,21 +172,21 @@ class Registry:
         return self._served.get((group, version, plural))
 
     def find_kind(self, api_version: str, kind: str) -> Served | None:
-        """What holds objects that call themselves so."""
+        """Return the resource of a kind."""
         for served in self._served.values():
             if served.resource.kind == kind and served.resource.api_version == api_version:
                 return served
         return None
 
     def find_collection(self, collection: str) -> Served | None:
-        """What holds these objects, in the version of the API that they are kept in, or in any."""
+        """Return the resource of a collection, preferably in the stored version."""
         for served in self._served.values():
             if served.collection == collection and served.conversion is None:
                 return served
         return None
 
     def versions(self, group: str) -> list[str]:
-        """The versions of a group, preferred one first; empty for an unknown group."""
+        """Return the versions of a group, preferred one first; empty for an unknown group."""
         return list(self._versions.get(group, ()))
 
     def groups(self) -> list[str]:
@@ -200,7 +200,7 @@ class Registry:
         ]
 
     def resolve(self, wanted: str | Resource[Any]) -> Served:
-        """Finds a resource as a person names it.
+        """Find a resource by the names that people use.
 
         Args:
             wanted: a `Resource`, "pods", "deployments.apps", "apps/v1/deployments" or "v1/pods".
@@ -221,7 +221,7 @@ class Registry:
                 for served in self._served.values()
                 if wanted in (served.resource.group_resource, served.resource.plural)
             ]
-            # "events" means those of the core group, as it does for kubectl.
+            # As for kubectl, "events" means those of the core group.
             candidates.sort(key=lambda served: (bool(served.resource.group), self._rank(served)))
         if not candidates:
             raise UsageError(f"the server does not serve {str(wanted)!r}; create its CustomResourceDefinition first")
@@ -230,7 +230,7 @@ class Registry:
         return candidates[0]
 
     def define(self, definition: Mapping[str, Any]) -> list[Served]:
-        """Serves what a CustomResourceDefinition describes, in place of what it described before."""
+        """Serve the resource of a CustomResourceDefinition, in place of its earlier definition."""
         spec = definition["spec"]
         self.forget(definition)
         added = [self._add(_custom(spec, version)) for version in spec["versions"] if version.get("served")]
@@ -241,7 +241,7 @@ class Registry:
         return added
 
     def forget(self, definition: Mapping[str, Any]) -> None:
-        """Stops serving what a CustomResourceDefinition describes."""
+        """Stop serving the resource of a CustomResourceDefinition."""
         spec = definition["spec"]
         self._resolved.clear()
         group, plural = spec["group"], spec["names"]["plural"]
@@ -265,10 +265,10 @@ class Registry:
             self._versions[resource.group].append(resource.version)
         return served
 
-    def _join(self, served: Served, kept_as: str) -> None:
-        """Has a resource kept with the one of another version."""
-        [keeper] = [other for other in self._served.values() if other.resource.gvr == kept_as]
-        served.kept_as, served.collection, served.kept_fields = keeper.resource, keeper.collection, keeper.fields
+    def _join(self, served: Served, stored_as: str) -> None:
+        """Store the objects of a resource in another version."""
+        [keeper] = [other for other in self._served.values() if other.resource.gvr == stored_as]
+        served.stored_as, served.collection, served.stored_fields = keeper.resource, keeper.collection, keeper.fields
 
     def _rank(self, served: Served) -> int:
         return self._versions[served.resource.group].index(served.resource.version)
@@ -276,7 +276,7 @@ class Registry:
 
 @cache
 def recorded_discovery() -> Mapping[str, list[dict[str, Any]]]:
-    """Resource lists of a real server by API version, in the order in which it names groups and versions."""
+    """Return the resource lists of a real server by API version, in its order of groups and versions."""
     document = json.loads(files("aioinformer.testing").joinpath("data/discovery.json").read_text("utf-8"))
     resources: dict[str, list[dict[str, Any]]] = document["resources"]
     return resources
@@ -350,7 +350,7 @@ def _deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
 
 
 def _version_priority(version: str) -> tuple[int, int, int, str]:
-    """Sorts as Kubernetes does: v2, v1, v1beta2, v1alpha1, then anything else by name."""
+    """Sort as Kubernetes does: v2, v1, v1beta2, v1alpha1, then other names alphabetically."""
     head, _, rest = version.removeprefix("v").partition("beta")
     stage = 1 if rest else 0
     if not rest:

@@ -1,6 +1,6 @@
-"""Failures as the API says them: HTTP status, `reason`, `message` and `details` of a `Status` object.
+"""Errors of the API: HTTP status, `reason`, `message` and `details` of a `Status` object.
 
-Wording is part of the contract: kubectl prints it, client-go's helpers compare it, and people search the web for it.
+The wording is part of the contract: kubectl prints it, client-go's helpers compare it, and people search for it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that is wrong with one field.
+    """What is wrong with one field.
 
     Attributes:
         reason: "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" or "FieldValueNotSupported".
         field: path of the field, "metadata.name".
-        message: what the API says of it, "Required value: …".
+        message: the API's message, "Required value: …".
         missing: whether the fault is only that a value is missing.
     """
 
@@ -65,17 +65,17 @@ def quote(value: Any) -> str:
 
 
 class StatusError(Exception):
-    """An answer other than success; carries everything that goes on the wire.
+    """An error response.
 
     Attributes:
         code: the HTTP status.
         reason: machine-readable, "" where the API gives none (internal errors).
         message: for people.
         details: the `details` member, or None to leave it out.
-        metadata: the `metadata` member; only expired continue tokens put something into it.
+        metadata: the `metadata` member; only expired continue tokens have one.
         retry_after: seconds for the `Retry-After` header, or None.
-        queued: whether the request came as far as being queued by its priority.
-        warnings: what the client is to be warned of nevertheless.
+        queued: whether the request was queued by priority.
+        warnings: warnings for the client.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StatusError(Exception):
         self.warnings: tuple[str, ...] = ()
 
     def body(self) -> dict[str, Any]:
-        """The `Status` object, in the field order of the API."""
+        """Return the `Status` object, in the field order of the API."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -116,7 +116,7 @@ class StatusError(Exception):
 
 
 def resource_details(resource: Resource[Any], name: str) -> dict[str, Any]:
-    """`details` that name a resource (the API's `kind` there is the plural)."""
+    """Return `details` that name a resource (the API's `kind` there is the plural)."""
     details = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in details.items() if value}
 
@@ -143,7 +143,7 @@ def not_found(resource: Resource[Any], name: str) -> StatusError:
 
 
 def resource_not_found() -> StatusError:
-    """The group and version exist, the resource in it does not."""
+    """Return 404: the group and version exist, the resource in it does not."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
@@ -157,15 +157,18 @@ def not_acceptable(message: str) -> StatusError:
 
 
 def already_exists(resource: Resource[Any], name: str, *, going: bool = False) -> StatusError:
-    """The name is taken, perhaps by an object that is about to go."""
+    """Return 409: the name is taken, perhaps by an object that is being deleted."""
     message = f"{'object is being deleted: ' if going else ''}{resource.group_resource} {quoted(name)} already exists"
     return StatusError(409, "AlreadyExists", message, details=resource_details(resource, name))
 
 
 def conflict(resource: Resource[Any], name: str, why: str, *, kind: str = "") -> StatusError:
-    """An optimistic-concurrency failure.
+    """Return 409: an optimistic-concurrency failure.
 
     Args:
+        resource: the resource.
+        name: of the object.
+        why: the reason.
         kind: named instead of the resource; the API does so for preconditions of a deletion.
     """
     subject = kind or resource.group_resource
@@ -190,7 +193,7 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422 with one cause for each field that is wrong.
+    """Return 422 with one cause for each invalid field.
 
     Args:
         kind: as in the message, "ConfigMap", or the resource for custom ones.
@@ -209,23 +212,23 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
 
 
 def invalid_object(resource: Resource[Any], name: str, causes: Sequence[Cause]) -> StatusError:
-    """422 for an object of a resource."""
+    """Return 422 for an object of a resource."""
     return invalid(resource.kind, resource.group, name, causes)
 
 
 def internal_error(message: str) -> StatusError:
-    """500 without a reason, which is how the API reports what it did not foresee."""
+    """Return 500 without a reason, the API's response to unforeseen errors."""
     return StatusError(500, "", message)
 
 
 def not_installed() -> StatusError:
-    """503: the server is so young that it does not know all its paths."""
+    """Return 503: the server has just started and does not know all its paths."""
     message = "the request has been made before all known HTTP paths have been installed, please try again"
     return StatusError(503, "ServiceUnavailable", message, details={"retryAfterSeconds": 5}, retry_after=5)
 
 
 def version_too_large(asked: int, current: int) -> StatusError:
-    """504: the version asked for has not happened yet."""
+    """Return 504: the requested version has not happened yet."""
     return StatusError(
         504,
         "Timeout",

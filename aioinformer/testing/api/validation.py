@@ -1,4 +1,4 @@
-"""What names, labels and finalizers may look like, in the words of the API."""
+"""Validation of names, labels and finalizers, with the messages of the API."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ _CONFIG_KEY_TEXT = (
 )
 _NEVER_OWNERS = frozenset({("", "v1", "Event")})
 _LARGEST_ANNOTATIONS = 256 * 1024
-#: How often metadata are looked at as those of a new object, too, when they replace others.
+#: How often an update checks metadata as those of a new object, too.
 _LOOKED_AT_AGAIN = {"deployments.apps": 1, "events": 0, "events.events.k8s.io": 1}
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> list[Cause]:
-    """Everything that is wrong with the metadata of an object that is to be stored."""
+    """Return everything that is wrong with the metadata of a new object."""
     causes = []
     if prefix := metadata.get("generateName"):
-        # What is cut off or added later may take the place of a hyphen at the end.
+        # The generated suffix replaces the end of the prefix, so a hyphen may be last.
         masked = f"{prefix[:-1]}a" if prefix.endswith("-") else prefix
         causes += [Cause.invalid("metadata.generateName", f'"{prefix}"', why) for why in _name_faults(resource, masked)]
     causes += name_causes(resource, str(metadata.get("name") or ""))
@@ -79,14 +79,14 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
 
 
 def metadata_update_causes(resource: Resource[Any], metadata: Mapping[str, Any], *, custom: bool) -> list[Cause]:
-    """The same for metadata that replace others: the API looks at some of them often, and tells each time."""
+    """Return the same for an update: the API checks some fields several times, and reports each time."""
     first = labelling_causes(metadata) + _reference_causes(metadata.get("ownerReferences") or ())
     again = 1 if custom else _LOOKED_AT_AGAIN.get(resource.group_resource, 2)
     return [*(first * 2), *(metadata_causes(resource, metadata) * again)]
 
 
 def check_metadata_types(served_kind: str, version: str, metadata: Any, *, custom: bool = False) -> None:
-    """Refuses what Go could not decode, and turns the nulls of string maps into empty strings as it does.
+    """Refuse metadata that Go could not decode. Like Go, turn the nulls of string maps into empty strings.
 
     Raises:
         StatusError: 400.
@@ -128,45 +128,45 @@ def check_metadata_types(served_kind: str, version: str, metadata: Any, *, custo
 
 
 def label_name_faults(name: str) -> list[str]:
-    """What is wrong with the name of a label."""
+    """Yield what is wrong with the name of a label."""
     return _qualified_name_faults(name)
 
 
 def label_value_faults(value: str) -> list[str]:
-    """What is wrong with the value of a label."""
+    """Yield what is wrong with the value of a label."""
     return _faults(value, _VALUE, _VALUE_TEXT, 63)
 
 
 def letter_label_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to be a label that begins with a letter."""
+    """Yield what is wrong with a DNS label that must begin with a letter."""
     return _faults(name, _LETTER_LABEL, _LETTER_LABEL_TEXT, 63)
 
 
 def label_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to be a DNS label."""
+    """Yield what is wrong with a DNS label."""
     why = "must not contain dots" if _SUBDOMAIN.fullmatch(name) else _LABEL_TEXT
     return _faults(name, _LABEL, why, 63, "characters")
 
 
 def subdomain_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to be a DNS subdomain."""
+    """Yield what is wrong with a DNS subdomain."""
     return _faults(name, _SUBDOMAIN, _SUBDOMAIN_TEXT, 253, "characters")
 
 
 def wildcard_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to stand for all the names below a domain."""
+    """Yield what is wrong with a wildcard DNS name."""
     return _faults(name, _WILDCARD, _WILDCARD_TEXT, 253, "characters")
 
 
 def segment_faults(name: str) -> list[str]:
-    """What is wrong with a name that has to fit into a path."""
+    """Yield what is wrong with a segment of a path."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
 
 
 def config_key_faults(key: str) -> list[str]:
-    """What is wrong with a key of a config map or a secret."""
+    """Yield what is wrong with a key of a config map or a secret."""
     found = _faults(key, re.compile(_CONFIG_KEY), _CONFIG_KEY_TEXT, 253, "characters")
     if key in (".", ".."):
         found.append(f"must not be '{key}'")
@@ -176,7 +176,7 @@ def config_key_faults(key: str) -> list[str]:
 
 
 def name_causes(resource: Resource[Any], name: str) -> list[Cause]:
-    """What is wrong with the name of an object; which rule applies depends on the resource."""
+    """Yield what is wrong with the name of an object, by the rule of its resource."""
     if not name:
         return [Cause.required("metadata.name", "name or generateName is required")]
     return [Cause.invalid("metadata.name", f'"{name}"', why) for why in _name_faults(resource, name)]
@@ -252,17 +252,18 @@ def _shown(reference: Mapping[str, Any]) -> str:
 
 
 def labelling_causes(metadata: Mapping[str, Any], path: str = "metadata") -> list[Cause]:
-    """What is wrong with labels and annotations.
+    """Yield what is wrong with labels and annotations.
 
     Args:
-        path: what the fields are told to be in; that of a template is told without its `metadata`.
+        metadata: has the labels and annotations.
+        path: the reported parent of the fields; for a template without its `metadata`.
     """
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     return label_causes(labels, f"{path}.labels") + _annotation_causes(annotations, f"{path}.annotations")
 
 
 def label_causes(labels: Mapping[str, Any], path: str) -> list[Cause]:
-    """What is wrong with labels, or with what selects them by name and value."""
+    """Yield what is wrong with labels, or with a selector by equality."""
     causes = []
     for key, value in labels.items():
         causes += [Cause.invalid(path, f'"{key}"', why) for why in _qualified_name_faults(key)]

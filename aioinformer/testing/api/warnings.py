@@ -18,7 +18,7 @@ _COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 @contextmanager
 def collected(warnings: list[str]) -> Iterator[None]:
-    """Lets warnings of the block be put into a list."""
+    """Collect the warnings of the block in a list."""
     token = _COLLECTED.set(warnings)
     try:
         yield
@@ -27,20 +27,20 @@ def collected(warnings: list[str]) -> Iterator[None]:
 
 
 def warn(text: str) -> None:
-    """Warns whoever asked, once; nobody, if no request is being answered."""
+    """Warn the client of the current request, once per text; without a request, do nothing."""
     warnings = _COLLECTED.get()
     if warnings is not None and text not in warnings:
         warnings.append(text)
 
 
 def warning_headers(warnings: Sequence[str]) -> list[str]:
-    """The `Warning` headers, one for each text that a header can have: none that has control characters."""
+    """Return a `Warning` header for each text. Texts with control characters are left out."""
     plain = (each for each in warnings if not _CONTROL.search(each))
     return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
 
 
 def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
-    """The answer, with what the client is to be warned of."""
+    """Add warnings to a response and return it."""
     for header in warning_headers(warnings):
         answer.headers.add("Warning", header)
     return answer

@@ -86,8 +86,8 @@ def ignored_fields(served: Served, by: Manager) -> FieldSet:
 def views_of(served: Served) -> dict[str, View]:
     def view(other: Served) -> View:
         return View(
-            lambda obj: other.shown(served.kept(obj)),
-            lambda obj: served.shown(other.kept(obj)),
+            lambda obj: other.from_stored(served.to_stored(obj)),
+            lambda obj: served.from_stored(other.to_stored(obj)),
             kind_type(other) or NO_TYPE,
         )
 

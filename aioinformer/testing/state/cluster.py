@@ -136,4 +136,4 @@ def check_metadata(served: Served, metadata: Mapping[str, Any], others: Sequence
     """Raise `StatusError` (422) if the metadata of an object are malformed, or if there are other causes."""
     causes = [*metadata_causes(served.resource, metadata), *others]
     if causes:
-        raise statuses.invalid_object(served.kept_as, str(metadata.get("name") or ""), causes)
+        raise statuses.invalid_object(served.stored_as, str(metadata.get("name") or ""), causes)

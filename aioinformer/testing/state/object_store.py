@@ -90,7 +90,7 @@ class ObjectStore:
             version = self.storage.next_version()
         self.storage.version = max(self.storage.version, version)
         metadata["resourceVersion"] = str(version)
-        kept = served.kept(obj)
+        kept = served.to_stored(obj)
         if encoded and old is not None and kept is obj:
             body = with_version(encoded, old.version, version)
         else:
@@ -102,7 +102,7 @@ class ObjectStore:
             metadata["uid"],
             body,
             metadata.get("labels") or {},
-            field_values(kept, served.kept_fields) if served.kept_fields else (),
+            field_values(kept, served.stored_fields) if served.stored_fields else (),
         )
         self.write(served, kind, record, old, metadata)
         return record

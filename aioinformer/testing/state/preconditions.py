@@ -128,7 +128,7 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
         why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
         # The API checks it twice and reports it twice.
         raise statuses.invalid_object(
-            served.kept_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
+            served.stored_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
         )
 
 

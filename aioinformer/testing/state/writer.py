@@ -192,7 +192,7 @@ class Writer:
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
         if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
-            raise statuses.invalid_object(served.kept_as, name, wrong)
+            raise statuses.invalid_object(served.stored_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
             check_definition(obj, lambda: self._admission.validate(served, obj, old), old)
@@ -297,7 +297,7 @@ class Writer:
             self._admission.default(served, obj)
         if served.conversion is not None:
             # Drop what this version cannot express before the object is checked.
-            settled = served.shown(served.kept(obj))
+            settled = served.from_stored(served.to_stored(obj))
             obj.clear()
             obj.update(settled)
         if served.resource.group_resource == _CRD:

@@ -49,7 +49,7 @@ def specification_causes(
 
 def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None, subresource: str) -> list[Cause]:
     if served.conversion is not None and served.collection != "events":
-        obj, old = served.kept(obj), None if old is None else served.kept(old)
+        obj, old = served.to_stored(obj), None if old is None else served.to_stored(old)
     if subresource:
         name = served.resource.group_resource
         check = _subresource_check(name, subresource)
@@ -57,8 +57,8 @@ def _causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | Non
     if served.collection == "events":
         from aioinformer.testing.admission.specs.cluster.event_checks import event_causes
 
-        former = None if old is None else served.kept(old)
-        return event_causes(served.kept(obj), former, newer=served.conversion is not None)
+        former = None if old is None else served.to_stored(old)
+        return event_causes(served.to_stored(obj), former, newer=served.conversion is not None)
     if served.resource.group == RBAC_GROUP:
         from aioinformer.testing.admission.specs.cluster.rights import rbac_causes
 

@@ -37,7 +37,7 @@ class TableMaker:
 
     def __init__(self, served: Served, wanted: Wanted, query: Mapping[str, str], now: Callable[[], float]) -> None:
         self._served = served
-        self._layout: TableLayout = layout(served.kept_as, served.columns if served.custom else None)
+        self._layout: TableLayout = layout(served.stored_as, served.columns if served.custom else None)
         self._group_version = wanted.group_version
         self._now = now
         self._headers_sent = False
