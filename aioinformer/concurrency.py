@@ -1,8 +1,8 @@
 """Tools for tasks and the event loop: latches, time slices, and the owner of a background task.
 
 `Latch` is a one-time event that can fail. `Slicer` and `discard` keep long work from blocking the event loop. `Owner`
-starts and ends the one task in which something runs, and `Root`, `is_ending` and `uncancel` tell the end of such a
-task from what functions of users raise in it.
+starts and ends the one task in which an object runs. `Root`, `is_ending` and `uncancel` distinguish the end of a task
+from exceptions that functions of users raise in it.
 """
 
 from __future__ import annotations

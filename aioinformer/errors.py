@@ -130,7 +130,7 @@ class TransportError(AioinformerError):
 
     Attributes:
         sent: whether the connection broke after the request was sent; False if that is not known. Transports set it.
-            It tells a watch whose connection was cut from a server that cannot be reached.
+            It distinguishes a watch whose connection was cut from a server that cannot be reached.
     """
 
     sent = False

@@ -52,7 +52,7 @@ def metadata_of(obj: Any) -> Any:
     """
     metadata = obj.get("metadata") if isinstance(obj, Mapping) else getattr(obj, "metadata", None)
     if metadata is None:
-        raise KeyFuncError(f"{type(obj).__name__} has no metadata; give the store a key_func that understands it")
+        raise KeyFuncError(f"{type(obj).__name__} has no metadata; pass a key_func for such objects to the store")
     return metadata
 
 

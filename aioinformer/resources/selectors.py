@@ -181,14 +181,14 @@ class _LabelParser:
                     raise self._error("',' or ')'")
             elif self._peek() == ",":
                 self._next += 1
-                # An empty value stands before a leading comma, between two commas, and after a trailing one.
+                # There is an empty value before a leading comma, between two commas, and after a trailing one.
                 if not values:
                     values.append("")
                 if self._peek() == ",":
                     self._next += 1
                     values.append("")
                     if self._peek() == ")":
-                        raise self._error("a value, as two commas already stand for an empty one")
+                        raise self._error("a value, because two commas already mean an empty one")
                 elif self._peek() == ")":
                     values.append("")
             elif values and self._peek() == ")":

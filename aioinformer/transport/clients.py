@@ -84,7 +84,7 @@ def _from_url(url: str, argument: str) -> Any:
         return HttpTransport(url)
     except UsageError as error:
         reason = str(error).replace("base_url", "a URL", 1)
-        raise UsageError(f"{argument}: {reason}; for a kubeconfig, give `await connect()`") from None
+        raise UsageError(f"{argument}: {reason}; for a kubeconfig, pass `await connect()`") from None
 
 
 def _is_api_client(client: Any) -> bool:
@@ -109,7 +109,7 @@ def _borrowed(client: Any, argument: str, accepted: str) -> Transport:
         )
     transport: Any = client if callable(getattr(client, "request", None)) else getattr(client, "transport", None)
     if not callable(getattr(transport, "request", None)):
-        hint = "; give its api_client" if hasattr(client, "api_client") else ""
+        hint = "; pass its api_client" if hasattr(client, "api_client") else ""
         kind = "None" if client is None else type(client).__name__
         raise UsageError(f"{argument}: expected {accepted}, not {kind}{hint}")
     found: Transport = transport

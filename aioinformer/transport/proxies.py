@@ -184,7 +184,7 @@ class SocksConnector(aiohttp.TCPConnector):
         except OSError as error:
             reason = f"broke the connection: {os_reason(error)}"
         except Exception as error:  # a name or password is too long for SOCKS
-            reason = f"cannot be asked: {type(error).__name__}"
+            reason = f"cannot be used: {type(error).__name__}"
         # Not in the `except` block: the caught error would become the context, and its frames hold the password.
         raise SocksError(f"the SOCKS proxy {proxy_host}:{proxy_port} ({proxy.where}) {reason}")
 

@@ -48,7 +48,7 @@ NEITHER: list[tuple[Any, str]] = [
     (None, "not None"),
     (5, "not int"),
     (HttpTransport, "not the class HttpTransport; make an instance of it"),
-    (SimpleNamespace(api_client=1), "not SimpleNamespace; give its api_client"),
+    (SimpleNamespace(api_client=1), "not SimpleNamespace; pass its api_client"),
     (Sync(), "the client of the package kubernetes is synchronous"),
 ]
 
@@ -98,7 +98,7 @@ async def test_objects_without_close_accept_no_url_or_api_client(taker: str) -> 
     async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
         with pytest.raises(UsageError, match=f"{argument}: make a transport of the ApiClient, and close it"):
             take(api)
-        with pytest.raises(UsageError, match="give its api_client"):
+        with pytest.raises(UsageError, match="pass its api_client"):
             take(CoreV1Api(api))
 
 
