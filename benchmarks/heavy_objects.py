@@ -15,8 +15,8 @@ from harness import Offer, Question, Requirement, run
 
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed, Send
-from aioinformer.reflector.response_reader import AnswerReader
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.response_reader import ResponseReader
+from aioinformer.reflector.watch_events import RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -74,11 +74,11 @@ class _Body:
 
 
 def _longest_step(body: bytes, options: ListOptions, *, initial: bool) -> float:
-    reader = AnswerReader(_Body(), Send(options, initial=initial), Intake(), ReflectorOptions())
+    reader = ResponseReader(_Body(), Send(options, initial=initial), RecordDecoder(), ReflectorOptions())
     longest = 0.0
     for at in range(0, len(body), CHUNK):
         begun = thread_time()
-        for conclusion in reader.digest(body[at : at + CHUNK], initial=initial):
+        for conclusion in reader.parse(body[at : at + CHUNK], initial=initial):
             longest = max(longest, thread_time() - begun)
             if isinstance(conclusion, Failed):
                 raise conclusion.error

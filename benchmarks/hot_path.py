@@ -15,7 +15,7 @@ from harness import Question, run
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
 from aioinformer.reflector.watch_decoder import ValueStream, decode_watch_line
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 
@@ -76,7 +76,7 @@ def _refuse(value: bytes) -> Any:
 
 async def records(url: str, accept: str = "") -> Figures:
     """Measure decoding metadata into records, too."""
-    values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
+    values, decode = ValueStream(), partial(decode_watch_line, decode=RecordDecoder().from_watch)
 
     def take(chunk: bytes) -> int:
         return len(_taken(values, chunk, decode))
@@ -86,7 +86,7 @@ async def records(url: str, accept: str = "") -> Figures:
 
 async def queued(url: str) -> Figures:
     """Measure passing deltas through the queue, too."""
-    values, decode = ValueStream(), partial(decode_watch_line, intake=Intake().changed)
+    values, decode = ValueStream(), partial(decode_watch_line, decode=RecordDecoder().from_watch)
     queue: DeltaFIFO[Any] = DeltaFIFO(lambda record: str(record.key))
     left: list[int] = []
 

@@ -125,7 +125,7 @@ class CacheController:
                             self._measure(batch.size, perf_counter() - began)
                     version = batch.version
                 if quarantine.leaving:
-                    quarantine.settle()
+                    quarantine.count_batch()
                 config.on_version(version)
                 synced = synced or queue.has_synced()
             except FIFOClosed:

@@ -25,8 +25,8 @@ from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import check_lister_watcher
 from aioinformer.reflector.options import ReflectorOptions, check_options
 from aioinformer.reflector.protocol.messages import Failed, Send, Watched
-from aioinformer.reflector.response_reader import AnswerReader
-from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Intake, WatchEvent
+from aioinformer.reflector.response_reader import ResponseReader
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RecordDecoder, WatchEvent
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class RetryWatcher(Generic[T]):
                 response = await self._lister_watcher.request(options)
         except TimeoutError as error:
             raise TransportError(f"the watch got no response for {self._options.idle_timeout:g} s") from error
-        reader = AnswerReader(response, Send(options), Intake(on_arrival), self._options)
+        reader = ResponseReader(response, Send(options), RecordDecoder(on_arrival), self._options)
         try:
             if response.status != 200:
                 raise await reader.read_failure()

@@ -1,20 +1,19 @@
-"""List a collection, watch it, and recover: the protocol without I/O, and the task that performs it."""
+"""List and watch a collection, and recover from failures: a protocol without I/O, and the task that carries it out."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from aioinformer.reflector.listwatch import ListerWatcher, ListWatch
-    from aioinformer.reflector.options import ListOptions, ReflectorOptions
-    from aioinformer.reflector.pager import (
+    from aioinformer.reflector.consistency import (
         ENVIRONMENT_VARIABLE,
         ConsistencyDetector,
         InconsistentList,
-        ListPager,
-        asked_for,
-        read_page,
+        consistency_mode,
     )
+    from aioinformer.reflector.listwatch import ListerWatcher, ListWatch
+    from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.reflector.pager import ListPager, read_page
     from aioinformer.reflector.reflector import Reflector
     from aioinformer.reflector.sharding import (
         HASHES,
@@ -47,7 +46,7 @@ __all__ = [
     "ShardRange",
     "ShardSelector",
     "ShardedListWatch",
-    "asked_for",
+    "consistency_mode",
     "parse_shard_selector",
     "read_page",
     "shard_hash",
@@ -60,9 +59,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
     __getattr__, __dir__ = _lazy_exports(
         __name__,
         {
+            "consistency": "ConsistencyDetector ENVIRONMENT_VARIABLE InconsistentList consistency_mode",
             "listwatch": "ListWatch ListerWatcher",
             "options": "ListOptions ReflectorOptions",
-            "pager": "ConsistencyDetector ENVIRONMENT_VARIABLE InconsistentList ListPager asked_for read_page",
+            "pager": "ListPager read_page",
             "reflector": "Reflector",
             "sharding": (
                 "HASHES NAMESPACE ShardRange ShardSelector ShardedListWatch UID parse_shard_selector shard_hash "

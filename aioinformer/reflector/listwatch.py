@@ -1,11 +1,14 @@
-"""The next page of a list is asked for while this one is decoded, so that nobody waits for anybody."""
+"""List and watch requests: `ListWatch` for a resource of an API server, and requests that are sent ahead of time.
+
+The next page of a list is requested while the current one is decoded, so neither waits for the other (`Prefetcher`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from aioinformer.concurrency import is_ending
 from aioinformer.errors import TransportError, UsageError
@@ -29,31 +32,33 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# What is asked for, by whether it is a watch.
-_OBJECTS = {watch: {"Accept": "application/json"} for watch in (False, True)}
-_METADATA = {
+_log = get_logger("aioinformer.reflector")
+
+# Headers, by whether the request is a watch.
+_OBJECTS: Final = {watch: {"Accept": "application/json"} for watch in (False, True)}
+_METADATA: Final = {
     False: {"Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"},
     True: {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"},
 }
 
 
 class ListerWatcher(Protocol[T_co]):
-    """Lists and watches one collection. One verb does both, since both are answers that arrive bit by bit.
+    """Lists and watches one collection. One method serves both, because both responses are read while they arrive.
 
     Attributes:
-        resource: what is listed.
+        resource: the resource to list.
     """
 
     @property
     def resource(self) -> Resource[T_co]:
-        """What is listed."""
+        """The resource to list."""
         ...
 
     async def request(self, options: ListOptions) -> Response:
-        """Sends a list, or a watch if `options.watch`, and returns when the head of the answer is there.
+        """Send a list, or a watch if `options.watch`, and return when the head of the response has arrived.
 
         Raises:
-            TransportError: the server was not reached.
+            TransportError: the server was unreachable.
         """
         ...
 
@@ -62,19 +67,22 @@ class ListWatch(Generic[T]):
     """The usual ListerWatcher: a resource of an API server, in all namespaces or in one.
 
     Args:
-        transport: reaches the server; a `Connection` stands for its transport.
-        resource: what to list.
+        transport: sends requests to the server; of a `Connection`, its transport is used.
+        resource: the resource to list.
 
         namespace: "" for all namespaces.
-        label_selector: applied by the server: text, a mapping of labels, or a parsed one.
-        field_selector: applied by the server: text, a mapping of fields, or a parsed one.
-        tweak: changes the options of every list and watch in place, as client-go's TweakListOptions.
+        label_selector: is applied by the server: a string, a mapping of labels, or a parsed selector.
+        field_selector: is applied by the server: a string, a mapping of fields, or a parsed selector.
+        tweak: changes the options of every list and watch in place, like client-go's TweakListOptions.
 
-        metadata_only: ask for PartialObjectMetadata: objects come without anything but their metadata.
+        metadata_only: request PartialObjectMetadata: objects consist of their metadata only.
+
+    Attributes:
+        namespace, label_selector, field_selector, metadata_only: as given; selectors as strings.
 
     Raises:
-        SelectorError: a selector does not parse.
-        UsageError: a namespace for a resource that has none.
+        SelectorError: a selector cannot be parsed.
+        UsageError: a namespace is given for a cluster-scoped resource.
     """
 
     def __init__(
@@ -100,7 +108,7 @@ class ListWatch(Generic[T]):
         self._transport = transport_of(transport, "transport")
         self._resource = resource
         self._path = resource.path(namespace)
-        # Text is sent as it was given.
+        # A string is sent as it was given.
         self._label_selector = label_selector if isinstance(label_selector, str) else str(labels)
         self._field_selector = field_selector if isinstance(field_selector, str) else str(fields)
         self._tweak = plain_function(tweak, "tweak")
@@ -111,7 +119,7 @@ class ListWatch(Generic[T]):
 
     @property
     def resource(self) -> Resource[T]:
-        """What is listed."""
+        """The resource to list."""
         return self._resource
 
     def __repr__(self) -> str:
@@ -127,13 +135,13 @@ class ListWatch(Generic[T]):
         return f"<{type(self).__name__} {', '.join([self._resource.gvr, *selection])}>"
 
     def only_metadata(self) -> Self:
-        """The same, but for metadata alone."""
+        """Return a copy that requests metadata only."""
         other = copy(self)
         other.metadata_only, other._headers = True, _METADATA
         return other
 
     async def request(self, options: ListOptions) -> Response:
-        """Sends a list or a watch, with the selection added."""
+        """Send a list or a watch, with the selectors added."""
         options.label_selector = self._label_selector
         options.field_selector = self._field_selector
         if self._tweak is not None:
@@ -153,10 +161,10 @@ class ListWatch(Generic[T]):
 
 
 def check_lister_watcher(given: Any) -> None:
-    """Do nothing if this can list and watch a resource.
+    """Check that an argument can list and watch a resource.
 
     Raises:
-        UsageError: it cannot; the message says how to make a ListWatch of it, if that is possible.
+        UsageError: it cannot. The message shows how to make a ListWatch.
     """
     if isinstance(getattr(given, "resource", None), Resource) and callable(getattr(given, "request", None)):
         return
@@ -164,20 +172,17 @@ def check_lister_watcher(given: Any) -> None:
         "None" if given is None else f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
     )
     raise UsageError(
-        f"lister_watcher: expected what lists and watches a resource, ListWatch(transport, resource), not {kind}; "
-        "a SharedInformerFactory makes it of a transport, a Connection, an ApiClient or a URL"
+        f"lister_watcher: expected a ListerWatcher such as ListWatch(transport, resource), not {kind}; "
+        "a SharedInformerFactory makes one from a transport, a Connection, an ApiClient or a URL"
     )
 
 
-_log = get_logger("aioinformer.reflector")
-
-
-async def closed(close: Callable[[], Awaitable[None]], name: str) -> None:
-    """Close a response. If its transport fails to do so, log that, and go on.
+async def close_response(close: Callable[[], Awaitable[None]], name: str) -> None:
+    """Close a response. If its transport fails to do so, log the error.
 
     Args:
-        close: closes it.
-        name: of who had it, for the log.
+        close: closes the response.
+        name: of its owner, for the log.
     """
     try:
         await close()
@@ -188,11 +193,11 @@ async def closed(close: Callable[[], Awaitable[None]], name: str) -> None:
 
 
 class Prefetcher:
-    """Sends requests, one of which may be sent before its turn.
+    """Send requests one at a time. A request may be sent ahead of time, before its response is needed.
 
     Args:
-        lister_watcher: what to ask.
-        name: of the task that waits for the answer.
+        lister_watcher: sends the requests.
+        name: of the task that waits for the response.
     """
 
     def __init__(self, lister_watcher: ListerWatcher[Any], name: str) -> None:
@@ -202,7 +207,7 @@ class Prefetcher:
         self._task: asyncio.Task[Response | Exception] | None = None
 
     def start(self, options: ListOptions, tasks: asyncio.TaskGroup) -> None:
-        """Sends a request whose turn will come, unless one is on its way already."""
+        """Send a request ahead of time, unless a request is in progress."""
         if self._task is None:
             self._options = options
             self._task = tasks.create_task(self._send(options), name=self._name)
@@ -210,16 +215,16 @@ class Prefetcher:
     async def request(
         self, options: ListOptions, tasks: asyncio.TaskGroup, patience: float | None = None
     ) -> Response | None:
-        """Return the response to a request: the one that is under way, if it is the same.
+        """Return the response to a request. If this request was sent ahead of time, it is not sent again.
 
         Args:
             options: of the request.
             tasks: owns the task that waits for the response.
-            patience: seconds to wait for it, None for no limit. After that None is returned, the request stays under
-                way, and `response()` waits on.
+            patience: seconds to wait for the response, None for no limit. After that, None is returned, the request
+                continues, and `response()` waits again.
 
         Raises:
-            Exception: what the request came to.
+            Exception: the error of the request.
         """
         if self._task is None or options != self._options:
             await self.discard()
@@ -227,13 +232,13 @@ class Prefetcher:
         return await self.response(patience)
 
     async def response(self, patience: float | None) -> Response | None:
-        """Return the response to the request that is under way; None if it does not come in so many seconds.
+        """Return the response to the request in progress; None if it does not come within `patience` seconds.
 
         Raises:
-            Exception: what the request came to.
+            Exception: the error of the request.
         """
         task = self._task
-        assert task is not None, "no request is under way"
+        assert task is not None, "no request is in progress"
         await asyncio.wait({task}, timeout=patience)
         if not task.done():
             return None
@@ -244,22 +249,22 @@ class Prefetcher:
         return answer
 
     async def discard(self) -> None:
-        """Lets go of what is on its way: its turn does not come."""
+        """Cancel the request in progress, if any, and close its response."""
         task = self._task
         if task is None:
             return
         task.cancel()
         await asyncio.wait({task})
         if not task.cancelled() and not isinstance(answer := task.result(), Exception):
-            await closed(answer.close, self._name)
-        self._task = None  # not before: who is cancelled meanwhile discards it again
+            await close_response(answer.close, self._name)
+        self._task = None  # only now: if the caller is cancelled meanwhile, its cleanup discards the request again
 
     async def _send(self, options: ListOptions) -> Response | Exception:
         try:
-            return await self._lister_watcher.request(replace(options))  # which may be changed on the way
-        except Exception as error:  # it is told when its turn comes
+            return await self._lister_watcher.request(replace(options))  # a copy: a tweak function may change it
+        except Exception as error:  # is raised when the response is needed
             return error
-        except asyncio.CancelledError as error:  # of something that the request awaited, unless it is this task's
+        except asyncio.CancelledError as error:  # something that the request awaits may have been cancelled
             if is_ending(error, asyncio.current_task()):
                 raise
-            return TransportError("something that the request waited for was cancelled")
+            return TransportError("the request failed: a task or future that it awaited was cancelled")

@@ -1,4 +1,4 @@
-"""Checks of single options: a value that makes no sense is refused where it is given, with the name of the option."""
+"""Options of list and watch requests and of the reflector, and checks of single options of informers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class ListOptions:
     """The parameters of one list or watch request. Mutable: tweak functions change it in place.
 
     Attributes:
-        label_selector: as the API takes it, "" for none.
-        field_selector: as the API takes it, "" for none.
-        shard_selector: as the API takes it, "" for none; servers that know of no shards ignore it.
-        resource_version: "" asks for the most recent data (lists) or for "whatever there is" (watches).
+        label_selector: in the API's syntax, "" for none.
+        field_selector: in the API's syntax, "" for none.
+        shard_selector: in the API's syntax, "" for none; servers without shards ignore it.
+        resource_version: "" requests the most recent data (lists), or a start at any version (watches).
         resource_version_match: "", "NotOlderThan" or "Exact".
-        limit: objects in a page, 0 for no limit.
-        continue_token: what the page before handed out.
-        watch: a watch instead of a list.
-        allow_watch_bookmarks: ask for bookmarks.
-        send_initial_events: a streaming list.
-        timeout_seconds: after which the server ends the watch, 0 for its own choice.
+        limit: the number of objects in a page, 0 for no limit.
+        continue_token: the token from the page before.
+        watch: request a watch instead of a list.
+        allow_watch_bookmarks: request bookmarks.
+        send_initial_events: request a streaming list.
+        timeout_seconds: after which the server ends the watch, 0 for the server's default.
     """
 
     label_selector: str = ""
@@ -41,7 +41,7 @@ class ListOptions:
     shard_selector: str = ""
 
     def to_query(self) -> list[tuple[str, str]]:
-        """The parameters that are set, in wire spelling and in a fixed order."""
+        """Return the parameters that are set, with their names in the API, in a fixed order."""
         query = [
             ("labelSelector", self.label_selector),
             ("fieldSelector", self.field_selector),
@@ -63,24 +63,26 @@ class ReflectorOptions:
     """How a collection is listed and watched; times in seconds.
 
     Attributes:
-        page_size: objects in a page of a list, 0 for one page.
-        streaming_list: ask for streaming lists (`sendInitialEvents`); servers that cannot are asked for pages.
-        list_resource_version: "" lists what is true now. "0" lists what the server has in memory, which may be old
-            after a fail-over, and comes in one body (client-go's way, for servers that must be spared).
-        min_watch_timeout: watches ask the server to end them after a random time between this and its double.
-        stream_patience: a streaming list that brings no new object for so long is not one.
-        idle_timeout: a watch without an event or bookmark (which come once a minute) for so long is opened again. If
-            the next one brings nothing either, the collection is quiet: then only TCP keepalive, or the end that the
-            server was asked for, ends a watch. A page of a list without a new object for so long is a failure.
+        page_size: the number of objects in a page of a list, 0 for one page.
+        streaming_list: request streaming lists (`sendInitialEvents`). If the server does not support them, lists are
+            requested in pages.
+        list_resource_version: "" lists the current state. "0" lists the server's watch cache, which may be stale
+            after a fail-over, in one body. client-go does this; it reduces the load on the server.
+        min_watch_timeout: each watch requests to be ended by the server after a random time between this and twice
+            this.
+        stream_patience: a streaming list without a new object for this time is replaced by a list in pages.
+        idle_timeout: a watch without an event or bookmark (which come once a minute) for this time is opened again. If
+            the next one is silent, too, the collection is quiet: then a watch ends by TCP keepalive, or at the time
+            requested from the server. A page of a list without a new object for this time is a failure.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
-        slice_seconds: how long work may hold the event loop at a time.
+        slice_seconds: how long work may block the event loop at a time.
         consistency_check: whether each streaming list is compared with a list at its version: "off", "report" to the
-            watch error handler and the log, or "raise", which ends the informer. "" leaves it to the environment
-            variable `AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR`, and to "off" without it.
-        max_internal_error_retry_duration: for so long since the first of a row of internal errors (500) within watches,
-            the watch is opened again from the same version, after a delay; then a list follows. 0 lists at once: such
-            an error may be all that is told of an object.
+            watch error handler and the log, or "raise", which ends the informer. "" reads the environment variable
+            `AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR`, whose default is "off".
+        max_internal_error_retry_duration: for this time after the first internal error (500) in a watch, the watch is
+            opened again from the same version, after a delay. After this time, an error leads to a list. With 0, each
+            error leads to a list, because the server may send no other event for the object that caused it.
     """
 
     page_size: int = 500
@@ -115,11 +117,11 @@ class ReflectorOptions:
             raise OptionError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
 
     def stream(self, version: str, share: float) -> ListOptions:
-        """The request for a streaming list.
+        """Return the request for a streaming list.
 
         Args:
-            version: that the list must not be older than, "" for what is true now.
-            share: in [0, 1): how much longer than the least the watch shall last.
+            version: the list must not be older; "" for the current state.
+            share: in [0, 1): how much longer than `min_watch_timeout` the watch lasts.
         """
         options = self.watch(version, share)
         options.send_initial_events = True
@@ -127,10 +129,10 @@ class ReflectorOptions:
         return options
 
     def first_page(self, version: str | None, *, paged: bool = True) -> ListOptions:
-        """The request for the first page of a list, or for all of it.
+        """Return the request for the first page of a list, or for the whole list.
 
         Args:
-            version: that is held already, "" if none is; None if none may be named.
+            version: up to which the collection has been read, "" for none; None if the request must not name one.
             paged: False for one body.
         """
         from_memory = self.list_resource_version == "0" and version is not None
@@ -139,19 +141,19 @@ class ReflectorOptions:
         )
 
     def next_page(self, token: str) -> ListOptions:
-        """The request for a page that follows another; it must not name a version again."""
+        """Return the request for the page after another. It must not name a version again."""
         return ListOptions(limit=self.page_size, continue_token=token)
 
     def probe(self) -> ListOptions:
-        """The request for a single object, which shows the server's version."""
+        """Return the request for a list of one object, which shows the server's version."""
         return ListOptions(limit=1)
 
     def watch(self, version: str, share: float) -> ListOptions:
-        """The request for a watch.
+        """Return the request for a watch.
 
         Args:
-            version: after which it begins.
-            share: in [0, 1): how much longer than the least it shall last.
+            version: from which it starts.
+            share: in [0, 1): how much longer than `min_watch_timeout` it lasts.
         """
         return ListOptions(
             watch=True,
@@ -162,10 +164,10 @@ class ReflectorOptions:
 
 
 def checked_fields(paths: Any) -> list[str]:
-    """Return the paths as a list.
+    """Return field paths as a list.
 
     Raises:
-        OptionError: they are no list of strings.
+        OptionError: they are not a list of strings.
     """
     if isinstance(paths, str):
         raise OptionError(f"fields must be a list of paths, not a string: fields=[{paths!r}]")
@@ -180,7 +182,7 @@ def checked_fields(paths: Any) -> list[str]:
 
 
 def check_share(share: Any, name: str = "max_undecodable") -> None:
-    """Do nothing if this is a share, or None.
+    """Check that an option is a number from 0 to 1, or None.
 
     Raises:
         OptionError: it is not.
@@ -192,7 +194,7 @@ def check_share(share: Any, name: str = "max_undecodable") -> None:
 
 
 def check_seconds(seconds: Any, name: str) -> None:
-    """Do nothing if this is a number of seconds.
+    """Check that an option is a number of seconds.
 
     Raises:
         OptionError: it is not.
@@ -202,10 +204,10 @@ def check_seconds(seconds: Any, name: str) -> None:
 
 
 def check_metrics(metrics: Any) -> None:
-    """Do nothing if informers can be registered with this, or it is None.
+    """Check that an option is a provider of metrics, or None.
 
     Raises:
-        OptionError: they cannot.
+        OptionError: it is not.
     """
     if metrics is not None and (isinstance(metrics, type) or not callable(getattr(metrics, "register", None))):
         kind = f"the class {metrics.__name__}" if isinstance(metrics, type) else type(metrics).__name__
@@ -213,7 +215,7 @@ def check_metrics(metrics: Any) -> None:
 
 
 def check_options(options: Any) -> None:
-    """Do nothing if these are `ReflectorOptions`, or None.
+    """Check that options are `ReflectorOptions`, or None.
 
     Raises:
         OptionError: they are not.
@@ -223,7 +225,7 @@ def check_options(options: Any) -> None:
 
 
 def check_indexers(indexers: Any) -> None:
-    """Do nothing if this is a mapping, or None.
+    """Check that indexers are a mapping, or None.
 
     Raises:
         OptionError: it is not.

@@ -1,7 +1,9 @@
-"""The Reflector: does what the list/watch protocol asks for, and queues what it concludes.
+"""The Reflector: carries out the steps of the list/watch protocol, and queues its conclusions.
 
-It decides nothing. Its loop is: ask the protocol for a step, do it, tell the protocol what came of it, hand the
-conclusions to the queue. It ends when it is cancelled, and at no other time.
+It makes no decisions. Its loop requests a step from the protocol, carries it out, reports the answer to the protocol,
+and queues the conclusions. It ends only when it is cancelled.
+
+`ListWatchRecorder` counts the lists and watches of a reflector. It is in this file because each watch event passes it.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
-import anyio._backends._asyncio  # else it is imported when first needed, which holds the loop for 40 ms
+import anyio._backends._asyncio  # otherwise, the import on first use blocks the event loop for 40 ms
 
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
+from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
 from aioinformer.reflector.listwatch import Prefetcher
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.pager import ConsistencyDetector, asked_for
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.protocol.messages import (
     Accepted,
@@ -41,7 +43,7 @@ from aioinformer.reflector.protocol.messages import (
 )
 from aioinformer.reflector.response_reader import Responses
 from aioinformer.reflector.state import InformerState, Phase
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -53,117 +55,20 @@ if TYPE_CHECKING:
     from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.protocol.messages import Answer, Send
 
-
-#: Lists that take longer are written of in the log, in seconds.
-SLOW_LIST: Final = 10.0
-#: A watch that ends sooner, and brings nothing, is a short one.
-_SHORT_WATCH: Final = 1.0
-
-
-class ListWatchAccount:
-    """Keeps the account of one reflector.
-
-    Args:
-        name: of the reflector.
-        clock: of the event loop.
-        counters: counts there; None if nobody will ask.
-    """
-
-    def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
-        self._name = name
-        self._clock = clock
-        self._counters = counters
-        self._list: Trace | None = None
-        self._asked_watch = False
-        #: Why a list is necessary; "" while none is.
-        self._needed = ""
-        self._watch_since: float | None = None
-        self._events = 0
-
-    def sends(self, step: Send, reason: str = "first") -> None:
-        """A request is about to be sent.
-
-        Args:
-            step: the request.
-            reason: why the last list was necessary.
-        """
-        self._watch_over()
-        self._asked_watch = step.options.watch
-        if step.initial and self._needed != reason:
-            self._needed = reason
-            if self._counters is not None:
-                self._counters.relists[reason] += 1
-        if step.initial and self._list is None:
-            kind = "streaming list" if step.options.watch else "list"
-            self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
-        elif step.initial and not step.options.continue_token:
-            assert self._list is not None
-            self._list.step("began anew")
-
-    def hears(self, answer: Answer) -> None:
-        """The server, or the clock, has answered."""
-        match answer:
-            case Watched(events) if self._watch_since is not None:
-                self._events += len(events)
-                if self._counters is not None:
-                    self._counters.watched += len(events)
-            case Accepted() | Pending() if self._asked_watch and self._list is None and self._watch_since is None:
-                self._watch_since = self._clock()
-            case Failed() | Ended():
-                self._watch_over()
-                self._list_failed()
-            case Idled():  # which ends a list, but not a watch, unless another request follows
-                self._list_failed()
-
-    def listed(self, objects: int, *, streamed: bool) -> None:
-        """A list is complete; if it was streamed, its stream is a watch from now on."""
-        if self._list is not None:
-            self._list.step(f"{objects} objects listed")
-        if self._counters is not None:
-            self._counters.listed += objects
-        if streamed:
-            self._watch_since = self._clock()
-
-    def queued(self) -> None:
-        """All of a list is in the queue."""
-        self._needed = ""
-        if self._list is not None:
-            self._list.step("queued")
-            self._list_over()
-
-    def _list_failed(self) -> None:
-        if self._list is not None:
-            self._list.step("failed")
-            self._list_over()
-
-    def _list_over(self) -> None:
-        if self._list is None:
-            return
-        self._list.log_if_long(SLOW_LIST)
-        if self._counters is not None:
-            self._counters.lists.observe(self._list.seconds)
-        self._list = None
-
-    def _watch_over(self) -> None:
-        since, self._watch_since = self._watch_since, None
-        events, self._events = self._events, 0
-        if since is None or self._counters is None:
-            return
-        seconds = self._clock() - since
-        self._counters.watches.observe(seconds)
-        self._counters.short_watches += seconds < _SHORT_WATCH and not events
-
-
 _log = get_logger("aioinformer.reflector")
-
-#: Seconds until it is tried again to say that something failed, if saying so failed.
-_BREATHER = 1.0
 
 WatchErrorHandler = Callable[[Exception], Any]
 
+#: Lists that take longer than this number of seconds are logged.
+SLOW_LIST: Final = 10.0
+#: A watch without an event that lasts less than this number of seconds counts as short.
+_SHORT_WATCH: Final = 1.0
+#: Seconds between a failure for want of memory or stack and the next attempt, if processing failed, too.
+_EXHAUSTION_PAUSE: Final = 1.0
+
 
 class ReflectorQueue(Protocol):
-    """Where a reflector puts what it learns."""
+    """The part of a queue that a reflector uses."""
 
     async def apply(self, deltas: Iterable[Delta[Record]], version: str = ...) -> None: ...
 
@@ -175,25 +80,29 @@ class ReflectorQueue(Protocol):
 
 
 class Reflector:
-    """Keeps a queue informed of one collection of one server, for ever.
+    """Lists and watches one collection of one server until it is cancelled, and queues the changes.
 
     Args:
-        lister_watcher: what to list and watch.
-        queue: takes what becomes known.
+        lister_watcher: lists and watches the collection.
+        queue: receives the changes.
         name: for tasks and logs.
         options: how to list and watch.
 
-        decode: makes a record of an object's bytes.
-        on_arrival: looks at each new record before anybody else; may replace or refuse it.
-        known: the cached record of a key.
+        decode: makes a record of the bytes of an object.
+        on_arrival: is called with each new record. It may return another record, or raise to refuse the object.
+        known: returns the cached record of a key, or None.
 
-        resync_period: asks the queue to repeat what is known so often, in seconds; 0 for never.
-        should_resync: asked each time before that.
-        watch_error_handler: told of each error with which a list or a watch ends, in streams too; must be quick.
-        on_state: told of every change of the state.
-        before_read: awaited before more is read: whoever needs a pause takes it there.
-        counters: counts lists and watches there; None if nobody will ask.
-        quarantine: remembers the objects that do not decode; one of its own by default.
+        resync_period: seconds between resyncs, 0 for none.
+        should_resync: is called before each resync, and returns whether it takes place.
+        watch_error_handler: is called with each error that ends a list or a watch; it must return quickly.
+        on_state: is called with each new state.
+        before_read: is awaited before each read, so that work which delays reading can take place.
+        counters: counts lists and watches; None to count nothing.
+        quarantine: the objects that cannot be decoded; by default, a new one.
+
+    Attributes:
+        name: as given, or made of the resource.
+        initial_resource_version: of the first list; "" before that.
     """
 
     def __init__(
@@ -203,11 +112,11 @@ class Reflector:
         *,
         name: str = "",
         options: ReflectorOptions | None = None,
-        # What objects are
+        # Objects
         decode: Decode = decode_record,
         on_arrival: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
-        # What else happens
+        # Other tasks
         resync_period: float = 0.0,
         should_resync: Callable[[], bool] = lambda: True,
         watch_error_handler: WatchErrorHandler | None = None,
@@ -220,25 +129,25 @@ class Reflector:
         self._requests = Prefetcher(lister_watcher, f"{self.name}: next page")
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._responses = Responses(self._requests, Intake(on_arrival, known, decode), self._options, self.name)
+        self._responses = Responses(self._requests, RecordDecoder(on_arrival, known, decode), self._options, self.name)
         verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
             random=random.random,
             known=known,
-            tell=self._tell,
+            log=self._log_decision,
             report=self._report,
             quarantine=quarantine,
             watchable=not verbs or "watch" in verbs,
         )
-        self._standing = self._protocol.state
+        self._protocol_state = self._protocol.state
         self._resync_period = resync_period
         self._should_resync = should_resync
         self._watch_error_handler = watch_error_handler
         self._on_state = on_state
         self._before_read = before_read
-        self._account = ListWatchAccount(self.name, lambda: asyncio.get_running_loop().time(), counters)
-        check = asked_for(self._options.consistency_check)
+        self._recorder = ListWatchRecorder(self.name, lambda: asyncio.get_running_loop().time(), counters)
+        check = consistency_mode(self._options.consistency_check)
         self._detector = (
             ConsistencyDetector(
                 lister_watcher,
@@ -253,97 +162,100 @@ class Reflector:
         )
         self._shown = (Phase.NEW, "")
         self._since = time()
-        #: When the wait that is under way ends, in seconds since the epoch.
+        #: When the wait in progress ends, in seconds since the epoch.
         self._next_retry: float | None = None
-        #: Why the cache lacks some of what was received; the protocol is still to learn of it.
-        self._lacking: ProcessingError | None = None
-        #: The version of the first list; "" before that.
+        #: Why received objects are missing in the cache, if that has not been reported to the protocol yet.
+        self._processing_error: ProcessingError | None = None
         self.initial_resource_version = ""
 
     @property
     def state(self) -> InformerState:
-        """What it is doing."""
+        """The current state."""
         phase, reason = self._shown
         return InformerState(phase, reason, self._since, self._responses.last_event)
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version up to which everything has been received; "" before the first list."""
+        """The version up to which the collection has been read; "" before the first list."""
         return self._protocol.version
 
     @property
     def attempts(self) -> int:
-        """How many attempts in a row have failed; 0 while all is well."""
+        """The number of attempts in a row that have failed; 0 after a success."""
         return self._protocol.attempts
 
     @property
     def retry_at(self) -> float | None:
-        """When the next attempt is due, by the loop's clock; None while all is well, and while an attempt is made."""
+        """When the next attempt is due, by the loop's clock; None without a failure, and during an attempt."""
         at = self._protocol.retry_at
         return at if at is not None and self._next_retry is not None else None
 
     @property
     def next_retry(self) -> float | None:
-        """The same in seconds since the epoch; any thread may ask."""
+        """The same in seconds since the epoch. Any thread may read it."""
         return self._next_retry if self._protocol.attempts else None
 
     @property
     def skipped(self) -> int:
-        """How many objects did not decode, or were refused, so far."""
+        """The number of objects so far that could not be decoded or were refused."""
         return self._protocol.quarantine.total
 
     @property
     def quarantine(self) -> Quarantine:
-        """The objects that do not decode."""
+        """The objects that cannot be decoded."""
         return self._protocol.quarantine
 
     async def run(self) -> None:
-        """Lists and watches until cancelled."""
+        """List and watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             if self._resync_period:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")
             try:
-                await self._go_on()
+                await self._run_protocol()
             finally:
                 self._show(Phase.STOPPED, "")
                 with anyio.CancelScope(shield=True):
-                    await self._let_go()
+                    await self._close_response()
                     await self._requests.discard()
 
     def relist(self, error: ProcessingError) -> None:
-        """List again, after a delay: the cache lacks some of what was received. Called on the loop."""
-        if self._lacking is None:
-            self._lacking = error
+        """List again after a delay, because received objects are missing in the cache. Call it in the event loop.
+
+        Args:
+            error: why they are missing.
+        """
+        if self._processing_error is None:
+            self._processing_error = error
         self._responses.interrupt()
 
-    async def _go_on(self) -> None:
-        """List and watch; if that runs out of memory or stack, list again, after a delay."""
+    async def _run_protocol(self) -> None:
+        """Carry out the protocol. If memory or stack runs out, list again after a delay."""
         while True:
             try:
                 await self._list_and_watch()
             except EXHAUSTION as error:
-                if self._lacking is not None:
-                    await asyncio.sleep(_BREATHER)
-                _log.error("%s: what was received could not be digested", self.name, exc_info=error)
-                # Not chained: the frames of the error hold what there was no memory for.
-                self._lacking = ProcessingError(f"what was received could not be digested: {type(error).__name__}")
+                if self._processing_error is not None:
+                    await asyncio.sleep(_EXHAUSTION_PAUSE)
+                _log.error("%s: a response could not be processed; the reflector relists", self.name, exc_info=error)
+                # Not chained: the frames of the error refer to the objects for which there was no memory.
+                self._processing_error = ProcessingError(f"a response could not be processed: {type(error).__name__}")
 
     async def _list_and_watch(self) -> None:
         clock = asyncio.get_running_loop().time
-        self._observe()
+        self._show_changes()
         while True:
-            if self._lacking is not None:
-                await self._receive(Failed(self._lacking))
-                self._lacking = None
+            if self._processing_error is not None:
+                await self._receive(Failed(self._processing_error))
+                self._processing_error = None
             step = self._protocol.next_step(clock())
             if isinstance(step, Read):
                 await self._read(step)
                 continue
-            await self._let_go()
+            await self._close_response()
             if isinstance(step, Wait):
                 await self._requests.discard()
-                _log.debug("%s: waits for %.1f s", self.name, step.until - clock())
+                _log.debug("%s: the next request follows in %.1f s", self.name, step.until - clock())
                 self._next_retry = time() + step.until - clock()
                 await asyncio.sleep(step.until - clock())
                 self._next_retry = None
@@ -352,7 +264,7 @@ class Reflector:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
-        self._account.sends(step, self._protocol.list_reason)
+        self._recorder.record_request(step, self._protocol.list_reason)
         answer = await self._responses.send(step, self._tasks)
         if answer is not None:
             await self._receive(answer)
@@ -360,55 +272,59 @@ class Reflector:
     async def _read(self, step: Read) -> None:
         if self._before_read is not None:
             await self._before_read()
-            if self._lacking is not None:
+            if self._processing_error is not None:
                 return
         responses = self._responses
-        came = await responses.read(step)
-        if came is None:
+        result = await responses.read(step)
+        if result is None:
             return
-        if not isinstance(came, Iterator):
-            await self._receive(came)
+        if not isinstance(result, Iterator):
+            await self._receive(result)
             return
         clock = asyncio.get_running_loop().time
         first = True
-        for answer in came:
+        for answer in result:
             if not first:
                 await asyncio.sleep(0)
                 if not isinstance(self._protocol.next_step(clock()), Read):
-                    break  # the protocol has lost its interest in what else is there
+                    break  # the protocol does not read the rest of this response
             first = False
             responses.silent_for = 0.0
             await self._receive(answer)
-            if type(answer) is Listed and responses.next_page and (ahead := self._protocol.ahead(responses.next_page)):
+            if (
+                type(answer) is Listed
+                and responses.next_page
+                and (ahead := self._protocol.next_page_request(responses.next_page))
+            ):
                 self._requests.start(ahead, self._tasks)
-        if first and (late := responses.silence(step)) is not None:
+        if first and (late := responses.check_silence(step)) is not None:
             await self._receive(late)
 
     async def _receive(self, answer: Answer) -> None:
-        self._account.hears(answer)
+        self._recorder.record_answer(answer)
         try:
             for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
                 if isinstance(conclusion, Changed):
                     await self._queue.apply(conclusion.deltas, conclusion.version)
                 else:
-                    await self._replaced(conclusion, streamed=isinstance(answer, Watched))
+                    await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
         finally:
-            self._observe()
+            self._show_changes()
 
-    async def _replaced(self, conclusion: Replaced, *, streamed: bool) -> None:
+    async def _queue_list(self, conclusion: Replaced, *, streamed: bool) -> None:
         records, version = conclusion.records, conclusion.version
         self.initial_resource_version = self.initial_resource_version or version
-        self._account.listed(len(records), streamed=streamed)
+        self._recorder.record_list(len(records), streamed=streamed)
         if self._detector is None or not streamed:
             await self._queue.replace_owned(records, version)
-            self._account.queued()
+            self._recorder.record_queued()
             return
         await self._queue.replace(records.values(), version)
-        self._account.queued()
+        self._recorder.record_queued()
         check = self._detector.check(records.values(), version)
         self._tasks.create_task(check, name=f"{self.name}: consistency check")
 
-    async def _let_go(self) -> None:
+    async def _close_response(self) -> None:
         await self._responses.close()
 
     async def _resync(self) -> None:
@@ -433,12 +349,12 @@ class Reflector:
         except USER_ERRORS:
             _log.exception("%s: the watch error handler raised", self.name)
 
-    def _tell(self, line: str) -> None:
+    def _log_decision(self, line: str) -> None:
         _log.info("%s: %s", self.name, line)
 
-    def _observe(self) -> None:
-        if (self._standing.phase, self._standing.reason) != self._shown:
-            self._show(self._standing.phase, self._standing.reason)
+    def _show_changes(self) -> None:
+        if (self._protocol_state.phase, self._protocol_state.reason) != self._shown:
+            self._show(self._protocol_state.phase, self._protocol_state.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
         self._shown = (phase, reason)
@@ -450,3 +366,97 @@ class Reflector:
             self._on_state(state)
         except USER_ERRORS:
             _log.exception("%s: the state handler raised", self.name)
+
+
+class ListWatchRecorder:
+    """Counts the lists and watches of one reflector, and logs slow lists.
+
+    Args:
+        name: of the reflector.
+        clock: of the event loop.
+        counters: the counters to increment; None to count nothing.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
+        self._name = name
+        self._clock = clock
+        self._counters = counters
+        self._list: Trace | None = None
+        self._requested_watch = False
+        #: Why the list in progress is necessary; "" without one.
+        self._list_reason = ""
+        self._watch_since: float | None = None
+        self._events = 0
+
+    def record_request(self, step: Send, reason: str = "first") -> None:
+        """Record a request before it is sent.
+
+        Args:
+            step: the request.
+            reason: why the last list was necessary.
+        """
+        self._end_watch()
+        self._requested_watch = step.options.watch
+        if step.initial and self._list_reason != reason:
+            self._list_reason = reason
+            if self._counters is not None:
+                self._counters.relists[reason] += 1
+        if step.initial and self._list is None:
+            kind = "streaming list" if step.options.watch else "list"
+            self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
+        elif step.initial and not step.options.continue_token:
+            assert self._list is not None
+            self._list.step("started again")
+
+    def record_answer(self, answer: Answer) -> None:
+        """Record an answer before the protocol receives it."""
+        match answer:
+            case Watched(events) if self._watch_since is not None:
+                self._events += len(events)
+                if self._counters is not None:
+                    self._counters.watched += len(events)
+            case Accepted() | Pending() if self._requested_watch and self._list is None and self._watch_since is None:
+                self._watch_since = self._clock()
+            case Failed() | Ended():
+                self._end_watch()
+                self._fail_list()
+            case Idled():  # ends a list, but not a watch: the next request ends it
+                self._fail_list()
+
+    def record_list(self, objects: int, *, streamed: bool) -> None:
+        """Record a complete list. If it was streamed, its stream continues as a watch."""
+        if self._list is not None:
+            self._list.step(f"{objects} objects listed")
+        if self._counters is not None:
+            self._counters.listed += objects
+        if streamed:
+            self._watch_since = self._clock()
+
+    def record_queued(self) -> None:
+        """Record that a complete list is in the queue."""
+        self._list_reason = ""
+        if self._list is not None:
+            self._list.step("queued")
+            self._end_list()
+
+    def _fail_list(self) -> None:
+        if self._list is not None:
+            self._list.step("failed")
+            self._end_list()
+
+    def _end_list(self) -> None:
+        if self._list is None:
+            return
+        self._list.log_if_long(SLOW_LIST)
+        if self._counters is not None:
+            self._counters.lists.observe(self._list.seconds)
+        self._list = None
+
+    def _end_watch(self) -> None:
+        since, self._watch_since = self._watch_since, None
+        events, self._events = self._events, 0
+        if since is None or self._counters is None:
+            return
+        seconds = self._clock() - since
+        self._counters.watches.observe(seconds)
+        self._counters.short_watches += seconds < _SHORT_WATCH and not events

@@ -1,4 +1,9 @@
-"""The responses that a reflector waits for and reads, one after the other; what they mean, the protocol decides."""
+"""Read responses: chunks of bytes become answers, which the protocol interprets.
+
+`WatchParser` and `PageParser` parse the body of a response, `ResponseReader` reads one response, and `Responses` sends
+the requests of a reflector and reads their responses, one after the other. They are one file because each chunk passes
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +12,13 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import retry_after
 from aioinformer.concurrency import Slicer, is_ending
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, api_error
 from aioinformer.logs import get_logger
-from aioinformer.reflector.listwatch import closed
+from aioinformer.reflector.listwatch import close_response
 from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
@@ -37,45 +42,48 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.listwatch import Prefetcher
     from aioinformer.reflector.options import ReflectorOptions
-    from aioinformer.reflector.watch_events import Intake, WatchEvent
+    from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
     from aioinformer.transport import Response
 
+_log = get_logger("aioinformer.reflector")
 
-#: As much of the body of a failure is read; a Status is far below that.
-_MAX_STATUS = 256 * 1024
-#: So many seconds it may take.
-_FAILURE_TIMEOUT = 10.0
+#: The number of bytes of the body of a failure that are read; a Status is much smaller.
+_MAX_STATUS: Final = 256 * 1024
+#: The number of seconds that reading the body of a failure may take.
+_FAILURE_TIMEOUT: Final = 10.0
+#: Each read waits at least this number of seconds, because other tasks may have blocked the event loop.
+_MIN_READ: Final = 1.0
 
 
-class WatchDigest:
-    """Turn the chunks of a watch into answers, each about one slice of work.
+class WatchParser:
+    """Parse the chunks of a watch into answers, each after about one slice of work.
 
     Args:
-        intake: makes records of objects.
-        options: the cap on objects and the length of slices.
+        decoder: makes records of objects.
+        options: the largest object accepted, and the length of slices.
     """
 
-    #: A watch has no next page.
+    #: A watch has no pages.
     next_page = ""
 
-    def __init__(self, intake: Intake, options: ReflectorOptions) -> None:
+    def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._slicer = Slicer(options.slice_seconds)
         self._values = ValueStream(options.max_frame)
-        #: How to make events of values, at once and in steps.
+        #: The functions that decode an event, at once and in steps.
         self._initial = (
-            partial(decode_watch_line, intake=partial(intake.listed, valid=True)),
-            partial(decode_event_in_steps, intake=intake.listed_in_steps),
+            partial(decode_watch_line, decode=partial(decoder.from_list, valid=True)),
+            partial(decode_event_in_steps, decode=decoder.from_list_in_steps),
         )
         self._changed = (
-            partial(decode_watch_line, intake=intake.changed),
-            partial(decode_event_in_steps, intake=intake.changed_in_steps),
+            partial(decode_watch_line, decode=decoder.from_watch),
+            partial(decode_event_in_steps, decode=decoder.from_watch_in_steps),
         )
 
-    def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
-        """Yield what a chunk says, or the end of the body if it is None.
+    def parse(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
+        """Yield the answers that a chunk completes.
 
         Args:
-            chunk: the bytes.
+            chunk: the bytes; None at the end of the body.
             initial: the events belong to a list.
         """
         if chunk is None:
@@ -85,7 +93,7 @@ class WatchDigest:
                 yield Ended()
             return
         slicer = self._slicer
-        # A chunk of one event, the most frequent by far, needs no slices.
+        # A chunk of one event, by far the most frequent case, needs no slices.
         sliced = chunk.find(b"\n") < len(chunk) - 1
         if sliced:
             slicer.start()
@@ -99,7 +107,7 @@ class WatchDigest:
                     events = []
                     slicer.start()
         except (DecodeError, ApiError) as error:
-            # The events before the broken line are good, and must not be requested again.
+            # The events before the broken line are complete, and must not be requested again.
             if events:
                 yield Watched(events)
             yield Failed(error)
@@ -108,32 +116,34 @@ class WatchDigest:
             yield Watched(events)
 
 
-class ListDigest:
-    """Turn the chunks of a list, or of one page, into answers, each about one slice of work.
+class PageParser:
+    """Parse the chunks of a list, or of one page, into answers, each after about one slice of work.
 
     Args:
-        intake: makes records of objects.
-        options: the cap on objects and the length of slices.
+        decoder: makes records of objects.
+        options: the largest object accepted, and the length of slices.
     """
 
-    def __init__(self, intake: Intake, options: ReflectorOptions) -> None:
+    def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._slicer = Slicer(options.slice_seconds)
-        self._parser: ListParser[Record] = ListParser(intake.listed, options.max_frame, in_steps=intake.listed_in_steps)
+        self._parser: ListParser[Record] = ListParser(
+            decoder.from_list, options.max_frame, in_steps=decoder.from_list_in_steps
+        )
 
     @property
     def next_page(self) -> str:
         """The token of the next page, as soon as it is known: before the items if the server writes metadata first."""
         return self._parser.next_page
 
-    def digest(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
-        """Yield what a chunk says, or the end of the body if it is None."""
+    def parse(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
+        """Yield the answers that a chunk completes; None is the end of the body."""
         self._slicer.start()
         try:
-            yield from self._items_of(chunk)
+            yield from self._parse_page(chunk)
         except (DecodeError, ApiError) as error:
             yield Failed(error)
 
-    def _items_of(self, chunk: bytes | None) -> Iterator[Answer]:
+    def _parse_page(self, chunk: bytes | None) -> Iterator[Answer]:
         parser = self._parser
         if chunk is None:
             parser.feed_eof()
@@ -158,24 +168,26 @@ class ListDigest:
             yield PageEnded(meta.resource_version or "", meta.continue_ or "")
 
 
-class AnswerReader:
-    """Read the body of one response, and close it.
+class ResponseReader:
+    """Read the body of one response.
 
     Args:
         response: is closed by `close()`.
-        step: what was requested.
-        intake: makes records of objects.
-        options: the cap on objects, the length of slices, and how long `answers` waits for bytes.
+        step: the request.
+        decoder: makes records of objects.
+        options: the largest object accepted, the length of slices, and how long `answers` waits for data.
+
+    Attributes:
+        parse: yields the answers that a chunk, or the end of the body, completes.
     """
 
-    def __init__(self, response: Response, step: Send, intake: Intake, options: ReflectorOptions) -> None:
+    def __init__(self, response: Response, step: Send, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._response = response
         self._chunks: AsyncIterator[bytes] = response.chunks()
         self._idle_timeout = options.idle_timeout
-        digest = WatchDigest if step.options.watch else ListDigest
-        self._digest: WatchDigest | ListDigest = digest(intake, options)
-        #: Yields what a chunk, or the end of the body, says.
-        self.digest = self._digest.digest
+        parser = WatchParser if step.options.watch else PageParser
+        self._parser: WatchParser | PageParser = parser(decoder, options)
+        self.parse = self._parser.parse
 
     async def read(self) -> bytes | None:
         """Return the next chunk, or None at the end of the body.
@@ -186,9 +198,9 @@ class AnswerReader:
         return await anext(self._chunks, None)
 
     async def read_failure(self) -> ApiError:
-        """Return the error of a response whose status is not success; the head suffices if the body does not come."""
+        """Return the error of a response whose status is not success, from the head alone if the body does not come."""
         body = bytearray()
-        status, asked = self._response.status, retry_after(self._response.headers)
+        status, delay = self._response.status, retry_after(self._response.headers)
         try:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
                 async for chunk in self._chunks:
@@ -196,19 +208,20 @@ class AnswerReader:
                     if len(body) > _MAX_STATUS:
                         break
         except TimeoutError:
-            return api_error(status, {"message": "then the server fell silent"}, retry_after=asked)
+            message = f"the body of the response did not come within {_FAILURE_TIMEOUT:g} s"
+            return api_error(status, {"message": message}, retry_after=delay)
         except TransportError as error:
-            return api_error(status, {"message": f"then {error}"}, retry_after=asked)
-        return status_error(status, bytes(body), retry_after=asked)
+            return api_error(status, {"message": f"the body of the response: {error}"}, retry_after=delay)
+        return status_error(status, bytes(body), retry_after=delay)
 
     async def answers(self, *, initial: bool) -> AsyncGenerator[Answer]:
-        """Yield everything that the body says, as it comes.
+        """Yield all answers that the body contains, as they arrive.
 
         Args:
-            initial: it is a part of a list.
+            initial: the response belongs to a list.
 
         Raises:
-            TransportError: the connection broke, or brought nothing whole for too long.
+            TransportError: the connection broke, or brought no complete item or event within the idle timeout.
         """
         clock = asyncio.get_running_loop().time
         silent_at = clock() + self._idle_timeout
@@ -218,82 +231,79 @@ class AnswerReader:
                 async with asyncio.timeout_at(silent_at):
                     chunk = await self.read()
             except TimeoutError as error:
-                raise TransportError(f"the server fell silent for {self._idle_timeout:g} s") from error
-            for answer in self.digest(chunk, initial=initial):
+                raise TransportError(f"the server sent no data for {self._idle_timeout:g} s") from error
+            for answer in self.parse(chunk, initial=initial):
                 yield answer
                 silent_at = clock() + self._idle_timeout
 
     @property
     def next_page(self) -> str:
         """The token of the next page, as soon as it is known; "" for a watch."""
-        return self._digest.next_page
+        return self._parser.next_page
 
     async def close(self) -> None:
         """Close the response."""
         await self._response.close()
         if isinstance(self._chunks, AsyncGenerator):
-            await self._chunks.aclose()  # otherwise asyncio would close it at some time, in a task without an owner
-
-
-_log = get_logger("aioinformer.reflector")
-
-#: Whatever is left to read is given this long at least: the loop may have been blocked by others.
-_MIN_READ = 1.0
+            await self._chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
 
 
 class Responses:
-    """Sends requests, waits for responses, and reads them. Only one is open at a time.
+    """Send requests, wait for their responses, and read these. One response is open at a time.
 
     Args:
-        requests: sends them.
-        intake: makes records of objects.
+        requests: sends the requests.
+        decoder: makes records of objects.
         options: how to read.
         name: of the reflector, for logs.
 
     Attributes:
-        last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
+        last_event: when the server last sent data, in seconds since the epoch; None if it has not sent any.
+        silent_for: for how many seconds the response has brought no complete item or event; the reflector resets it.
     """
 
-    def __init__(self, requests: Prefetcher, intake: Intake, options: ReflectorOptions, name: str) -> None:
+    def __init__(self, requests: Prefetcher, decoder: RecordDecoder, options: ReflectorOptions, name: str) -> None:
         self.last_event: float | None = None
         self._requests = requests
-        self._intake = intake
+        self._intake = decoder
         self._options = options
         self._name = name
-        self._reader: AnswerReader | None = None
-        #: The request whose response has no head yet, though it is waited for as for events.
+        self._reader: ResponseReader | None = None
+        #: The request whose response has no head yet.
         self._pending: Send | None = None
-        #: For how many seconds the response was read without anything whole; the reflector resets it.
         self.silent_for = 0.0
-        #: Ends the wait for what the server sends; and whether `interrupt` did so.
+        #: The timeout of the wait in progress; and whether `interrupt` ended it.
         self._alarm: asyncio.Timeout | None = None
         self._interrupted = False
 
     @property
     def next_page(self) -> str:
-        """The token of the page that follows the one that is read, as soon as it is known."""
+        """The token of the page after the current one, as soon as it is known."""
         return self._reader.next_page if self._reader is not None else ""
 
     async def send(self, step: Send, tasks: asyncio.TaskGroup) -> Answer | None:
-        """Send a request, and return what its head says, or that it is late; None if the wait was interrupted.
+        """Send a request and wait for the head of its response.
 
         Args:
             step: the request.
             tasks: owns the task that waits for the response.
+
+        Returns:
+            `Accepted`, `Failed`, or `Pending`; None if the wait was interrupted.
         """
         self.silent_for = 0.0
         self._pending = step
         response = self._requests.request(step.options, tasks, step.patience)
-        return await self._take_head(response, step.patience, Pending())
+        return await self._receive_head(response, step.patience, Pending())
 
     async def read(self, step: Read) -> Answer | Iterator[Answer] | None:
-        """Return what comes next: all that a chunk says, or one answer; None if the wait was interrupted."""
+        """Wait for the next chunk and return its answers, or a single answer; None if the wait was interrupted."""
         clock = asyncio.get_running_loop().time
         begin = clock()
-        patience, late = self._patience(step, begin)
+        patience, late = self._wait_limit(step, begin)
         reader = self._reader
         if reader is None:
-            return await self._take_head(self._requests.response(patience), patience, late)
+            return await self._receive_head(self._requests.response(patience), patience, late)
         self._interrupted = False
         try:
             async with asyncio.timeout_at(None if patience is None else begin + patience) as self._alarm:
@@ -306,16 +316,16 @@ class Responses:
         except (TransportError, DecodeError) as error:
             return Failed(error)
         except (Exception, asyncio.CancelledError) as error:
-            return Failed(self._unforeseen("the answer could not be read", error))
+            return Failed(self._as_transport_error("the response could not be read", error))
         finally:
             self._alarm = None
         if chunk is not None:
             self.last_event = time()
         self.silent_for += clock() - begin
-        return reader.digest(chunk, initial=step.initial)
+        return reader.parse(chunk, initial=step.initial)
 
-    def silence(self, step: Read) -> Answer | None:
-        """Return what to report after bytes that made nothing whole: they must not be read for ever."""
+    def check_silence(self, step: Read) -> Answer | None:
+        """Return the answer to report after bytes that completed no item or event: they must not be read for ever."""
         if step.until is not None and asyncio.get_running_loop().time() >= step.until:
             return Elapsed()
         if step.silence is not None and self.silent_for >= step.silence:
@@ -324,33 +334,33 @@ class Responses:
         return None
 
     def interrupt(self) -> None:
-        """End the wait that is under way, if there is one."""
+        """End the wait in progress, if any."""
         if self._alarm is not None:
-            with suppress(RuntimeError):  # the wait has just ended
+            with suppress(RuntimeError):  # the wait has ended in this moment
                 self._alarm.reschedule(asyncio.get_running_loop().time())
                 self._interrupted = True
 
     async def close(self) -> None:
-        """Close what is open, or under way."""
+        """Close the open response, and discard a pending one."""
         if self._pending is not None:
             await self._requests.discard()
             self._pending = None
         if self._reader is not None:
-            await closed(self._reader.close, self._name)
-            self._reader = None  # not before: who is cancelled meanwhile closes it again
+            await close_response(self._reader.close, self._name)
+            self._reader = None  # only now: if this task is cancelled meanwhile, its cleanup closes the reader again
 
-    async def _take_head(
+    async def _receive_head(
         self, response: Awaitable[Response | None], patience: float | None, late: Answer
     ) -> Answer | None:
-        """Wait for the head of the pending response, and return what it says, or that it is late.
+        """Wait for the head of the pending response, and return the answer.
 
         Args:
-            response: None if it is late.
-            patience: after so many seconds.
-            late: what to return then.
+            response: returns None if there is no head within `patience` seconds.
+            patience: None for no limit.
+            late: the answer in this case.
         """
         step = self._pending
-        assert step is not None, "the protocol reads what it never asked for"
+        assert step is not None, "the protocol sends a request before it reads"
         self._interrupted = False
         try:
             async with asyncio.timeout(None) as self._alarm:
@@ -362,25 +372,25 @@ class Responses:
             if self._interrupted:
                 return None
             self._pending = None
-            return Failed(self._unforeseen("the request could not be made", error))
+            return Failed(self._as_transport_error("the request could not be sent", error))
         finally:
             self._alarm = None
         if head is None:
             self.silent_for += patience or 0.0
             return late
         self._pending = None
-        self._reader = AnswerReader(head, step, self._intake, self._options)
+        self._reader = ResponseReader(head, step, self._intake, self._options)
         if head.status == 200:
             return Accepted()
         failure: ApiError | TransportError
         try:
             failure = await self._reader.read_failure()
         except (Exception, asyncio.CancelledError) as error:
-            failure = self._unforeseen("the answer could not be read", error)
+            failure = self._as_transport_error("the response could not be read", error)
         return Failed(failure)
 
-    def _patience(self, step: Read, now: float) -> tuple[float | None, Answer]:
-        """For how many seconds to read, None for no limit, and what to report if nothing comes."""
+    def _wait_limit(self, step: Read, now: float) -> tuple[float | None, Answer]:
+        """Return for how many seconds to read, None for no limit, and the answer to report after that."""
         left = None if step.silence is None else max(step.silence - self.silent_for, _MIN_READ)
         until = None if step.until is None else max(step.until - now, _MIN_READ)
         if left is not None and (until is None or left <= until):
@@ -388,11 +398,11 @@ class Responses:
             return left, Idled(step.silence)
         return until, Elapsed()
 
-    def _unforeseen(self, what: str, error: BaseException) -> TransportError:
-        """Return what credentials, a tweak function, or a transport that is not ours raised as a failure.
+    def _as_transport_error(self, what: str, error: BaseException) -> TransportError:
+        """Convert and log an unexpected error: of credentials, a tweak function, or a transport of the user.
 
         Raises:
-            CancelledError: the reflector is to end.
+            CancelledError: the task of the reflector is being cancelled.
         """
         if is_ending(error, asyncio.current_task()):
             raise error

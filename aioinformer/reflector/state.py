@@ -1,4 +1,4 @@
-"""The state of an informer, in the terms of probes, logs and people."""
+"""The state of an informer, for probes, logs and humans."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ from aioinformer.logs import visible
 
 
 class Phase(StrEnum):
-    """Where an informer stands; all but `STOPPED` go over into others by themselves."""
+    """The phase of an informer. Every phase except `STOPPED` is left without intervention."""
 
     #: Not started yet.
     NEW = "new"
-    #: The first list is being fetched, and nothing has failed.
+    #: The first list is being read, and no request has failed.
     SYNCING = "syncing"
     #: The cache follows the server.
     WATCHING = "watching"
-    #: No watch is served: the collection is listed again and again, and the cache is as fresh as the last list.
+    #: No watch is served: the collection is listed repeatedly, and the cache is as fresh as the last list.
     POLLING = "polling"
-    #: The cache follows the server, but for objects that cannot be decoded: the reason counts and names them.
+    #: The cache follows the server, except for objects that cannot be decoded: the reason counts and names them.
     DEGRADED = "degraded"
-    #: Something failed and will be tried again; the reason says what.
+    #: A request failed and will be retried; the reason is the failure.
     BACKING_OFF = "backing_off"
-    #: The server does not know who is asking (401).
+    #: The server does not accept the credentials (401).
     UNAUTHORIZED = "unauthorized"
-    #: Whoever is asking may not list or watch this (403).
+    #: The client has no permission to list or watch the resource (403).
     FORBIDDEN = "forbidden"
-    #: The resource does not exist, or not yet (404).
+    #: The resource does not exist, or does not exist yet (404).
     NOT_FOUND = "not_found"
     #: The resource cannot be listed or watched (405).
     NOT_ALLOWED = "not_allowed"
-    #: Stopped, for good.
+    #: Stopped. A stopped informer cannot be started again.
     STOPPED = "stopped"
 
 
-#: Phases in which the cache follows the server, with every object in it.
+#: Phases in which the cache follows the server and contains all objects.
 HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
 @dataclass(frozen=True, slots=True)
 class InformerState:
-    """A snapshot of what an informer is doing.
+    """The state of an informer at one time.
 
     Attributes:
-        phase: where it stands.
-        reason: why, for people; "" if all is well. One line without control characters, object content or credentials.
+        phase: of the informer.
+        reason: for the phase, for humans; "" for a healthy phase. One line without control characters, object contents
+            or credentials.
         since: when this phase began for this reason, in seconds since the epoch.
-        last_event: when the server last sent anything, in seconds since the epoch; None if it never did.
+        last_event: when the server last sent data, in seconds since the epoch; None if it has not sent any.
     """
 
     phase: Phase
@@ -60,7 +61,7 @@ class InformerState:
 
     @property
     def healthy(self) -> bool:
-        """Whether the cache follows the server, and no object is left out because it cannot be decoded."""
+        """Whether the cache follows the server, and no object is missing because it cannot be decoded."""
         return self.phase in HEALTHY
 
     def __str__(self) -> str:

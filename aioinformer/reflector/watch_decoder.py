@@ -1,16 +1,19 @@
-"""Chunks of a watch into events, in time linear in their size however they are cut.
+"""Decode the chunks of a watch into events, in time linear in their size, however the chunks are cut.
 
-API servers end each event with a line break and always write it as `{"type":"MODIFIED","object":{…}}`. So lines come
-first: one search by the C library, one slice, and the object is cut out by its place and decoded once, its metadata
-alone. But a watch is a stream of JSON values: behind a proxy or an aggregated API, an event may be spread over several
-lines, follow another one on the same line, have white space or another order of members, and the last one may have no
-line break yet. The decoder is the judge: a line that it does not accept is read again by strings and brackets
-(`json_scanner`), value by value, until a value ends with a line again, and by the rules of JSON.
+API servers end each event with a line break and always write it as `{"type":"MODIFIED","object":{…}}`. Lines are
+therefore the fast path: one search in C finds the line, the object is cut out by position, and only its metadata are
+decoded. But a watch is a stream of JSON values. Behind a proxy or an aggregated API, an event may span several lines,
+follow another one on the same line, have white space or another order of members, and the last one may have no line
+break yet. If the decoder does not accept a line, values are found by strings and brackets (`json_scanner`) until a
+value ends at the end of a line again, and are decoded as JSON in any form.
 
-A broken value must not be waited for. A value that goes on behind a line break is checked to be the beginning of valid
-JSON: at its first chunks, and whenever its size has doubled.
+The reader must not wait for the end of a broken value. A value that continues after a line break is therefore checked
+to be the beginning of valid JSON: at its first chunks, and whenever its size has doubled.
 
-Bookmarks and errors never reach the model of the resource: a bookmark may hold nothing but a version.
+Bookmarks and errors are not decoded by the model of the resource: a bookmark may contain only a version.
+
+The file has two parts, because one event passes both: `ValueStream` finds the values of the stream, and
+`decode_watch_line` decodes one of them.
 """
 
 from __future__ import annotations
@@ -52,19 +55,50 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_BETWEEN = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
-#: What may follow a value that has no line break yet.
-_BLANK = b" \t\r" + BOM
-#: At so many chunks a value that is not complete is checked, whatever its size.
-_CHECKS = 8
+_BETWEEN: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*+")
+#: The bytes that may follow a value before its line break.
+_BLANK: Final = b" \t\r" + BOM
+#: An incomplete value is checked at this number of chunks, whatever its size, and later when its size has doubled.
+_FIRST_CHECKS: Final = 8
+#: The number of bytes before and after a line break that are checked in a heavy value.
+_NEARBY: Final = 256
+_VALUE_ENDS: Final = (b"}", b"]", b'"')
+_VALUE_STARTS: Final = (b"{", b"[", b'"')
+
+# The members of an event.
+_HEAD: Final = b'{"type":"'
+_OBJECT: Final = b'","object":'
+_TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+_CHANGES: Final = frozenset(_TYPES.values())
+_MEMBERS: Final = ("type", "object")
+_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
+
+
+class _Line(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False):
+    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
+    annotations: dict[str, Any] | None = None
+
+
+class _Bookmark(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta | None = None
+
+
+# Made during import: event loops in two threads may decode their first events at the same time.
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 
 
 class ValueStream:
-    """Takes a stream of JSON objects apart.
+    """Split a stream of JSON objects into values.
 
-    A line that came in many chunks is joined once, when its end is there; nothing is searched twice. Lines are cut one
-    by one, as they are taken: so each finds the memory of the one before it free, and still in the processor's cache.
+    A line that arrives in many chunks is joined once, when it is complete, and no byte is searched twice. Lines are cut
+    one by one, on demand: each one reuses the memory of the line before it, which is still in the processor's cache.
 
     Args:
         max_frame: the largest object accepted, in bytes.
@@ -72,14 +106,15 @@ class ValueStream:
 
     def __init__(self, max_frame: int = DEFAULT_MAX_FRAME) -> None:
         self._max_frame = max_frame
-        #: The line that has begun.
+        #: The incomplete line.
         self._parts: list[bytes] = []
         self._size = 0
-        #: The value that has begun, if it is read by its brackets.
+        #: The incomplete value, if it is read by its brackets.
         self._open = bytearray()
         self._scanner: ItemScanner | None = None
-        #: How much of it was searched for a line break, and whether there is one.
+        #: How many of its bytes were searched for a line break, and whether one was found.
         self._seen, self._lines = 0, False
+        #: How often it was checked, and its size at the last check.
         self._checks, self._checked = 0, 0
 
     def read(
@@ -88,14 +123,14 @@ class ValueStream:
         """Yield the values that this chunk completes, in order, and None where the caller may pause.
 
         Args:
-            chunk: what comes next.
-            decode: makes a value of the bytes of one object; raises `DecodeError` for all that is not one whole
-                object, and `Heavy` for an object that it must not read at once.
-            in_steps: does the same for an object that is too heavy to be decoded at once.
+            chunk: the next bytes of the stream.
+            decode: decodes the bytes of one object. It raises `DecodeError` unless they are exactly one object, and
+                `Heavy` if the object must be decoded in steps.
+            in_steps: does the same in steps, for heavy objects.
 
         Raises:
-            FrameTooLarge: a value exceeds the cap, if it is still growing: at once.
-            DecodeError: what comes next is not a value that the decoder accepts.
+            FrameTooLarge: a value is larger than `max_frame`, or grows beyond it.
+            DecodeError: the next bytes are not a value that the decoder accepts.
         """
         at = 0
         if self._scanner is not None:
@@ -124,15 +159,15 @@ class ValueStream:
             except DecodeError as refused:
                 error = refused
             if len(line) > end:
-                chunk, end = line + chunk[end:], len(line)  # it began before this chunk
+                chunk, end = line + chunk[end:], len(line)  # the line began before this chunk
             chunk, at = yield from self._values(chunk, end - len(line), decode, in_steps, error, line)
             last, begun = chunk.rfind(b"\n"), self._parts
         tail = chunk[at:]
         if not tail:
             return
         if tail.rstrip(_BLANK).endswith(b"}"):
-            # A value may end here: then it must not wait for its line break. One that the next follows in this chunk
-            # waits until that ends, too, or a line does: to search every tail for it would cost more than an event.
+            # A value may end here, and must not wait for its line break. If another value follows it in this chunk, it
+            # waits for the end of that one, or of the line: searching each tail for its end would cost too much.
             yield from self._values(self._joined(tail), 0, decode, in_steps)
             return
         self._parts.append(tail)
@@ -140,11 +175,11 @@ class ValueStream:
         self._check_size(self._size)
 
     def unread(self) -> bytes:
-        """Return what came after the last value, as it came; after `DecodeError`, what was refused and follows it."""
+        """Return the bytes after the last value, unchanged. After `DecodeError`, they begin with the refused ones."""
         return b"".join([*self._parts, self._open])
 
     def finish(self) -> bytes:
-        """Return what came after the last value: empty unless the stream was cut in the middle of one."""
+        """Return the bytes after the last value. They are empty unless the stream was cut in the middle of a value."""
         rest = self.unread()
         between = _BETWEEN.match(rest)
         rest = rest[between.end() if between is not None else 0 :].rstrip()
@@ -166,34 +201,34 @@ class ValueStream:
         error: DecodeError | None = None,
         line: bytes = b"",
     ) -> Generator[T | None, None, tuple[bytes, int]]:
-        """Read values by their brackets, up to the first one that ends with a line.
+        """Find values by their brackets, up to the first one at the end of a line.
 
         Args:
-            data: what there is.
-            at: where the next value begins, or the one that has begun already.
+            data: the bytes.
+            at: the offset of the next value, or of the incomplete one.
             decode: as for `read`.
             in_steps: as for `read`.
-            error: why the decoder did not accept the line that begins there.
-            line: that line.
+            error: why the decoder did not accept the line at this offset.
+            line: this line.
 
         Returns:
-            What is left, and where the next line begins in it.
+            The remaining bytes, and the offset of the next line in them.
         """
         begin = at
         try:
             while True:
                 if self._scanner is None:
-                    at = self._next(data, at)
+                    at = self._next_value(data, at)
                     if at == len(data):
                         return b"", 0
                     if data[at] != 0x7B:  # "{"
-                        raise error or DecodeError("what comes behind an event of the watch is not another one")
+                        raise error or DecodeError("the bytes after an event of the watch are not an event")
                     self._scanner = ItemScanner(at)
                 while not (end := self._scanner.step(data)):
                     yield None
                 self._check_size((len(data) if end < 0 else end) - at)
                 if end < 0:
-                    self._keep(data, at, error)
+                    self._wait_for_rest(data, at, error)
                     return b"", 0
                 self._scanner, self._open, self._checks, self._checked = None, bytearray(), 0, 0
                 value = bytes(data[at:end])
@@ -206,7 +241,7 @@ class ValueStream:
                     made = decode(value)
                 except Heavy:
                     made = yield from in_steps(value)
-                at, rest = end, self._next(data, end)
+                at, rest = end, self._next_value(data, end)
                 yield made
                 if rest < len(data) and data.find(b"\n", at, rest) >= 0:
                     return (data, rest) if isinstance(data, bytes) else (bytes(data[rest:]), 0)
@@ -214,29 +249,29 @@ class ValueStream:
             self._open = bytearray(data[at:])
             raise
 
-    def _next(self, data: bytes | bytearray, at: int) -> int:
-        """The offset of the next value, behind white space and byte order marks; the end if there is none yet."""
+    def _next_value(self, data: bytes | bytearray, at: int) -> int:
+        """Return the offset of the next value, after white space and byte order marks; `len(data)` if there is none."""
         between = _BETWEEN.match(data, at)
-        assert between is not None, "nothing at all is between two values, too"
+        assert between is not None, "the pattern matches the empty string"
         rest = bytes(data[between.end() : between.end() + len(BOM)])
         if rest and rest != BOM and BOM.startswith(rest):
-            self._parts, self._size = [rest], len(rest)  # a part of a mark, at the end of the chunk
+            self._parts, self._size = [rest], len(rest)  # a part of a byte order mark, at the end of the chunk
             return len(data)
         return between.end()
 
-    def _keep(self, data: bytes | bytearray, at: int, error: DecodeError | None) -> None:
-        """Wait for the rest of a value that has begun, unless it is broken already."""
-        assert self._scanner is not None, "it is what looks for the end"
+    def _wait_for_rest(self, data: bytes | bytearray, at: int, error: DecodeError | None) -> None:
+        """Keep an incomplete value until the next chunk, and raise if it is broken already."""
+        assert self._scanner is not None, "the scanner has not found the end"
         self._scanner.shift(at)
         if at or data is not self._open:
             self._open, self._seen, self._lines = bytearray(data[at:]), 0, False
         size, self._lines = len(self._open), self._lines or self._open.find(b"\n", self._seen) >= 0
         self._seen = size
-        if not self._lines or (self._checks >= _CHECKS and size < 2 * self._checked):
+        if not self._lines or (self._checks >= _FIRST_CHECKS and size < 2 * self._checked):
             return
         self._checks, self._checked = self._checks + 1, size
-        if not _is_begun(bytes(self._open)):
-            raise error or DecodeError("an event of the watch, of several lines, is not JSON")
+        if not _may_be_valid(bytes(self._open)):
+            raise error or DecodeError("an event of the watch that spans several lines is not JSON")
 
     def _check_size(self, size: int) -> None:
         if size > self._max_frame:
@@ -246,7 +281,8 @@ class ValueStream:
             )
 
 
-def _truncated(text: bytes) -> str:
+def _decode_error(text: bytes) -> str:
+    """Return the message of the error with which the decoder refuses these bytes; "" if it accepts them."""
     try:
         _decode_any(text)
     except msgspec.DecodeError as error:
@@ -254,84 +290,54 @@ def _truncated(text: bytes) -> str:
     return ""
 
 
-#: So many bytes beside a line break are looked at.
-_NEAR = 256
-_VALUE_ENDS = (b"}", b"]", b'"')
-_VALUES = (b"{", b"[", b'"')
-_TRUNCATED = _truncated(b"{")
+#: The message for JSON that is valid but truncated.
+_TRUNCATED: Final = _decode_error(b"{")
 
 
-def _is_begun(text: bytes) -> bool:
-    """Whether the whole lines of this may be the beginning of valid JSON."""
+def _may_be_valid(text: bytes) -> bool:
+    """Return whether the complete lines of this text may be the beginning of valid JSON."""
     first, last = text.find(b"\n"), text.rfind(b"\n") + 1
-    begun = text[:last]  # what is cut within a number or a letter is not a beginning
+    lines = text[:last]  # a value that is cut within a number or a word looks invalid
     if is_heavy(text):
-        # To read all of it takes too long. A line that ends with a value is followed by no other value in it.
-        before, behind = text[:first][-_NEAR:].rstrip(), text[first : first + _NEAR].lstrip()
-        return before[-1:] not in _VALUE_ENDS or behind[:1] not in _VALUES
+        # Decoding all of it takes too long. Within a value, a line that ends with a value is not followed by another.
+        before, after = text[:first][-_NEARBY:].rstrip(), text[first : first + _NEARBY].lstrip()
+        return before[-1:] not in _VALUE_ENDS or after[:1] not in _VALUE_STARTS
     try:
-        return _truncated(begun) in (_TRUNCATED, "")
+        return _decode_error(lines) in (_TRUNCATED, "")
     except RecursionError:
         return True
 
 
-# From the bytes of one value to an event.
-
-_HEAD: Final = b'{"type":"'
-_OBJECT: Final = b'","object":'
-_SPELLING: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
-_CHANGES: Final = frozenset(_SPELLING.values())
-_MEMBERS: Final = ("type", "object")
-_BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
-
-
-class _Line(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _BookmarkMeta(msgspec.Struct, gc=False):
-    resource_version: str | None = msgspec.field(name="resourceVersion", default="")
-    annotations: dict[str, Any] | None = None
-
-
-class _Bookmark(msgspec.Struct, gc=False):
-    metadata: _BookmarkMeta | None = None
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-
-
-def decode_watch_line(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
-    """Reads one line of a watch.
+def decode_watch_line(line: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
+    """Decode one line of a watch.
 
     Args:
-        line: without its end.
-        intake: `Intake.changed`, or `Intake.listed` for the initial events of a streaming list.
+        line: without its line break.
+        decode: `RecordDecoder.from_watch`, or `from_list` for the initial events of a streaming list.
 
     Raises:
-        DecodeError: the line is no watch event. An event whose *object* does not decode is returned, with its error.
-        Heavy: the event does not decode at once: use `decode_event_in_steps`.
+        DecodeError: the line is not a watch event. If only the *object* cannot be decoded, the event is returned with
+            the error.
+        Heavy: the event must be decoded in steps, by `decode_event_in_steps`.
     """
     if line.startswith(_HEAD):
         quote = line.find(_OBJECT, 9, 32)
-        kind = _SPELLING.get(line[9:quote])
+        kind = _TYPES.get(line[9:quote])
         if kind is not None and line.endswith(b"}"):
             try:
-                return WatchEvent(kind, intake(line[quote + 11 : -1]))
+                return WatchEvent(kind, decode(line[quote + 11 : -1]))
             except Refused as error:
                 return _refused_event(kind, error)
             except DecodeError:
-                pass  # either the line is unusual, or its object is: the rules of JSON decide
-    return _by_the_rules(line, intake)
+                pass  # either the line or its object is unusual: decode it as any JSON
+    return _decode_unusual_line(line, decode)
 
 
-def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
     try:
         try:
             frame = _decode_line(line)
-        except RecursionError as error:  # servers allow objects that are nested deeper than the decoder goes
+        except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
             if len(line) > LARGE:
                 raise Heavy from error
             parts = finish(find_members(line, _MEMBERS))
@@ -340,18 +346,18 @@ def _by_the_rules(line: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
         hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
     raw = bytes(frame.object)
-    return _object_event(frame.type, raw, intake) if frame.type in _CHANGES else _other_event(frame.type, raw)
+    return _object_event(frame.type, raw, decode) if frame.type in _CHANGES else _other_event(frame.type, raw)
 
 
-def decode_event_in_steps(text: bytes, intake: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
-    """As `decode_watch_line`, for an event that is too heavy to be decoded at once.
+def decode_event_in_steps(text: bytes, decode: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
+    """Do the same as `decode_watch_line`, in steps, for a heavy event.
 
     Args:
         text: one JSON object.
-        intake: `Intake.changed_in_steps` or `Intake.listed_in_steps`.
+        decode: `RecordDecoder.from_watch_in_steps` or `from_list_in_steps`.
 
     Raises:
-        DecodeError: it is no watch event.
+        DecodeError: the object is not a watch event.
     """
     parts = yield from find_members(text, _MEMBERS)
     try:
@@ -364,7 +370,7 @@ def decode_event_in_steps(text: bytes, intake: Callable[[bytes], Steps[Record]])
             raw = yield from outline(raw, _BOOKMARK_MEMBERS)
         return _other_event(kind, raw if not is_heavy(raw) else b"")
     try:
-        return WatchEvent(kind, (yield from intake(raw)))
+        return WatchEvent(kind, (yield from decode(raw)))
     except Refused as error:
         return _refused_event(kind, error)
     except DecodeError as error:
@@ -377,9 +383,9 @@ def _other_event(kind: str, raw: bytes) -> WatchEvent:
     return WatchEvent(ERROR, error=_status(raw)) if kind == ERROR else WatchEvent(kind)
 
 
-def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> WatchEvent:
+def _object_event(kind: str, raw: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
     try:
-        return WatchEvent(kind, intake(raw))
+        return WatchEvent(kind, decode(raw))
     except Refused as error:
         return _refused_event(kind, error)
     except DecodeError as error:
@@ -387,7 +393,7 @@ def _object_event(kind: str, raw: bytes, intake: Callable[[bytes], Record]) -> W
 
 
 def _refused_event(kind: str, error: Refused) -> WatchEvent:
-    # A deletion needs no more than the key: it must not be lost because a transform raises.
+    # A deletion needs only the key: it must not be lost because a transform raises.
     return WatchEvent(kind, error.record if kind == DELETED else None, error=error)
 
 
@@ -395,7 +401,7 @@ def _bookmark(raw: bytes) -> WatchEvent:
     try:
         meta = _decode_bookmark(raw).metadata or _BookmarkMeta()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return WatchEvent(BOOKMARK, error=DecodeError("a bookmark has no metadata that can be read"))
+        return WatchEvent(BOOKMARK, error=DecodeError("the metadata of a bookmark cannot be read"))
     ended = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     return WatchEvent(BOOKMARK, version=meta.resource_version or "", initial_events_end=ended)
 

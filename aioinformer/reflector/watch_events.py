@@ -1,4 +1,4 @@
-"""The events of a watch as values, and how their objects become records."""
+"""Watch events as values, and the decoder that makes records of their objects."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 
-#: What marks the bookmark that ends the initial events of a streaming list.
+#: The annotation of the bookmark that ends the initial events of a streaming list.
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class WatchEvent(msgspec.Struct, gc=False):
-    """What one line of a watch says.
+    """One event of a watch.
 
     Attributes:
-        type: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or whatever a newer server may send.
-        record: the object of the first three; None if it does not decode.
-        version: the resource version of a bookmark.
-        initial_events_end: the bookmark says that the streaming list is complete.
-        error: of an ERROR, what the server said; otherwise, why the object does not decode.
+        type: ADDED, MODIFIED, DELETED, BOOKMARK, ERROR, or a type that a later server sends.
+        record: the object of the first three types; None if it cannot be decoded.
+        version: the resourceVersion of a bookmark.
+        initial_events_end: the bookmark marks the end of a streaming list.
+        error: of an ERROR, the failure that the server sent; otherwise, why the object cannot be decoded.
     """
 
     type: str
@@ -45,26 +45,26 @@ class WatchEvent(msgspec.Struct, gc=False):
 
 
 class Refused(DecodeError):
-    """The object decodes, but is not admitted."""
+    """The object decodes, but the transform or the user's decoder refuses it."""
 
     def __init__(self, message: str, record: Record) -> None:
         super().__init__(message, key=record.key, version=record.resource_version)
         self.record = record
 
 
-class Intake:
-    """Makes records of the bytes of objects, the same way for lists and watches.
+class RecordDecoder:
+    """Make records of the bytes of objects, for lists and watches.
 
-    A relist brings mostly what is cached already. Such an object is replaced by the cached record at once: no second
-    copy of its body stays alive, and identity shows every later stage that nothing has changed. Equal versions alone do
-    not prove that: a server that was upgraded may show the same version with another default, one that was restored
-    from a backup gives versions out a second time, and some objects have no version at all.
+    A list consists mostly of objects that are cached already. Such an object is replaced by the cached record at once:
+    the second copy of its body is freed, and later stages detect by identity that the object is unchanged. An equal
+    resourceVersion alone does not prove this: a server that was upgraded may add a default without a new version, a
+    server that was restored from a backup assigns versions a second time, and some objects have no version.
 
     Args:
-        on_arrival: looks at a new record before anyone else does (transform, user's model); may replace it; raises
-            anything to refuse it.
-        known: the cached record of a key, if there is one.
-        decode: makes a record of an object's bytes.
+        on_arrival: is called with each new record (transform, user's model). It may return another record, or raise to
+            refuse the object.
+        known: returns the cached record of a key, or None.
+        decode: makes a record of the bytes of an object.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Intake:
         self._on_arrival = on_arrival
         self._known = known
 
-    def admitted(self, record: Record) -> Record:
-        """The record as it is to be cached.
+    def admit(self, record: Record) -> Record:
+        """Pass a new record through `on_arrival`, and return the record to cache.
 
         Raises:
-            DecodeError: it was refused.
+            DecodeError: the object was refused.
         """
         if self._on_arrival is None:
             return record
@@ -90,50 +90,50 @@ class Intake:
             return self._on_arrival(record)
         except DecodeError as error:
             reason = str(error)
-        except MemoryError:  # which says nothing about the object
+        except MemoryError:  # is not the fault of the object
             raise
         except USER_ERRORS as error:
             reason = f"the object is refused: {refusal(error)} in transform or decoder"
-        raise Refused(reason, record)  # outside the handler: the error of a model may quote what it refuses
+        raise Refused(reason, record)  # outside the except clause: the error of a model may quote values of the object
 
-    def listed(self, raw: bytes, *, valid: bool = False) -> Record:
-        """Return the record of an object from a list; the cached one if both say the same.
+    def from_list(self, raw: bytes, *, valid: bool = False) -> Record:
+        """Return the record of an object in a list: the cached one if both are equal.
 
         Args:
-            raw: the object's own bytes.
-            valid: do not read its managed fields.
+            raw: the JSON of the object.
+            valid: the bytes are known to be JSON, so managed fields need not be read.
 
         Raises:
-            DecodeError: it does not decode, or is refused.
-            Heavy: it does not decode at once: use `listed_in_steps`.
+            DecodeError: the object cannot be decoded, or is refused.
+            Heavy: the object must be decoded in steps, by `from_list_in_steps`.
         """
-        return self._as_cached(self._decode(raw, valid=valid))
+        return self._cached_if_equal(self._decode(raw, valid=valid))
 
-    def listed_in_steps(self, raw: bytes) -> Steps[Record]:
-        """As `listed`, for an object that is too heavy to be decoded at once."""
+    def from_list_in_steps(self, raw: bytes) -> Steps[Record]:
+        """Do the same as `from_list`, in steps, for a heavy object."""
         record = yield from decode_in_steps(self._decode, raw)
         yield
-        return self._as_cached(record)
+        return self._cached_if_equal(record)
 
-    def _as_cached(self, record: Record) -> Record:
+    def _cached_if_equal(self, record: Record) -> Record:
         cached = self._known(record.key)
         if cached is None or not cached.same_version(record):
-            return self.admitted(record)
+            return self.admit(record)
         if cached.same_bytes(record):
             return cached
-        record = self.admitted(record)
+        record = self.admit(record)
         return cached if cached.same_content(record) else record
 
     @property
-    def changed(self) -> Callable[[bytes], Record]:
-        """Makes the record of an object from a watch; raises `DecodeError` if it does not decode, or is refused."""
-        return self._decode_valid if self._on_arrival is None else self._changed
+    def from_watch(self) -> Callable[[bytes], Record]:
+        """A function that returns the record of an object in a watch event. It raises the same errors as `admit`."""
+        return self._decode_valid if self._on_arrival is None else self._decode_and_admit
 
-    def changed_in_steps(self, raw: bytes) -> Steps[Record]:
-        """As `changed`, for an object that is too heavy to be decoded at once."""
+    def from_watch_in_steps(self, raw: bytes) -> Steps[Record]:
+        """Do the same as `from_watch`, in steps, for a heavy object."""
         record = yield from decode_in_steps(self._decode, raw)
         yield
-        return self.admitted(record)
+        return self.admit(record)
 
-    def _changed(self, raw: bytes) -> Record:
-        return self.admitted(self._decode_valid(raw))
+    def _decode_and_admit(self, raw: bytes) -> Record:
+        return self.admit(self._decode_valid(raw))

@@ -11,7 +11,7 @@ from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_decoder import decode_watch_line
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport.list_parser import ListParser
 from tests.core.conversation import Conversation
 
@@ -45,7 +45,9 @@ def test_empty_pages_are_read_at_a_limited_rate() -> None:
 @pytest.mark.parametrize("digits", [20, 309, 400, 4000])
 def test_huge_retry_after_in_a_status_is_capped(digits: int) -> None:
     details = b'{"retryAfterSeconds":' + b"9" * digits + b"}"
-    event = decode_watch_line(b'{"type":"ERROR","object":{"code":429,"details":' + details + b"}}", Intake().changed)
+    event = decode_watch_line(
+        b'{"type":"ERROR","object":{"code":429,"details":' + details + b"}}", RecordDecoder().from_watch
+    )
     assert isinstance(event.error, ApiError)
     talk = Conversation(PAGES)
     talk.ask()
@@ -75,7 +77,7 @@ def test_endless_bytes_after_the_items_are_refused() -> None:
     "code", [b"true", b"-410", b"0", b"7", b"1e3", b"410.5", b'"410"', b"[410]", b"9" * 19, b"9" * 9999]
 )
 def test_invalid_status_code_counts_as_500(code: bytes) -> None:
-    event = decode_watch_line(b'{"type":"ERROR","object":{"code":' + code + b"}}", Intake().changed)
+    event = decode_watch_line(b'{"type":"ERROR","object":{"code":' + code + b"}}", RecordDecoder().from_watch)
     assert isinstance(event.error, ApiError)
     assert event.error.status == 500
 

@@ -81,7 +81,7 @@ class Conversation:
             options,
             random=random,
             known=self.cache.get,
-            tell=self.lines.append,
+            log=self.lines.append,
             report=lambda error: self.reports.append(str(error)),
             watchable=watchable,
         )

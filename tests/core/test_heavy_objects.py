@@ -13,7 +13,7 @@ from aioinformer.cache.objects.fields import FieldDecoder, field_value
 from aioinformer.cache.objects.record import Record, decode_in_steps, decode_record, labels_of
 from aioinformer.cache.objects.storage import stripped
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.transport.json_scanner import LARGE, WINDOW, finish, is_heavy
 from aioinformer.transport.list_parser import ListParser
 from tests.core.watch_values import events_of, steps_of
@@ -90,7 +90,7 @@ class Given:
 def test_heavy_event_is_decoded_in_steps(name: str) -> None:
     raw, gap, given = HEAVY[name], Gap(), Given()
     text = b'{"type":"DELETED","object":%b}\n{"type":"ADDED","object":{"metadata":{"name":"b"}}}\n' % raw
-    steps = steps_of([text], intake=Intake(decode=given))
+    steps = steps_of([text], decoder=RecordDecoder(decode=given))
     heavy, following = [event for event in gap.counted(steps) if event is not None]
     assert (heavy.type, heavy.error) == ("DELETED", None)
     assert (heavy.record.key, heavy.record.uid, heavy.record.resource_version) == ("ns/a", "u", "7")

@@ -10,8 +10,8 @@ import pytest
 from aioinformer.cache.objects.record import Record
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Listed, Send
-from aioinformer.reflector.response_reader import AnswerReader
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.response_reader import ResponseReader
+from aioinformer.reflector.watch_events import RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,8 +52,8 @@ def test_items_are_complete_whatever_follows_their_metadata(spec: Any) -> None:
     items = [item("first", {"text": "x" * 1000}), item("second", spec), item("third", {}), item("fourth", {})]
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}, separators=(",", ":")).encode()
     for size in (50, 700, len(body)):
-        reader = AnswerReader(Body(), Send(ListOptions()), Intake(), ReflectorOptions())
+        reader = ResponseReader(Body(), Send(ListOptions()), RecordDecoder(), ReflectorOptions())
         chunks: list[bytes | None] = [body[at : at + size] for at in range(0, len(body), size)]
-        answers = [answer for chunk in [*chunks, None] for answer in reader.digest(chunk, initial=True)]
+        answers = [answer for chunk in [*chunks, None] for answer in reader.parse(chunk, initial=True)]
         found = [each for answer in answers if isinstance(answer, Listed) for each in answer.items]
         assert [json.loads(each.json) for each in found if isinstance(each, Record)] == items

@@ -14,7 +14,7 @@ from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError, UsageError
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
@@ -72,9 +72,9 @@ def test_readers_see_the_user_model(model: Any) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_object_refused_by_the_user_model_is_an_error(model: Any) -> None:
-    intake = Intake(ObjectType(WIDGETS, model).on_arrival)
+    decoder = RecordDecoder(ObjectType(WIDGETS, model).on_arrival)
     with pytest.raises(DecodeError) as caught:
-        intake.admitted(encoded(spec={"size": "hunter2"}))
+        decoder.admit(encoded(spec={"size": "hunter2"}))
     assert caught.value.key == "ns/a"
     assert "hunter2" not in str(caught.value)
 
@@ -203,9 +203,9 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_invalid_transform_result_is_refused(case: str) -> None:
-    intake = Intake(ObjectType(WIDGETS, transform=REFUSED[case]).on_arrival)
+    decoder = RecordDecoder(ObjectType(WIDGETS, transform=REFUSED[case]).on_arrival)
     with pytest.raises(DecodeError) as caught:
-        intake.admitted(encoded())
+        decoder.admit(encoded())
     assert caught.value.key == "ns/a"
 
 

@@ -122,7 +122,7 @@ def test_list_with_an_unreadable_name_deletes_nothing() -> None:
     talk.ask()
     talk.accept()
     assert talk.protocol.phase is Phase.DEGRADED
-    assert talk.protocol.reason.endswith("a list with one whose name cannot be read deletes nothing")
+    assert talk.protocol.reason.endswith("a list with an object without a readable name deletes nothing")
 
 
 def test_next_readable_list_deletes_again() -> None:

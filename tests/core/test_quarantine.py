@@ -19,10 +19,10 @@ def test_reason_is_kept_without_the_key() -> None:
 
 def test_objects_of_the_last_list_count_until_the_next_ends() -> None:
     quarantine = quarantined("a", "b")
-    quarantine.begin()
+    quarantine.begin_list()
     assert (quarantine.reason("ns/a"), len(quarantine)) == ("bad", 2)
     quarantine.add(DecodeError("worse", key="ns/b"))
-    quarantine.end({"ns/b"})
+    quarantine.end_list({"ns/b"})
     assert quarantine.reasons() == {"ns/b": "worse"}
     assert quarantine.reason("ns/a") is None
 
@@ -33,15 +33,15 @@ def test_decoded_object_stays_known_until_it_is_cached() -> None:
     assert not quarantine
     for _ in range(3):
         assert quarantine.reason("ns/a") == "bad"
-        quarantine.settle()
+        quarantine.count_batch()
     assert quarantine.reason("ns/a") is None
     assert not quarantine.leaving
 
 
 def test_object_decoded_in_a_list_stays_known_until_cached() -> None:
     quarantine = quarantined("a")
-    quarantine.begin()
-    quarantine.end({"ns/a"})
+    quarantine.begin_list()
+    quarantine.end_list({"ns/a"})
     assert (bool(quarantine), quarantine.reason("ns/a")) == (False, "bad")
 
 
@@ -51,18 +51,18 @@ def test_deleted_object_is_removed_at_once() -> None:
     quarantine.release("ns/b")
     quarantine.release("ns/b", gone=True)
     assert (quarantine.reason("ns/a"), quarantine.reason("ns/b")) == (None, None)
-    assert not quarantine.remembers
+    assert not quarantine.is_tracking
 
 
 def test_objects_without_readable_names_are_counted() -> None:
     quarantine = quarantined("a")
-    quarantine.begin()
+    quarantine.begin_list()
     for _ in range(3):
         quarantine.add(DecodeError("bad", key=""))
     quarantine.add(DecodeError("bad", key="ns/a"))
     assert len(quarantine) == 4
-    quarantine.end({"ns/a", ""})
+    quarantine.end_list({"ns/a", ""})
     assert str(quarantine).startswith("4 objects cannot be decoded (ns/a, …);")
-    quarantine.begin()
-    quarantine.end(())
+    quarantine.begin_list()
+    quarantine.end_list(())
     assert (len(quarantine), bool(quarantine)) == (0, False)

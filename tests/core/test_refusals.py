@@ -16,7 +16,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.resource import Resource
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
@@ -97,9 +97,9 @@ def failing(body: bytes) -> Any:
 )
 def test_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, Any], reason: str) -> None:
     raw = json.dumps({"metadata": {"name": "w", "namespace": "ns"}, "spec": spec}).encode()
-    intake = Intake(ObjectType(WIDGETS, decoder).on_arrival)
+    records = RecordDecoder(ObjectType(WIDGETS, decoder).on_arrival)
     with pytest.raises(DecodeError) as caught:
-        intake.listed(raw)
+        records.from_list(raw)
     assert str(caught.value) == f"ns/w: the decoder refuses it: {reason}"
     told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
     error: BaseException | None = caught.value
@@ -115,7 +115,7 @@ def test_failing_transform_quotes_nothing(caplog: pytest.LogCaptureFixture) -> N
 
     raw = json.dumps({"metadata": {"name": "w"}, "spec": {"size": SECRET}}).encode()
     with pytest.raises(DecodeError, match=r"int_parsing at \$\.spec\.size") as caught:
-        Intake(ObjectType(WIDGETS, transform=transform).on_arrival).listed(raw)
+        RecordDecoder(ObjectType(WIDGETS, transform=transform).on_arrival).from_list(raw)
     assert SECRET not in "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "the transform raised for w: int_parsing at $.spec.size" in caplog.text
 

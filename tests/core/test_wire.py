@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from aioinformer.reflector.watch_events import WatchEvent
 
 
-def read(line: bytes, intake: Any = decode_record) -> WatchEvent:
-    return decode_watch_line(line, intake)
+def read(line: bytes, decode: Any = decode_record) -> WatchEvent:
+    return decode_watch_line(line, decode)
 
 
 def line(kind: str, obj: bytes) -> bytes:
@@ -179,7 +179,7 @@ def test_unreadable_bookmark_has_an_error(obj: bytes) -> None:
 
 
 def test_bookmark_is_never_decoded_as_a_model() -> None:
-    assert read(line("BOOKMARK", POD), intake=lambda raw: pytest.fail("shown")).version == "7"
+    assert read(line("BOOKMARK", POD), decode=lambda raw: pytest.fail("shown")).version == "7"
 
 
 @pytest.mark.conformance("REF-40", "REF-49")

@@ -1,4 +1,4 @@
-"""Decode a watch stream in memory, as informers do."""
+"""A watch stream in memory, taken apart as informers do it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_watch_line
-from aioinformer.reflector.watch_events import Intake, WatchEvent
+from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-def events_of(*chunks: bytes, intake: Intake | None = None, stream: ValueStream | None = None) -> list[WatchEvent]:
+def events_of(
+    *chunks: bytes, decoder: RecordDecoder | None = None, stream: ValueStream | None = None
+) -> list[WatchEvent]:
     """Return the events of a stream of chunks."""
-    return list(each_event(chunks, intake=intake, stream=stream))
+    return list(each_event(chunks, decoder=decoder, stream=stream))
 
 
 def each_event(
-    chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
+    chunks: Iterable[bytes], *, decoder: RecordDecoder | None = None, stream: ValueStream | None = None
 ) -> Iterator[WatchEvent]:
     """Yield the events."""
-    return (event for event in steps_of(chunks, intake=intake, stream=stream) if event is not None)
+    return (event for event in steps_of(chunks, decoder=decoder, stream=stream) if event is not None)
 
 
 def steps_of(
-    chunks: Iterable[bytes], *, intake: Intake | None = None, stream: ValueStream | None = None
+    chunks: Iterable[bytes], *, decoder: RecordDecoder | None = None, stream: ValueStream | None = None
 ) -> Iterable[WatchEvent | None]:
     """Yield the events, and None for each pause."""
-    intake, stream = intake or Intake(), stream or ValueStream()
-    decode = partial(decode_watch_line, intake=intake.changed)
-    in_steps = partial(decode_event_in_steps, intake=intake.changed_in_steps)
+    decoder, stream = decoder or RecordDecoder(), stream or ValueStream()
+    decode = partial(decode_watch_line, decode=decoder.from_watch)
+    in_steps = partial(decode_event_in_steps, decode=decoder.from_watch_in_steps)
     for chunk in chunks:
         yield from stream.read(chunk, decode, in_steps)

@@ -11,8 +11,8 @@ import pytest
 
 from aioinformer.errors import OptionError
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.consistency import ENVIRONMENT_VARIABLE, InconsistentList
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.pager import ENVIRONMENT_VARIABLE, InconsistentList
 from tests.shell.collection import Collection, cut
 from tests.shell.virtual_time import settled
 
@@ -178,8 +178,8 @@ async def test_failed_list_is_retried_every_second(caplog: pytest.LogCaptureFixt
         await asyncio.sleep(2.5)
         before = caplog.text
         await asyncio.sleep(1)
-    assert "are as in a list" not in before
-    assert "1 objects are as in a list at version 1" in caplog.text
+    assert "equals a list" not in before
+    assert "the streaming list of 1 objects equals a list at version 1" in caplog.text
 
 
 @pytest.mark.conformance("CON-02")

@@ -324,7 +324,7 @@ def test_elector_refuses_invalid_options(options: dict[str, Any], message: str) 
         (lambda namespace: Collection(), ["a", "b/c"], "namespaces: 'b/c' cannot be a namespace"),
         (lambda namespace: Collection(), [""], "namespaces must be named one by one"),
         (Collection(), ["a"], "lister_watcher_for: expected a function"),
-        (lambda namespace: Cluster(), ["a"], "lister_watcher: expected what lists and watches"),
+        (lambda namespace: Cluster(), ["a"], "lister_watcher: expected a ListerWatcher"),
     ],
 )
 def test_multi_namespace_informer_refuses_invalid_values(
@@ -341,5 +341,5 @@ def test_other_informers_refuse_unknown_options() -> None:
             made(Collection(), label_selector="app=web")
     with pytest.raises(TypeError, match="unexpected keyword argument 'label_selector'"):
         MultiNamespaceInformer(lambda namespace: Collection(), ["a"], label_selector="app=web")
-    with pytest.raises(UsageError, match="lister_watcher: expected what lists and watches"):
+    with pytest.raises(UsageError, match="lister_watcher: expected a ListerWatcher"):
         RetryWatcher(Cluster(), "5")  # type: ignore[arg-type]

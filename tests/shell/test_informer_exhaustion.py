@@ -20,9 +20,9 @@ from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.queue.fifo import FIFO
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
-from aioinformer.reflector.response_reader import ListDigest, WatchDigest
+from aioinformer.reflector.response_reader import PageParser, WatchParser
 from aioinformer.reflector.watch_decoder import ValueStream
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 #: The methods that run out of memory; a generator function does so when it is called.
 PLACES = [
-    (WatchDigest, "digest"),
-    (ListDigest, "digest"),
+    (WatchParser, "parse"),
+    (PageParser, "parse"),
     (ValueStream, "read"),
-    (Intake, "listed"),
-    (Intake, "admitted"),
+    (RecordDecoder, "from_list"),
+    (RecordDecoder, "admit"),
     (ObjectType, "on_arrival"),
     (ListWatchProtocol, "receive"),
     (FIFO, "apply"),

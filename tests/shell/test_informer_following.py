@@ -82,7 +82,7 @@ async def test_endless_refusal_body_is_abandoned() -> None:
     informer = SharedIndexInformer(pods)
     async with informer:
         await asyncio.sleep(10.1)
-        assert informer.state.reason == "503 Service Unavailable: then the server fell silent"
+        assert informer.state.reason == "503 Service Unavailable: the body of the response did not come within 10 s"
         assert endless.closed
         await informer.wait_for_sync()
 

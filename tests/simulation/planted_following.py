@@ -15,7 +15,7 @@ from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.protocol.relist import Relist
 from aioinformer.reflector.protocol.state import Pace, ProtocolState, Stage
 from aioinformer.reflector.reflector import Reflector
-from aioinformer.reflector.response_reader import ListDigest
+from aioinformer.reflector.response_reader import PageParser
 from aioinformer.resources.versions import Position, is_older
 from tests.simulation.planted import Planted, planting
 
@@ -34,7 +34,7 @@ planted = partial(planting, PLANTED)
 
 @planted("a deletion that arrives during a streaming list is dropped")
 def deletion_during_a_list_dropped() -> AbstractContextManager[Any]:
-    return patch.object(Relist, "_drop", lambda self, key: None)
+    return patch.object(Relist, "_remove", lambda self, key: None)
 
 
 @planted("a list that is started again keeps the items of the previous attempt")
@@ -60,23 +60,23 @@ def older_version_taken() -> AbstractContextManager[Any]:
 
 @planted("a deletion with the resourceVersion of the object counts as a sign of a restored server")
 def deletion_taken_for_a_restore() -> AbstractContextManager[Any]:
-    original = ListWatchProtocol._ongoing_events
+    original = ListWatchProtocol._read_watch_events
 
     def ongoing(self: Any, events: Any, now: float, conclusions: Any) -> None:
         version = self.version
         for event in events:
             deleted = event.record.resource_version if event.record is not None and event.type == "DELETED" else ""
             if is_older(deleted, version):
-                self._rewound(deleted, "list", now)
+                self._on_lower_version(deleted, "list", now)
                 return
         original(self, events, now, conclusions)
 
-    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+    return patch.object(ListWatchProtocol, "_read_watch_events", ongoing)
 
 
 @planted("after 410, the watch is opened again from the same resourceVersion")
 def expiry_ignored() -> AbstractContextManager[Any]:
-    original = ListWatchProtocol._version_lost
+    original = ListWatchProtocol._on_version_lost
 
     def version_lost(self: Any, error: Any, now: float) -> None:
         if self.state.stage in (Stage.WATCH, Stage.OPEN):
@@ -84,7 +84,7 @@ def expiry_ignored() -> AbstractContextManager[Any]:
         else:
             original(self, error, now)
 
-    return patch.object(ListWatchProtocol, "_version_lost", version_lost)
+    return patch.object(ListWatchProtocol, "_on_version_lost", version_lost)
 
 
 @planted("a list that is older than the cache is accepted")
@@ -94,7 +94,7 @@ def stale_list_accepted() -> AbstractContextManager[Any]:
 
 @planted("a list that breaks off counts as complete")
 def partial_list_accepted() -> AbstractContextManager[Any]:
-    original = ListDigest._items_of
+    original = PageParser._parse_page
 
     def digest(self: Any, chunk: bytes | None) -> Iterator[Answer]:
         if chunk is not None:
@@ -102,31 +102,31 @@ def partial_list_accepted() -> AbstractContextManager[Any]:
         elif (meta := self._parser.head().metadata) is not None:
             yield PageEnded(meta.resource_version or "", meta.continue_ or "")
 
-    return patch.object(ListDigest, "_items_of", digest)
+    return patch.object(PageParser, "_parse_page", digest)
 
 
 @planted("watches are opened again from the resourceVersion of the list")
 def watch_from_an_old_version() -> AbstractContextManager[Any]:
-    original = ListWatchProtocol._ongoing_events
+    original = ListWatchProtocol._read_watch_events
 
     def ongoing(self: Any, *arguments: Any) -> None:
         before = self.version
         original(self, *arguments)
         self.state.position.version = before
 
-    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+    return patch.object(ListWatchProtocol, "_read_watch_events", ongoing)
 
 
 @planted("if a chunk has a broken line, the last event before it is dropped")
 def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
-    original = ListWatchProtocol._ongoing_events
+    original = ListWatchProtocol._read_watch_events
 
     def ongoing(self: Any, events: Any, *arguments: Any) -> None:
         original(self, events, *arguments)
         if len(events) > 2 and arguments[-1][-1].deltas:
             arguments[-1][-1].deltas.pop()
 
-    return patch.object(ListWatchProtocol, "_ongoing_events", ongoing)
+    return patch.object(ListWatchProtocol, "_read_watch_events", ongoing)
 
 
 @planted("a silent connection is never given up")
@@ -163,10 +163,10 @@ def silent_failure() -> AbstractContextManager[Any]:
 
 @planted("the response that is read at the stop is not closed")
 def response_left_open() -> AbstractContextManager[Any]:
-    original = Reflector._let_go
+    original = Reflector._close_response
 
-    async def let_go(self: Any) -> None:
+    async def close(self: Any) -> None:
         if self._shown[0].value != "stopped":
             await original(self)
 
-    return patch.object(Reflector, "_let_go", let_go)
+    return patch.object(Reflector, "_close_response", close)

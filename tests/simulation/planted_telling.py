@@ -17,7 +17,7 @@ from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.controller import CacheController
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO, Batch
-from aioinformer.reflector.watch_events import Intake
+from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.simulation.planted import Planted, planting
 
@@ -110,14 +110,14 @@ def replace_does_not_remove() -> AbstractContextManager[Any]:
 
 @planted("an object counts as unchanged if its resourceVersion is the same, even after a restore")
 def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
-    original = Intake.listed
+    original = RecordDecoder.from_list
 
     def listed(self: Any, raw: bytes, *, valid: bool = False) -> Any:
         record = self._decode(raw, valid=valid)
         cached = self._known(record.key)
         return cached if cached is not None and cached.same_version(record) else original(self, raw, valid=valid)
 
-    return patch.object(Intake, "listed", listed)
+    return patch.object(RecordDecoder, "from_list", listed)
 
 
 @planted("a tombstone has the state that the queue knew instead of the last delivered one")

@@ -1,6 +1,9 @@
-"""The list/watch protocol: decides what to ask the server next, without I/O, clock or chance.
+"""The list/watch protocol: it decides which request follows, without I/O, clock or randomness.
 
-`list_watch` has the rules and the stages, and what follows a lost version (410). `relist` gathers a list, `changes`
-reads the events of a watch, `watches` decides what follows its end, and `state` is where the protocol stands.
-`messages` are the terms in which the reflector talks to it.
+- `list_watch` has the rules and stages, and decides what follows a lost version (410).
+- `relist` collects the objects of a list.
+- `changes` reads the events of a watch.
+- `watches` decides what follows the end of a watch.
+- `state` is the state that they share.
+- `messages` are the values that the protocol and the reflector exchange.
 """

@@ -1,6 +1,7 @@
-"""The words in which the list/watch protocol and whoever does its work for it talk to each other.
+"""The values that the list/watch protocol and the reflector exchange.
 
-The protocol says *steps*, is told *answers*, and draws *conclusions*, which are for the queue.
+The protocol returns *steps*. The reflector carries them out and reports *answers*. The protocol draws *conclusions*
+from them, which the reflector queues.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions
     from aioinformer.reflector.watch_events import WatchEvent
 
-# Steps: what to do next.
+# Steps: what the reflector does next.
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,8 @@ class Send:
 
     Attributes:
         options: a list, or a watch if `options.watch`.
-        initial: what comes belongs to a list (a page, or the initial events of a stream).
-        patience: seconds after which to report `Pending`, though the request goes on; None for never.
+        initial: the response belongs to a list (a page, or the initial events of a stream).
+        patience: seconds after which `Pending` is reported, while the request continues; None for no limit.
     """
 
     options: ListOptions
@@ -37,14 +38,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read on in the response, and report `Listed`, `PageEnded`, `Watched`, `Ended`, `Failed`, `Idled` or `Elapsed`.
+    """Read the response, and report `Listed`, `PageEnded`, `Watched`, `Ended`, `Failed`, `Idled` or `Elapsed`.
 
-    If its head has not come yet (`Pending`), wait for that, and report `Accepted` or `Failed`.
+    If the head of the response has not come yet (`Pending`), wait for it, and report `Accepted` or `Failed`.
 
     Attributes:
-        until: when to report `Elapsed`, though the response goes on; None for never.
-        initial: what comes belongs to a list.
-        silence: seconds without anything whole after which to report `Idled`; None for never.
+        until: when `Elapsed` is reported, while the response continues; None for never.
+        initial: the response belongs to a list.
+        silence: seconds without a complete item or event after which `Idled` is reported; None for no limit.
     """
 
     until: float | None = None
@@ -54,29 +55,29 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let go of what is open, do nothing until then, and report `Elapsed`."""
+    """Close any open response, wait until this time, and report `Elapsed`."""
 
     until: float
 
 
 Step: TypeAlias = Send | Read | Wait
 
-# Answers: what came of it.
+# Answers: the result of a step.
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The server accepted the request: the answer's body is on its way."""
+    """The server accepted the request; the body of the response follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The head of the response has not come within the patience of a `Send`; the request is still under way."""
+    """The head of the response has not come within the patience of a `Send`; the request continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Items of a page, and errors in place of those that do not decode."""
+    """Items of a page, with an error in place of each item that cannot be decoded."""
 
     items: list[Record | DecodeError]
 
@@ -91,7 +92,7 @@ class PageEnded:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Events of a watch, in the order in which they came."""
+    """Events of a watch, in the order of the response."""
 
     events: list[WatchEvent]
 
@@ -103,14 +104,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The server refused, was not reached, broke off, or sent what cannot be read."""
+    """The server refused the request, was unreachable, cut the response, or sent a response that cannot be read."""
 
     error: ApiError | TransportError | DecodeError | ProcessingError
 
 
 @dataclass(frozen=True, slots=True)
 class Idled:
-    """Nothing whole came for so many seconds: the `silence` of a `Read`."""
+    """No complete item or event came for this number of seconds: the `silence` of a `Read`."""
 
     seconds: float
 
@@ -122,16 +123,16 @@ class Elapsed:
 
 Answer: TypeAlias = Accepted | Pending | Listed | PageEnded | Watched | Ended | Failed | Idled | Elapsed
 
-# Conclusions: what is now known.
+# Conclusions: what has changed in the collection.
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Objects changed, one after the other; then the collection is at this version.
+    """Objects changed, one after the other; after that, the collection is at this version.
 
     Attributes:
-        deltas: in the order of the watch; empty if only the version moved on.
-        version: "" if nothing is known of it.
+        deltas: in the order of the watch; empty if only the version changed.
+        version: "" if it is unknown.
     """
 
     deltas: list[Delta[Record]] = field(default_factory=list)
@@ -140,10 +141,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """This is everything there is, at this version; what is not among it is gone.
+    """The collection consists of these objects at this version; all other objects are gone.
 
     Attributes:
-        records: by key, in the order of the list. They belong to whoever receives this.
+        records: by key, in the order of the list. The receiver owns the mapping.
         version: of the list; "" if it has none.
     """
 

@@ -1,7 +1,7 @@
-"""The list under way: its pages or the initial events of its stream, what they brought, and which page is next.
+"""The list in progress: the objects of its pages or of its stream, and the request for the next page.
 
-Deletions are not found here: a list that is complete replaces what the queue and the cache know
-(`DeltaFIFO._deleting_missing`, or `CacheUpdates.replace_all` for the queue in order).
+Deletions are not computed here. A complete list replaces what the queue and the cache contain:
+`DeltaFIFO._deleting_missing` and `CacheUpdates.replace_all` delete what is missing in it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Initial:
-    """What events said that belong to a streaming list.
+class InitialEvents:
+    """The result of reading initial events of a streaming list.
 
     Attributes:
-        rest: the events after those.
-        news: whether there was an object that the list had not shown before.
-        complete: the list has ended.
+        rest: the events after the initial events.
+        has_new: whether there was an object that the list had not contained before.
+        complete: the list is complete.
         version: of the list, once it is complete.
-        ordinary_bookmark: one came before the end, which no server does that streams lists.
-        failure: the server ended the stream with this.
+        ordinary_bookmark: another bookmark came before the end. A server that streams lists does not send it.
+        failure: the error event that ended the stream.
     """
 
     rest: list[WatchEvent] = field(default_factory=list)
-    news: bool = False
+    has_new: bool = False
     complete: bool = False
     version: str = ""
     ordinary_bookmark: bool = False
@@ -44,26 +44,26 @@ class Initial:
 
 
 class Relist:
-    """Gather the objects of one list, and ask for its pages.
+    """Collect the objects of a list, and make the requests for its pages.
 
-    An object that does not decode must not look deleted: the cached one stays. An object that does not even show its
-    name may be any that the list does not name: all of those stay.
+    An undecodable object must not look deleted: its cached version stays. If its name cannot be decoded either, it may
+    be any object that the list does not contain, so all of these stay.
 
     Args:
         options: how to list.
-        quarantine: remembers objects that do not decode.
-        tell: takes a line for the log.
+        quarantine: the objects that cannot be decoded.
+        log: receives lines for the log.
     """
 
-    def __init__(self, options: ReflectorOptions, quarantine: Quarantine, tell: Callable[[str], None]) -> None:
+    def __init__(self, options: ReflectorOptions, quarantine: Quarantine, log: Callable[[str], None]) -> None:
         self._options = options
         self._quarantine = quarantine
-        self._tell = tell
+        self._log = log
         self._records: ListedObjects[Record] = ListedObjects()
         self._token = ""
         self._paged = True
-        #: Whether the page under way has brought anything, and anything that the pages before it had not.
-        self._items = self._news = False
+        #: Whether the page in progress has brought an item, and one that the pages before it did not contain.
+        self._page_has_items = self._page_has_new = False
 
     def __bool__(self) -> bool:
         return bool(self._records)
@@ -72,105 +72,105 @@ class Relist:
         return f"{len(self._records)} objects listed{', between pages' if self._token else ''}"
 
     def begin(self, *, paged: bool = True) -> None:
-        """Begin a list, in pages or in one body: only what it brings counts."""
+        """Begin a list, in pages or in one body. Objects of a list that was not completed are discarded."""
         self._records = ListedObjects()
-        self._quarantine.begin()
+        self._quarantine.begin_list()
         self._token, self._paged = "", paged
 
     def end(self) -> ListedObjects[Record]:
-        """Complete the list; return its objects by key. They are not copied, since many would block the event loop."""
+        """Complete the list and return its objects by key. They are not copied: that would block the event loop."""
         records, self._records = self._records, ListedObjects()
-        self._quarantine.end(records)
+        self._quarantine.end_list(records)
         return records
 
-    # What it brings.
+    # Objects.
 
-    def take_page(self, items: Collection[Record | DecodeError]) -> bool:
-        """Take the items of a page; return whether the list had not brought all of them before."""
-        progress = self._take_all(items)
-        self._items = self._items or bool(items)
-        self._news = self._news or progress or any(isinstance(item, DecodeError) for item in items)
+    def add_items(self, items: Collection[Record | DecodeError]) -> bool:
+        """Add items of a page. Return whether any of them is new to the list."""
+        progress = self._add_all(items)
+        self._page_has_items = self._page_has_items or bool(items)
+        self._page_has_new = self._page_has_new or progress or any(isinstance(item, DecodeError) for item in items)
         return progress
 
-    def take_events(self, events: list[WatchEvent]) -> Initial:
-        """Take the events of a streaming list, up to its end at most."""
-        said = Initial()
+    def add_initial_events(self, events: list[WatchEvent]) -> InitialEvents:
+        """Add the objects of a streaming list, at most up to its end."""
+        result = InitialEvents()
         for position, event in enumerate(events, 1):
             if event.type in (ADDED, MODIFIED):
                 item = event.error if event.record is None else event.record
-                if item is not None and not isinstance(item, ApiError) and self._take(item):
-                    said.news = True
+                if item is not None and not isinstance(item, ApiError) and self._add(item):
+                    result.has_new = True
             elif event.type == DELETED and (key := deleted_key(event)):
-                self._drop(key)
+                self._remove(key)
             elif event.type in (ERROR, DELETED) and event.error is not None:
-                said.failure = event.error
+                result.failure = event.error
                 break
             elif event.type == BOOKMARK and event.initial_events_end:
-                said.complete, said.version, said.rest = True, event.version, events[position:]
+                result.complete, result.version, result.rest = True, event.version, events[position:]
                 break
             elif event.type == BOOKMARK and event.error is None:
                 # KEP-3157: no bookmark comes before the one that ends the initial events.
-                said.ordinary_bookmark = True
+                result.ordinary_bookmark = True
                 break
-        return said
+        return result
 
-    def _take(self, item: Record | DecodeError) -> bool:
-        """Take an object, or the error in its place; return whether the list had not brought it before."""
+    def _add(self, item: Record | DecodeError) -> bool:
+        """Add an object, or a placeholder if it cannot be decoded. Return whether it is new to the list."""
         if isinstance(item, DecodeError):
             self._records.setdefault(item.key, UndecodablePlaceholder.of(item.key))
-            return skip(self._quarantine, item, self._tell)
+            return skip(self._quarantine, item, self._log)
         new = self._records.put(item.key, item)
-        if self._quarantine.remembers:
+        if self._quarantine.is_tracking:
             self._quarantine.release(item.key)
         return new
 
-    def _take_all(self, items: Collection[Record | DecodeError]) -> bool:
-        if self._quarantine.remembers or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
-            news = [self._take(item) for item in items]  # all of them, whatever the first is
-            return any(news)
+    def _add_all(self, items: Collection[Record | DecodeError]) -> bool:
+        if self._quarantine.is_tracking or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
+            new_items = [self._add(item) for item in items]  # a list: `any` must not stop at the first new item
+            return any(new_items)
         put, new = self._records.put, False
         for item in items:
             new = put(item.key, item) or new  # type: ignore[arg-type] # none of them is an error
         return new
 
-    def _drop(self, key: str) -> None:
-        """Remove an object that was deleted while the list was on its way."""
+    def _remove(self, key: str) -> None:
+        """Remove an object that was deleted during the list."""
         self._records.pop(key, None)
         self._quarantine.release(key, gone=True)
 
-    # Its pages.
+    # Pages.
 
     @property
     def between_pages(self) -> bool:
-        """Whether a page has come and another is to follow."""
+        """Whether a page is complete and another follows."""
         return bool(self._token)
 
     def request(self, version: str | None) -> ListOptions:
         """Return the request for the page that is due.
 
         Args:
-            version: that is held already, "" if none is; None if none may be named.
+            version: up to which the collection has been read, "" for none; None if the request must not name one.
         """
         if self._token:
             return self._options.next_page(self._token)
         return self._options.first_page(version, paged=self._paged)
 
-    def ahead(self, token: str) -> ListOptions | None:
-        """Return the request for the page after the one under way, given its token; None if in circles."""
+    def next_page(self, token: str) -> ListOptions | None:
+        """Return the request for the page after the one in progress, given its token; None if the token is repeated."""
         return self._options.next_page(token) if token != self._token else None
 
     def begin_page(self) -> None:
-        """Note that a page is on its way."""
-        self._items = self._news = False
+        """Begin a page."""
+        self._page_has_items = self._page_has_new = False
 
-    def is_empty(self) -> bool:
-        """Whether the page has brought nothing."""
-        return not self._items
+    def is_page_empty(self) -> bool:
+        """Return whether the page has brought no item."""
+        return not self._page_has_items
 
-    def is_circular(self, token: str) -> bool:
-        """Whether the page, which names this token for the next one, shows that the server goes in circles."""
-        return token == self._token or (self._items and not self._news)
+    def is_repeating(self, token: str) -> bool:
+        """Return whether the server repeats pages: the token for the next page, or all items, came before."""
+        return token == self._token or (self._page_has_items and not self._page_has_new)
 
-    def turn(self, token: str) -> None:
-        """Note that the page is complete, and the token of the next one."""
+    def end_page(self, token: str) -> None:
+        """Complete the page, given the token of the next one."""
         self._token = token

@@ -1,9 +1,9 @@
-"""Where the list/watch protocol stands: its stage, its position, what it shows, and when it may send again."""
+"""The state of the list/watch protocol: stage, position, phase, and the time before which no request is sent."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import MAX_RETRY_AFTER, Backoff
 from aioinformer.errors import ApiError
@@ -16,66 +16,16 @@ if TYPE_CHECKING:
 
     from aioinformer.backoff import BackoffOptions
 
-
-class Pace:
-    """Keep the time before which nothing is sent.
-
-    Args:
-        options: of the backoff.
-        random: numbers in [0, 1).
-
-    Attributes:
-        not_before: nothing may be sent before this time.
-        attempts: how many delays in a row failures have cost; 0 once all is well.
-    """
-
-    def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
-        self.not_before = 0.0
-        self.attempts = 0
-        self._backoff = Backoff(options, random=random)
-        self._used: set[str] = set()
-
-    def delay(self, now: float) -> None:
-        """Count a failure: nothing is sent until its delay is over."""
-        self.attempts += 1
-        self.not_before = max(self.not_before, now + self._backoff.next(now))
-        self.limit_burst(now)
-
-    def hold(self, seconds: float, now: float) -> None:
-        """Send nothing for as long as the server asked for (RFC 9110, 10.2.3)."""
-        self.not_before = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
-        self._backoff.extend(self.not_before)
-
-    def allow_immediate(self, kind: str, now: float) -> bool:
-        """Count an event of this kind; return whether the next request may follow at once: after the first only."""
-        if kind in self._used:
-            return False
-        self._used.add(kind)
-        self.limit_burst(now)
-        return True
-
-    def reset(self, *kinds: str) -> None:
-        """Make the next event of each of these kinds the first again."""
-        self._used.difference_update(kinds)
-
-    def reset_backoff(self) -> None:
-        """Make the next delay the first again; a delay that is under way stays."""
-        self._backoff.reset()
-
-    def limit_burst(self, now: float) -> None:
-        """Count one end of a request: however many kinds of events meet, three requests in two seconds are the most."""
-        self.not_before = max(self.not_before, self._backoff.limit_burst(now))
-
-    def at_rest(self, now: float) -> bool:
-        """Whether nothing has failed for so long that the next delay would be the first."""
-        return self._backoff.at_rest(now)
-
-
-_PHASES = {401: Phase.UNAUTHORIZED, 403: Phase.FORBIDDEN, 404: Phase.NOT_FOUND, 405: Phase.NOT_ALLOWED}
+_PHASE_OF_STATUS: Final = {
+    401: Phase.UNAUTHORIZED,
+    403: Phase.FORBIDDEN,
+    404: Phase.NOT_FOUND,
+    405: Phase.NOT_ALLOWED,
+}
 
 
 class Stage(Enum):
-    """What the next request serves, or the one whose response is being read."""
+    """The purpose of the next request, or of the one whose response is being read."""
 
     DECIDE = "decide"
     STREAM = "stream"
@@ -85,36 +35,90 @@ class Stage(Enum):
     CHECK = "check"
 
 
-class ProtocolState:
-    """Where the protocol stands.
+class Pace:
+    """Keep the time before which no request is sent.
 
     Args:
-        backoff: the shape of the delays.
-        random: numbers in [0, 1): spreads delays.
-        tell: takes a line for the log.
-        report: takes each error that ended a list or a watch and is a failure.
-        quarantine: remembers the objects that do not decode.
+        options: of the backoff.
+        random: returns numbers in [0, 1).
 
     Attributes:
-        stage: what the next request serves.
+        not_before: no request may be sent before this time.
+        attempts: the number of delays in a row that failures caused; 0 after a success.
+    """
+
+    def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
+        self.not_before = 0.0
+        self.attempts = 0
+        self._backoff = Backoff(options, random=random)
+        self._used: set[str] = set()
+
+    def delay(self, now: float) -> None:
+        """Count a failure and start its delay."""
+        self.attempts += 1
+        self.not_before = max(self.not_before, now + self._backoff.next(now))
+        self.limit_burst(now)
+
+    def hold(self, seconds: float, now: float) -> None:
+        """Send no request for as long as the server asked for (RFC 9110, 10.2.3)."""
+        self.not_before = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
+        self._backoff.extend(self.not_before)
+
+    def allow_immediate(self, kind: str, now: float) -> bool:
+        """Count an error of this kind. Return whether a request may follow without delay: only after the first."""
+        if kind in self._used:
+            return False
+        self._used.add(kind)
+        self.limit_burst(now)
+        return True
+
+    def reset(self, *kinds: str) -> None:
+        """Treat the next error of each of these kinds as the first one."""
+        self._used.difference_update(kinds)
+
+    def reset_backoff(self) -> None:
+        """Make the next delay the shortest one. A delay that has started is not changed."""
+        self._backoff.reset()
+
+    def limit_burst(self, now: float) -> None:
+        """Count the end of a request. At most three requests are sent in two seconds, for any combination of errors."""
+        self.not_before = max(self.not_before, self._backoff.limit_burst(now))
+
+    def at_rest(self, now: float) -> bool:
+        """Return whether the last failure was so long ago that the next delay would be the shortest one."""
+        return self._backoff.at_rest(now)
+
+
+class ProtocolState:
+    """The state that the parts of the protocol share.
+
+    Args:
+        backoff: the options of the delays.
+        random: returns numbers in [0, 1) that spread delays.
+        log: receives lines for the log.
+        report: receives each failure that ended a list or a watch.
+        quarantine: the objects that cannot be decoded.
+
+    Attributes:
+        stage: the purpose of the next request.
         reading: the request was sent, and its response is being read.
-        prefer_list: the next list is to come in pages, and not as a stream.
-        position: up to which version the collection has been read.
+        prefer_list: the next list is requested in pages, not as a stream.
+        position: the version up to which the collection has been read.
         pace: when the next request may be sent.
-        phase: what to show.
-        reason: why.
-        quarantine: the objects that do not decode.
+        phase: the phase to show.
+        reason: the reason for the phase.
+        quarantine: the objects that cannot be decoded.
         list_reason: why the last list was necessary: "first"; "expired", the version was lost (410); "restored", the
             server's versions went back; "broken", a line could not be read; "error", the watch ended with an error;
-            "refused", it was not opened; "ended", watches ended at once; "silent", nothing came; "lacking", what was
-            received could not be processed; or "polling".
+            "refused", the watch was not opened; "ended", watches ended at once; "silent", no event came; "unprocessed",
+            received objects could not be processed; or "polling".
     """
 
     def __init__(
         self,
         backoff: BackoffOptions,
         random: Callable[[], float],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         report: Callable[[Exception], None],
         quarantine: Quarantine | None = None,
     ) -> None:
@@ -127,61 +131,61 @@ class ProtocolState:
         self.phase = Phase.SYNCING
         self.reason = ""
         self.quarantine = Quarantine() if quarantine is None else quarantine
-        self.tell = tell
+        self.log = log
         self.report = report
 
-    def need_list(self, reason: str) -> None:
-        """Note why a list may follow a watch. What makes a list begin anew is not why it is necessary."""
+    def set_list_reason(self, reason: str) -> None:
+        """Set why a list may follow a watch. An error during a list does not change why the list is necessary."""
         if self.stage in (Stage.OPEN, Stage.WATCH, Stage.CHECK):
             self.list_reason = reason
 
-    def go(self, stage: Stage) -> None:
-        """Go on in a stage: with another request, unless it is that of a watch that is open already."""
+    def enter(self, stage: Stage) -> None:
+        """Enter a stage. It begins with a request, except `WATCH`, which reads the open response."""
         self.stage = stage
         self.reading = stage is Stage.WATCH
 
-    def go_on(
-        self, error: Exception, now: float, stage: Stage, *, kind: str, told: str, otherwise: Stage | None = None
+    def recover(
+        self, error: Exception, now: float, stage: Stage, *, kind: str, message: str, otherwise: Stage | None = None
     ) -> bool:
-        """Count an error; go on at once if it is the first of its kind, after a delay if it is not.
+        """Count an error and enter a stage: immediately after the first error of a kind, otherwise after a delay.
 
         Args:
-            error: what happened.
+            error: the error.
             now: the time.
-            stage: where to go on.
+            stage: the stage to enter.
             kind: of the error, for the pace.
-            told: to the log, if it goes on at once.
-            otherwise: where to go on after a delay, if not in the same stage.
+            message: is logged if the stage is entered immediately.
+            otherwise: the stage to enter after a delay; by default, the same.
 
         Returns:
-            Whether it goes on at once.
+            Whether the stage is entered immediately.
         """
         if not self.pace.allow_immediate(kind, now):
             self.fail(error, now, otherwise or stage)
             return False
         self.report(error)
-        self.tell(told)
-        self.hold(error, now)
-        self.go(stage)
+        self.log(message)
+        self.honor_retry_after(error, now)
+        self.enter(stage)
         return True
 
     def fail(self, error: Exception, now: float, stage: Stage) -> None:
-        """Count a failure: report it, show it, and go on in a stage after a delay."""
+        """Report and show a failure, and enter a stage after a delay."""
         self.report(error)
         self.pace.delay(now)
-        self.hold(error, now)
+        self.honor_retry_after(error, now)
         status = error.status if isinstance(error, ApiError) else 0
-        self.show(_PHASES.get(status, Phase.BACKING_OFF), str(error))
-        self.go(stage)
+        self.show(_PHASE_OF_STATUS.get(status, Phase.BACKING_OFF), str(error))
+        self.enter(stage)
 
-    def hold(self, error: Exception, now: float) -> None:
-        """Send nothing before the time that the server named, if it named one."""
+    def honor_retry_after(self, error: Exception, now: float) -> None:
+        """Send no request before the time that the server named in its error, if any."""
         if seconds := getattr(error, "retry_after", None):
             self.pace.hold(seconds, now)
             self.show(Phase.BACKING_OFF, str(error))
 
-    def healthy(self, phase: Phase = Phase.WATCHING, reason: str = "") -> None:
-        """Show a phase in which all is well, except for objects that do not decode."""
+    def show_healthy(self, phase: Phase = Phase.WATCHING, reason: str = "") -> None:
+        """Show this phase, or `DEGRADED` while objects cannot be decoded, and reset the number of attempts."""
         self.pace.attempts = 0
         if self.quarantine:
             self.show(Phase.DEGRADED, str(self.quarantine))
@@ -189,7 +193,7 @@ class ProtocolState:
             self.show(phase, reason)
 
     def show(self, phase: Phase, reason: str) -> None:
-        """Show a phase, and why."""
+        """Show a phase and its reason."""
         self.phase, self.reason = phase, reason
 
     def __repr__(self) -> str:

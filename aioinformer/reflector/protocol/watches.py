@@ -1,13 +1,13 @@
-"""How watches open, fall silent, and end, and what follows from that.
+"""Watches: how they are opened, how they end, and which stage follows.
 
-The end of a watch is no failure, however it ends, if the watch brought anything new or lasted a second. Silence is none
-either. Both only mean that the watch is opened again, at once, from the last version.
+The end of a watch is not a failure, however it ends, if the watch brought an event that was new or lasted a second.
+Silence is not a failure either. In both cases, the watch is opened again immediately, from the last version.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import DecodeError, TransportError
@@ -22,37 +22,40 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
     from aioinformer.reflector.protocol.state import ProtocolState
 
+#: A watch that lasts less than this is a failure, unless it brought an event.
+SHORT_WATCH: Final = 1.0
+#: After a watch of this length, the next error of a kind is treated as the first one.
+LONG_WATCH: Final = 10.0
+#: After this number of watches in a row that were refused, or ended at once without an event, a list follows.
+MAX_FRUITLESS_WATCHES: Final = 4
+#: A quiet watch that the server does not end is given up this number of seconds after its `timeoutSeconds`.
+GRACE: Final = 30.0
+#: A watch whose response has no head after this number of seconds is assumed to be open: some proxies send the head
+#: together with the first byte of the body. If the server turns out to be unreachable, the limit is doubled for the
+#: next watch, up to the idle timeout, so that a watch that cannot connect does not look open.
+HEAD_PATIENCE: Final = 10.0
 
-#: A watch that lasts shorter than this is short: it is a failure unless it brought something.
-SHORT_WATCH = 1.0
-#: After a watch of this length, errors of its kind are the first of a row again.
-LONG_WATCH = 10.0
-#: After so many watches in a row that are refused, or end at once with nothing, only a list can help.
-MAX_FRUITLESS_WATCHES = 4
-#: A quiet watch that the server does not end is given up so many seconds after its own `timeoutSeconds`.
-GRACE = 30.0
 
-
-def starts_nowhere(version: str) -> bool:
-    """Return whether a watch at this version begins with what is there, and not with what happened since."""
+def starts_without_version(version: str) -> bool:
+    """Return whether a watch from this version begins with the existing objects, and not with later changes."""
     return version in ("", "0")
 
 
 @dataclass(slots=True)
 class WatchRecord:
-    """Counts watches, one after the other.
+    """What the protocol remembers of the current watch and those before it.
 
     Attributes:
-        started_at: the version that the watch starts at.
-        synthetic: it starts at no version, and nothing has come yet but the ADDED events that show what is there.
-        opened_at: when it was asked for.
-        deadline: when the server should have ended it, with some grace.
-        events: how many came so far, bookmarks included.
-        fruitless: how many watches in a row were refused, or brought nothing.
-        broken_at: the version after which a line could not be read last.
-        silent: a watch was silent for the idle time-out, and no event has come since. If the next watch is silent, too,
-            the collection is quiet.
-        server_lost: the server was not reached, or failed, and nothing has shown since that it is where it was.
+        started_at: the version from which the watch started.
+        synthetic: the watch started without a version, and has only brought the ADDED events of existing objects.
+        opened_at: when the watch was requested.
+        deadline: when the server should have ended the watch, including a grace period.
+        events: the number of events so far, including bookmarks.
+        fruitless: the number of watches in a row that were refused or brought no event.
+        broken_at: the version after which a line could not be read, the last time.
+        silent: a watch brought no event for the idle timeout, and no event has come since. If the next watch is silent,
+            too, the collection is quiet.
+        server_lost: the server was unreachable or failed, and no response has shown its version since.
     """
 
     started_at: str = ""
@@ -69,69 +72,63 @@ class WatchRecord:
         """Start the record of a watch.
 
         Args:
-            version: that it starts at.
-            now: when it was asked for.
+            version: from which it starts.
+            now: when it was requested.
             timeout: its `timeoutSeconds`.
         """
         self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
         self.start_at(version)
-        self.synthetic = starts_nowhere(version)
+        self.synthetic = starts_without_version(version)
 
     def start_at(self, version: str) -> None:
-        """Note the version that the watch starts at: of a streaming list, its own."""
+        """Set the version from which the watch starts: after a streaming list, the version of the list."""
         self.started_at, self.synthetic = version, False
 
     def is_short(self, now: float) -> bool:
-        """Return whether the answer that ends now was suspiciously short."""
+        """Return whether a response that ends now was suspiciously short."""
         return now - self.opened_at < SHORT_WATCH
 
     def is_long(self, now: float) -> bool:
-        """Return whether the watch lasts long enough to forgive errors."""
+        """Return whether the watch has lasted long enough to reset the errors before it."""
         return now - self.opened_at >= LONG_WATCH
 
     def has_moved(self, version: str) -> bool:
-        """Return whether the watch, now at this version, has brought anything new."""
+        """Return whether the watch, now at this version, has brought an event that was new."""
         return version != self.started_at
 
     def count_fruitless(self) -> bool:
-        """Count a watch that was refused or brought nothing; return whether only a list can help."""
+        """Count a watch that was refused or brought no event. Return whether a list must follow."""
         self.fruitless += 1
         return self.fruitless >= MAX_FRUITLESS_WATCHES
 
     def count_break(self, version: str) -> bool:
-        """Count a watch that broke after this version; return whether the one before it broke there, too."""
+        """Count a watch that broke after this version. Return whether the watch before it broke there, too."""
         again = version == self.broken_at
         self.broken_at = version
         return again
 
-    def forget(self) -> None:
-        """A list is complete: forget what the watches before it showed, but for their silence.
+    def reset_failures(self) -> None:
+        """Reset what failed watches have shown, because a list is complete.
 
-        Without versions each watch follows a list, and the one after a silent watch may be silent, too.
+        Silence is kept: in a collection without versions, each watch follows a list, and each may be silent.
         """
         self.fruitless = 0
         self.server_lost = False
 
 
-#: A watch whose head does not come for so long is taken for one that is open: some proxies send the head of a response
-#: together with the first byte of its body. If it turns out then that the server was not reached, the next head has
-#: twice as long, and so on, up to the limit of silence: what cannot connect must not look open.
-HEAD_PATIENCE = 10.0
-
-
 class Watches:
-    """Decides what follows each watch of one collection.
+    """Decide what follows each watch of one collection.
 
     Args:
         state: of the protocol.
         options: how to watch.
-        random: numbers in [0, 1): spreads the time-outs of watches.
+        random: returns numbers in [0, 1) that spread the timeouts of watches.
 
     Attributes:
-        record: of the watches so far.
-        headless: the watch counts as open although the head of its response has not come yet.
-        head_patience: after so many seconds without a head the next watch counts as open.
-        reading: how to read on in the watch that is open.
+        record: of the current watch and those before it.
+        headless: the watch is assumed to be open, although its response has no head yet.
+        head_patience: after this number of seconds without a head, the next watch is assumed to be open.
+        reading: the step that reads the open watch.
     """
 
     def __init__(self, state: ProtocolState, options: ReflectorOptions, random: Callable[[], float]) -> None:
@@ -151,82 +148,87 @@ class Watches:
 
     # Opening.
 
-    def stream(self, now: float) -> ListOptions:
-        """Return the request for a streaming list, which goes on as a watch."""
+    def request_stream(self, now: float) -> ListOptions:
+        """Return the request for a streaming list, which continues as a watch."""
         options = self._options.stream(self._state.position.held or "", self._random())
         self._timeout, self._sent_at = options.timeout_seconds, now
         return options
 
-    def open(self, now: float) -> Send:
-        """Return the request for a watch from the last version on."""
+    def request_watch(self, now: float) -> Send:
+        """Return the request for a watch from the last version."""
         options = self._options.watch(self._state.position.version, self._random())
         self._timeout, self._sent_at = options.timeout_seconds, now
         return Send(options, patience=self.head_patience)
 
     def begin(self) -> None:
-        """Start the record of a response that may be a watch, or become one: it lasts from when it was asked for."""
+        """Start the record of a response that is or may become a watch. Its duration counts from its request."""
         self.record.begin(self._state.position.version, self._sent_at, self._timeout)
 
     def follow(self) -> None:
-        """Go on in a watch that is open: all is well."""
-        self._state.go(Stage.WATCH)
-        self._state.healthy()
+        """Enter the stage of an open watch, and show a healthy phase."""
+        self._state.enter(Stage.WATCH)
+        self._state.show_healthy()
         self._set_reading()
 
-    def listed(self) -> None:
-        """A list is complete: what the watches before it showed does not count any more."""
-        self.record.forget()
+    def reset_after_list(self) -> None:
+        """Reset what the watches before a complete list have shown."""
+        self.record.reset_failures()
         self.record.start_at(self._state.position.version)
 
     def end_silence(self) -> None:
-        """Note that events came after a silence: the collection is not quiet."""
+        """Set that the collection is not quiet, because events came after a silence."""
         self.record.silent = False
         self._set_reading()
 
     def _set_reading(self) -> None:
-        # The watch after a silent one has no limit of silence, unless it has to be found out where the server is.
+        # The watch after a silent one may be silent without limit, unless the version of the server must be checked.
         silent = self.record.silent
-        limited = not silent or self._is_to_check()
+        limited = not silent or self._must_check_version()
         until = self.record.deadline if silent else None
         self.reading = Read(until, silence=self._options.idle_timeout if limited else None)
 
-    def _is_to_check(self) -> bool:
-        # A server restored from a backup is silent until it has given out anew all the versions that it lost.
+    def _must_check_version(self) -> bool:
+        # A server restored from a backup is silent until its versions have reached the version of the watch again.
         return self.record.server_lost and self._state.position.comparable
 
     # Ends.
 
-    def deny(self) -> None:
-        """Take back that the watch counts as open: the server refused it, or was not reached."""
+    def on_open_refuted(self) -> None:
+        """Go back to `OPEN`: the server refused the watch that was assumed to be open, or was unreachable."""
         self.headless = False
         self.head_patience = min(2 * self.head_patience, self._options.idle_timeout)
         self._state.stage = Stage.OPEN
 
-    def ended(self, now: float, cut: TransportError | None = None) -> None:
-        """The watch has ended, cleanly or by a cut connection."""
+    def on_end(self, now: float, cut: TransportError | None = None) -> None:
+        """Decide what follows a watch that ended.
+
+        Args:
+            now: the time.
+            cut: the error of the connection; None if the server ended the watch.
+        """
         state, record = self._state, self.record
         moved, short = record.has_moved(state.position.version), record.is_short(now)
         self.count_end(now)
-        state.need_list("ended")
+        state.set_list_reason("ended")
         if moved:
             state.pace.reset_backoff()
         if moved or not short:
             state.pace.limit_burst(now)
             if cut is not None:
-                state.tell(f"{cut}: opening the watch again")
-            state.go(self._again())
+                state.log(f"{cut}: opening the watch again")
+            state.enter(self._stage_after_watch())
             return
         error = cut or DecodeError("the server ends watches as soon as they are open")
-        if record.events:  # and all of them known before: once is an accident
-            told = f"{error}: opening the watch again"
-            state.go_on(error, now, self._again(), kind="short", told=told)
+        if record.events:  # all of them were known before; the first time, this is an accident
+            message = f"{error}: opening the watch again"
+            state.recover(error, now, self._stage_after_watch(), kind="short", message=message)
             return
-        # A version that left the window without a 410 looks like this for ever; only a list ends it.
+        # If the version was lost and the server does not answer with 410, all watches end like this until a list.
         lost = record.count_fruitless() if cut is None else False
-        state.fail(error, now, Stage.DECIDE if lost else self._again())
+        state.fail(error, now, Stage.DECIDE if lost else self._stage_after_watch())
 
     def count_end(self, now: float) -> None:
-        """Note what the watch that ends now has proved."""
+        """Reset the errors that the watch which ends now has refuted."""
         self.headless = False
         record, pace = self.record, self._state.pace
         moved, short = record.has_moved(self._state.position.version), record.is_short(now)
@@ -237,88 +239,91 @@ class Watches:
         if not short:
             pace.reset("line")
         if record.is_long(now):
-            pace.reset("expired", "expired list", "rewound")
+            pace.reset("expired", "expired list", "lower version")
             if moved:
                 pace.reset_backoff()
 
-    def _again(self) -> Stage:
-        """Where to go on after a watch. One that starts at no version does not show what was deleted meanwhile."""
-        return Stage.DECIDE if starts_nowhere(self._state.position.version) else Stage.OPEN
+    def _stage_after_watch(self) -> Stage:
+        """Return `OPEN`, or `DECIDE` without a version: the next watch would not show objects deleted in between."""
+        return Stage.DECIDE if starts_without_version(self._state.position.version) else Stage.OPEN
 
     # Silence.
 
-    def fell_silent(self, seconds: float, now: float) -> None:
-        """Nothing came for the idle time-out. That is no failure, and costs nothing but another request."""
+    def on_silence(self, seconds: float, now: float) -> None:
+        """Decide what follows a watch without an event for the idle timeout. This is not a failure."""
         state, record = self._state, self.record
-        nothing = f"no event came for {seconds:g} s"
-        if self._is_to_check():
-            state.tell(f"{nothing} after the server was lost: asking for its version")
+        silence = f"no event came for {seconds:g} s"
+        if self._must_check_version():
+            state.log(f"{silence} after the server failed: checking its resourceVersion")
             stage = Stage.CHECK
         else:
             record.silent = True
-            state.tell(f"{nothing}: opening the watch again")
-            state.need_list("silent")
-            stage = self._again()
+            state.log(f"{silence}: opening the watch again")
+            state.set_list_reason("silent")
+            stage = self._stage_after_watch()
         self.count_end(now)
         state.pace.limit_burst(now)
-        state.go(stage)
+        state.enter(stage)
 
-    def checked(self) -> None:
-        """The server is where it was, and the silence is that of the collection."""
+    def on_check_passed(self) -> None:
+        """Open the watch again: the server's version did not go back, so the collection is quiet."""
         self.record.server_lost = False
         self.record.silent = True
-        self._state.go(Stage.OPEN)
+        self._state.enter(Stage.OPEN)
 
-    def check_failed(self, error: Exception, now: float) -> None:
-        """It is not known where the server is: the watch goes on, and is checked again if it falls silent again."""
-        self._state.tell(f"the server's version is not known: {error}")
+    def on_check_failed(self, error: Exception, now: float) -> None:
+        """Open the watch again, although the server's version is unknown. The next silence causes another check."""
+        self._state.log(f"the check of the server's resourceVersion failed: {error}: opening the watch again")
         self.record.silent = True
         self._state.pace.limit_burst(now)
-        self._state.hold(error, now)
-        self._state.go(Stage.OPEN)
+        self._state.honor_retry_after(error, now)
+        self._state.enter(Stage.OPEN)
 
     # Failures.
 
-    def refused(self, error: ApiError, now: float) -> None:
-        """The watch was not opened."""
-        if error.status == 429 or error.retry_after:  # busy, and not wrong: a list would be a burden more
+    def on_refusal(self, error: ApiError, now: float) -> None:
+        """Decide what follows if the server does not open a watch."""
+        if error.status == 429 or error.retry_after:  # the server is busy: a list would add to its load
             self._state.fail(error, now, Stage.OPEN)
             return
         fruitless = self.record.count_fruitless()
         if error.status == 405:
             self.poll(now, f"no watch is served ({error})")
         elif error.status == 403 or fruitless:
-            # Without watches, pages from time to time are better than nothing.
-            self._state.need_list("refused")
+            # Without watches, occasional lists in pages keep the cache as fresh as possible.
+            self._state.set_list_reason("refused")
             self._state.prefer_list = True
             self._state.fail(error, now, Stage.DECIDE)
         else:
             self._state.fail(error, now, Stage.OPEN)
 
-    def poll(self, now: float, why: str) -> None:
-        """List after a delay, again and again: no watch is served, which is no failure."""
+    def poll(self, now: float, reason: str) -> None:
+        """List repeatedly, after a delay each time: the resource has no watch, which is not a failure."""
         state = self._state
         if state.phase is not Phase.POLLING:
-            state.tell(f"{why}: listing again and again")
+            state.log(f"{reason}: listing repeatedly")
         state.pace.delay(now)
         state.prefer_list = True
         state.list_reason = "polling"
-        state.healthy(Phase.POLLING, why)
-        state.go(Stage.DECIDE)
+        state.show_healthy(Phase.POLLING, reason)
+        state.enter(Stage.DECIDE)
 
-    def broke(self, error: ApiError, now: float) -> None:
-        """The watch ended with an error: it says that an object cannot be shown (unreadable in storage, then deleted
-        unsafely). A list shows what is left, unless the server is busy, or such errors are known to pass."""
-        self._state.need_list("error")
+    def on_error_event(self, error: ApiError, now: float) -> None:
+        """Decide what follows a watch that ended with an error event.
+
+        The server may be unable to show an object (unreadable in its storage, then deleted unsafely). A list shows the
+        remaining objects. If the server is busy, or the options tolerate internal errors, the watch is opened again.
+        """
+        self._state.set_list_reason("error")
         retry = self._internal_errors.count_failure(error, now)
         self._state.fail(error, now, Stage.OPEN if retry or error.status == 429 else Stage.DECIDE)
 
-    def broken_line(self, error: DecodeError, now: float) -> None:
-        """A line could not be read: once it is read again, then a list shows what it might have said."""
+    def on_broken_line(self, error: DecodeError, now: float) -> None:
+        """Read a broken line once more. If it is broken again, a list shows the changes that it may have contained."""
         version = self._state.position.version
-        self._state.need_list("broken")
+        self._state.set_list_reason("broken")
         if self.record.count_break(version):
             self._state.fail(error, now, Stage.DECIDE)
         else:
-            told = f"{error}: reading again from version {version}"
-            self._state.go_on(error, now, Stage.OPEN, kind="line", told=told, otherwise=Stage.DECIDE)
+            message = f"{error}: reading again from version {version}"
+            self._state.recover(error, now, Stage.OPEN, kind="line", message=message, otherwise=Stage.DECIDE)
