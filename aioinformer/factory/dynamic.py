@@ -13,24 +13,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
-from aioinformer.functions import plain_function
 from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.options import Making, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
-from aioinformer.metrics import InformerName, identity_for, name_for
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import check_metrics, check_options, check_seconds, check_share
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
 from aioinformer.resources.crds import CustomResourceDefinition
 from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.resource import Resource
-from aioinformer.resources.scopes import Scope, check_namespace, key_of
-from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,9 +36,10 @@ if TYPE_CHECKING:
 
     from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics import InformerName, MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.resources.scopes import Scope
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -140,21 +137,17 @@ class DynamicInformers:
         name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        check_namespace(namespace)
-        check_seconds(shutdown_grace, "shutdown_grace")
-        check_options(options)
-        check_share(max_undecodable)
-        self._client = Client(transport, "transport")
-        self.discovery = Discovery(self._client.transport)
-        self._namespace = namespace
-        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
-        self._making = Making(
-            resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options
+        self._builder = InformerBuilder(
+            transport,
+            "transport",
+            Making(resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options),
+            namespace=namespace,
+            tweak_list_options=tweak_list_options,
+            shutdown_grace=shutdown_grace,
+            name=name,
+            metrics=metrics,
         )
-        self._shutdown_grace = shutdown_grace
-        check_metrics(metrics)
-        self._name = name_for(name, metrics)
-        self._metrics = metrics
+        self.discovery = Discovery(self._builder.client.transport)
         self._informers: InformerSet[DynamicInformer] = InformerSet(
             "dynamic informers", "enter `async with` of the DynamicInformers"
         )
@@ -211,12 +204,12 @@ class DynamicInformers:
         self._following = _Following(begin, wanted, named_options(options, "follow()"))
         definitions = find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
-        lister_watcher: ListWatch[Any] = ListWatch(self._client.transport, definitions)
+        lister_watcher: ListWatch[Any] = ListWatch(self._builder.client.transport, definitions)
         informer: SharedIndexInformer[Any] = SharedIndexInformer(
             lister_watcher,
             decoder=CustomResourceDefinition,
-            options=self._making.options,
-            shutdown_grace=self._shutdown_grace,
+            options=self._builder.defaults.options,
+            shutdown_grace=self._builder.shutdown_grace,
         )
         self._informers.add_other(informer)
         informer.add_event_handler(
@@ -235,10 +228,10 @@ class DynamicInformers:
 
         It contains names and counts, but never the content of an object or a credential.
         """
-        return self._informers.snapshot(self._name.name if self._name is not None else "")
+        return self._informers.snapshot(self._builder.name)
 
     def __repr__(self) -> str:
-        return self._informers.describe(self, self._name)
+        return self._informers.describe(self, self._builder.name)
 
     # Life.
 
@@ -277,9 +270,7 @@ class DynamicInformers:
         try:
             await self._informers.stop()
         finally:
-            if self._name is not None:
-                self._name.release()
-            await self._client.aclose()
+            await self._builder.aclose()
 
     def _informer_for(
         self,
@@ -287,8 +278,7 @@ class DynamicInformers:
         named: dict[str, Any],
         begin: Callable[[DynamicInformer], Any] = lambda informer: None,
     ) -> DynamicInformer:
-        resource = replace(resource, model="")
-        key = key_of(resource, named, Scope(self._namespace))
+        key = self._builder.key(replace(resource, model=""), named)
         known = self._informers.find(key, named)
         if known is not None:
             return known
@@ -296,31 +286,13 @@ class DynamicInformers:
         if self._informers.stopped:
             raise InformerStopped(f"{key} has no informer, and the DynamicInformers were stopped")
         resource.require("list")
-        making = self._making.with_options(named)
-        informer = DynamicInformer(
-            self._lister_watcher(resource, key.scope),
-            indexers=named.get("indexers"),
-            name=f"informer of {key}" if key.differences else "",
-            shutdown_grace=self._shutdown_grace,
-            identifier=identity_for(self._name, self._metrics, resource, key.query),
-            metrics=self._metrics,
-            **making.arguments(),
-        )
+        making = self._builder.defaults.with_options(named)
+        informer = self._builder.build(DynamicInformer, key, named, making)
         begin(informer)
         self._informers.add(key, informer, making)
         self._scopes[informer] = key.scope
         self._informers.start_informers()
         return informer
-
-    def _lister_watcher(self, resource: Resource[Any], scope: Scope) -> ListWatch[Any]:
-        return ListWatch(
-            self._client.transport,
-            replace(resource, model=""),
-            scope.namespace,
-            scope.label_selector,
-            scope.field_selector,
-            tweak=self._tweak,
-        )
 
     # Definitions.
 
@@ -351,11 +323,13 @@ class DynamicInformers:
             resource = served.get(informer.resource.gvr)
             if resource is not None and resource.namespaced is not informer.resource.namespaced:
                 scope = self._scopes[informer]
-                if scope.namespace and scope.namespace != self._namespace and not resource.namespaced:
+                if scope.namespace and scope.namespace != self._builder.namespace and not resource.namespaced:
                     resource = None  # the requested namespace has no objects of it
                 else:
-                    namespace = scope.namespace or self._namespace if resource.namespaced else ""
-                    informer.move(self._lister_watcher(resource, replace(scope, namespace=namespace)))
+                    namespace = scope.namespace or self._builder.namespace if resource.namespaced else ""
+                    informer.move(
+                        self._builder.list_watch(replace(resource, model=""), replace(scope, namespace=namespace))
+                    )
             if informer.served is not (resource is not None):
                 _log.info("custom resource %s is %s", key, "no longer served" if informer.served else "served again")
                 informer.serve(resource is not None)

@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
 
 from aioinformer.errors import InformerStopped, UnknownOption, UsageError
 from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
+from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.functions import plain_function
 from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.options import Making, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
-from aioinformer.metrics import InformerName, identity_for, name_for
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import check_metrics, check_options, check_seconds, check_share
 from aioinformer.resources.catalog import BUILTIN_RESOURCES, find
 from aioinformer.resources.resource import Resource
-from aioinformer.resources.scopes import Scope, check_namespace, key_of
-from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 
     from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics import InformerName, MetricsProvider
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -86,28 +82,27 @@ class SharedInformerFactory(Accessors):
         name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        check_namespace(namespace)
-        check_seconds(shutdown_grace, "shutdown_grace")
-        check_options(options)
-        check_share(max_undecodable)
-        self._client = Client(client)
-        self._namespace = namespace
-        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
-        self._making = Making(
-            transform=plain_function(transform, "transform"),
-            resync_period=checked_period(resync_period),
-            max_undecodable=max_undecodable,
-            options=options,
-        )
         self._custom_resync = {
             gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
         }
         for gvr in self._custom_resync:
             _check_gvr(gvr)
-        self._shutdown_grace = shutdown_grace
-        check_metrics(metrics)
-        self._name = name_for(name, metrics)
-        self._metrics = metrics
+        defaults = Making(
+            transform=plain_function(transform, "transform"),
+            resync_period=checked_period(resync_period),
+            max_undecodable=max_undecodable,
+            options=options,
+        )
+        self._builder = InformerBuilder(
+            client,
+            "client",
+            defaults,
+            namespace=namespace,
+            tweak_list_options=tweak_list_options,
+            shutdown_grace=shutdown_grace,
+            name=name,
+            metrics=metrics,
+        )
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
             "informer factory", "create it before `async with factory`, or call factory.start() afterwards"
         )
@@ -137,32 +132,17 @@ class SharedInformerFactory(Accessors):
                 f"resource: expected a Resource, not {resource!r}; for_resource() takes names of built-in ones"
             )
         named = named_options(options, "informer_for()")
-        key = key_of(resource, named, Scope(self._namespace))
+        key = self._builder.key(resource, named)
         known = self._informers.find(key, named)
         if known is not None:
             return known
         if self._informers.stopped:
             raise InformerStopped(f"{key} has no informer, and the factory was shut down; create another factory")
         resource.require("list")
-        period = self._custom_resync.get(resource.gvr, self._making.resync_period)
-        making = replace(self._making, resync_period=period).with_options(named)
-        scope = key.scope
-        informer: SharedIndexInformer[T] = SharedIndexInformer(
-            ListWatch(
-                self._client.transport,
-                resource,
-                scope.namespace,
-                scope.label_selector,
-                scope.field_selector,
-                tweak=self._tweak,
-            ),
-            indexers=named.get("indexers"),
-            name=f"informer of {key}" if key.differences else "",
-            shutdown_grace=self._shutdown_grace,
-            identifier=identity_for(self._name, self._metrics, resource, key.query),
-            metrics=self._metrics,
-            **making.arguments(),
-        )
+        defaults = self._builder.defaults
+        period = self._custom_resync.get(resource.gvr, defaults.resync_period)
+        making = replace(defaults, resync_period=period).with_options(named)
+        informer: SharedIndexInformer[T] = self._builder.build(SharedIndexInformer, key, named, making)
         self._informers.add(key, informer, making)
         return informer
 
@@ -198,7 +178,7 @@ class SharedInformerFactory(Accessors):
 
         It contains names and counts, but never the content of an object or a credential.
         """
-        return self._informers.snapshot(self._name.name if self._name is not None else "")
+        return self._informers.snapshot(self._builder.name)
 
     # Life.
 
@@ -248,9 +228,7 @@ class SharedInformerFactory(Accessors):
         try:
             await self._informers.stop()
         finally:
-            if self._name is not None:
-                self._name.release()
-            await self._client.aclose()
+            await self._builder.aclose()
 
     async def __aenter__(self) -> Self:
         self._check()
@@ -267,7 +245,7 @@ class SharedInformerFactory(Accessors):
         await self.shutdown()
 
     def __repr__(self) -> str:
-        return self._informers.describe(self, self._name)
+        return self._informers.describe(self, self._builder.name)
 
     def _check(self) -> None:
         self._informers.check()

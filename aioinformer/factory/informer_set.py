@@ -11,11 +11,11 @@ from aioinformer.informer.options import Making, merge_indexers
 from aioinformer.informer.outages import Outages
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.snapshots import FactorySnapshot, factory_snapshot
-from aioinformer.metrics import InformerName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aioinformer.metrics import InformerName
     from aioinformer.resources.scopes import InformerKey
 
 I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741
@@ -153,22 +153,23 @@ class InformerSet(Generic[I]):
         for informer in self.informers():
             informer.start_requested = True
 
-    def snapshot(self, name: str) -> FactorySnapshot:
+    def snapshot(self, name: InformerName | None) -> FactorySnapshot:
         """Return the state of all informers.
 
         Args:
             name: of the owner, for metrics.
         """
         snapshots = {key: informer.snapshot() for key, informer in list(self.by_key.items())}
-        return factory_snapshot(name, snapshots, running=self.running, ready=self.is_ready())
+        label = name.name if name is not None else ""
+        return factory_snapshot(label, snapshots, running=self.running, ready=self.is_ready())
 
-    def describe(self, owner: object, name: object) -> str:
+    def describe(self, owner: object, name: InformerName | None) -> str:
         """Return the `repr` of the owner."""
         informers = list(self.by_key.values())
         life = "stopped" if self.stopped else "running" if self.running else "not started"
         synced = sum(informer.has_synced() for informer in informers)
         unhealthy = [f"{each.name}: {each.state}" for each in informers if self.running and not each.state.healthy]
-        named = f" {name.name}" if isinstance(name, InformerName) else ""
+        named = f" {name.name}" if name is not None else ""
         failing = f", {len(unhealthy)} not healthy ({'; '.join(unhealthy[:3])})" if unhealthy else ""
         return f"<{type(owner).__name__}{named}, {life}, {len(informers)} informers, {synced} synced{failing}>"
 

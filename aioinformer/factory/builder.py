@@ -1,0 +1,123 @@
+"""`InformerBuilder`: the settings that all informers of a factory share, and the informers that are built with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aioinformer.functions import plain_function
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.metrics import identity_for, name_for
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import check_metrics, check_options, check_seconds, check_share
+from aioinformer.resources.scopes import Scope, check_namespace, key_of
+from aioinformer.transport.clients import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.informer.options import Making
+    from aioinformer.metrics import InformerName, MetricsProvider
+    from aioinformer.reflector.options import ListOptions
+    from aioinformer.resources.resource import Resource
+    from aioinformer.resources.scopes import InformerKey
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741
+
+
+class InformerBuilder:
+    """Builds the informers of one factory. The arguments are those of the factory.
+
+    Args:
+        client: the server.
+        argument: the name of the factory's argument for `client`, for errors.
+        defaults: the options of informers that do not have their own.
+        namespace: the default namespace; "" for all.
+        tweak_list_options: changes the options of every list and watch in place.
+        shutdown_grace: how long a handler call may continue after the stop, in seconds.
+        name: of the informers, for metrics.
+        metrics: collects the informers' metrics.
+
+    Attributes:
+        client: the server.
+        defaults: the options of informers that do not have their own.
+        namespace: the default namespace.
+        shutdown_grace: how long a handler call may continue after the stop, in seconds.
+        name: of the informers, for metrics; None if they have none.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        client: Transport | Connection | ApiClient | str,
+        argument: str,
+        defaults: Making,
+        *,
+        namespace: str,
+        tweak_list_options: Callable[[ListOptions], None] | None,
+        shutdown_grace: float,
+        name: InformerName | str | None,
+        metrics: MetricsProvider | None,
+    ) -> None:
+        check_namespace(namespace)
+        check_seconds(shutdown_grace, "shutdown_grace")
+        check_options(defaults.options)
+        check_share(defaults.max_undecodable)
+        check_metrics(metrics)
+        self.defaults = defaults
+        self.namespace = namespace
+        self.shutdown_grace = shutdown_grace
+        self._tweak = plain_function(tweak_list_options, "tweak_list_options")
+        self._metrics = metrics
+        self.client = Client(client, argument)
+        self.name = name_for(name, metrics)
+
+    def key(self, resource: Resource[Any], options: Mapping[str, Any]) -> InformerKey:
+        """Return the key of the informer of a resource.
+
+        Args:
+            resource: the resource.
+            options: from `named_options`.
+        """
+        return key_of(resource, options, Scope(self.namespace))
+
+    def list_watch(self, resource: Resource[Any], scope: Scope) -> ListWatch[Any]:
+        """Return the lister-watcher of a resource and scope."""
+        return ListWatch(
+            self.client.transport,
+            resource,
+            scope.namespace,
+            scope.label_selector,
+            scope.field_selector,
+            tweak=self._tweak,
+        )
+
+    def build(self, kind: type[I], key: InformerKey, options: Mapping[str, Any], making: Making) -> I:
+        """Return a new informer.
+
+        Args:
+            kind: the class of the informer.
+            key: its resource and scope.
+            options: from `named_options`.
+            making: its configuration.
+        """
+        return kind(
+            self.list_watch(key.resource, key.scope),
+            indexers=options.get("indexers"),
+            name=f"informer of {key}" if key.differences else "",
+            shutdown_grace=self.shutdown_grace,
+            identifier=identity_for(self.name, self._metrics, key.resource, key.query),
+            metrics=self._metrics,
+            **making.arguments(),
+        )
+
+    async def aclose(self) -> None:
+        """Release the name, and close the transport if it was created here."""
+        if self.name is not None:
+            self.name.release()
+        await self.client.aclose()
