@@ -153,6 +153,10 @@ async def _expired() -> None:
 
 async def _full_pool() -> None:
     connector = aiohttp.TCPConnector(limit=1)
+    warned = asyncio.Event()
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: warned.set()  # type: ignore[method-assign]
+    logging.getLogger("aioinformer.transport").addHandler(handler)
     async with (
         ApiServer() as server,
         aiohttp.ClientSession(connector=connector) as session,
@@ -161,7 +165,9 @@ async def _full_pool() -> None:
     ):
         factory.core.v1.pods.informer()
         factory.core.v1.services.informer()
-        await factory.wait_for_cache_sync(timeout=1.0)
+        factory.start()
+        await warned.wait()
+    logging.getLogger("aioinformer.transport").removeHandler(handler)
 
 
 async def _no_cluster() -> None:

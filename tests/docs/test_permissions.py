@@ -32,8 +32,12 @@ IN_PAGES = ReflectorOptions(streaming_list=False)
 USER = "system:serviceaccount:shop:my-controller"
 
 
-async def control(transport: HttpTransport) -> None:
+async def control(transport: HttpTransport, patience: float) -> None:
     """Watch pods, lead, and write an Event and its repetition.
+
+    Args:
+        transport: of the user.
+        patience: seconds for each of these.
 
     Raises:
         TimeoutError: something of this is forbidden.
@@ -42,8 +46,8 @@ async def control(transport: HttpTransport) -> None:
         factory = await stack.enter_async_context(SharedInformerFactory(transport, options=IN_PAGES))
         pods = factory.core.v1.pods
         lister = pods.lister()
-        (await factory.wait_for_cache_sync(timeout=2)).check()
-        async with asyncio.timeout(2):
+        (await factory.wait_for_cache_sync(timeout=patience)).check()
+        async with asyncio.timeout(patience):
             while pods.informer().state.phase is not Phase.WATCHING:  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.01)
             for _ in range(2):
@@ -54,14 +58,14 @@ async def control(transport: HttpTransport) -> None:
         recorder = broadcaster.new_recorder("example.com/my-controller")
         for _ in range(2):
             recorder.event(lister.get("default/web-0"), "Normal", "Started", "it runs")
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(patience):
                 while recording.statistics().waiting:  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.01)
         if recording.statistics().refused:
             raise TimeoutError("events were refused")
 
 
-async def play(rules: list[dict[str, Any]], folder: Path) -> None:
+async def play(rules: list[dict[str, Any]], folder: Path, patience: float) -> None:
     """Run the controller with a role of these rules."""
     path = folder / "manifest.yaml"
     path.write_text(yaml.safe_dump_all([{**ROLE, "rules": rules}, BINDING]))
@@ -69,11 +73,11 @@ async def play(rules: list[dict[str, Any]], folder: Path) -> None:
         server.create("pods", POD)
         server.load_manifests(path)
         async with HttpTransport(server.url, token="secret") as transport:
-            await control(transport)
+            await control(transport, patience)
 
 
 async def test_documented_permissions_are_sufficient(tmp_path: Path) -> None:
-    await play(ROLE["rules"], tmp_path)
+    await play(ROLE["rules"], tmp_path, 20.0)
 
 
 @pytest.mark.parametrize(
@@ -83,4 +87,4 @@ async def test_each_documented_permission_is_necessary(number: int, verb: str, t
     rules = [dict(rule) for rule in ROLE["rules"]]
     rules[number]["verbs"] = [each for each in rules[number]["verbs"] if each != verb]
     with pytest.raises(TimeoutError):
-        await play(rules, tmp_path)
+        await play(rules, tmp_path, 1.0)
