@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-#: The rooms that users import from. `aioinformer.testing` has a lazy table of its own form.
+#: The rooms that users import from.
 ROOMS = (
     "transport",
     "resources",
@@ -25,10 +25,10 @@ ROOMS = (
     "workqueue",
     "leaderelection",
     "events",
+    "testing",
 )
-LAZY = ("aioinformer", *(f"aioinformer.{room}" for room in ROOMS))
 
-every_package = pytest.mark.parametrize("package", [*LAZY, "aioinformer.testing"])
+every_package = pytest.mark.parametrize("package", ["aioinformer", *(f"aioinformer.{room}" for room in ROOMS)])
 
 
 @every_package
@@ -66,7 +66,7 @@ def test_each_export_is_documented(package: str) -> None:
     assert undocumented == []
 
 
-@pytest.mark.parametrize("package", LAZY)
+@every_package
 def test_type_checkers_and_the_interpreter_see_the_same(package: str) -> None:
     source = Source(package)
     assert source.for_type_checkers == source.for_the_interpreter

@@ -5,7 +5,7 @@ Each name is imported on first access: pytest loads the plugin in every run, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.statuses import StatusError
@@ -33,31 +33,20 @@ __all__ = [
     "populate",
 ]
 
-_MODULES = {
-    "FAULTS": "http.faults.kinds",
-    "ApiServer": "server.api_server",
-    "Backup": "state.storage",
-    "Fault": "http.faults.kinds",
-    "FaultController": "server.fault_controller",
-    "FaultScope": "http.faults.scope",
-    "RequestEntry": "http.router",
-    "StatusError": "api.statuses",
-    "Workload": "server.workload",
-    "make_pod": "server.population",
-    "make_pods": "server.population",
-    "populate": "server.population",
-}
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
 
-if not TYPE_CHECKING:  # otherwise mypy would accept every misspelt name
-
-    def __getattr__(name: str) -> object:
-        import importlib
-
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(importlib.import_module(f"aioinformer.testing.{_MODULES[name]}"), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "api.statuses": "StatusError",
+            "http.faults.kinds": "FAULTS Fault",
+            "http.faults.scope": "FaultScope",
+            "http.router": "RequestEntry",
+            "server.api_server": "ApiServer",
+            "server.fault_controller": "FaultController",
+            "server.population": "make_pod make_pods populate",
+            "server.workload": "Workload",
+            "state.storage": "Backup",
+        },
+    )
