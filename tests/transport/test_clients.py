@@ -120,7 +120,7 @@ async def test_transport_made_for_a_url_is_closed(
         await owner.informer("v1/namespaces")
     async with owner:
         assert await owner.wait_for_cache_sync(10) == {"v1/namespaces": True}
-        transport: Any = owner._client.transport
+        transport: Any = owner._builder.client.transport
         session = transport._session
         assert not session.closed
     assert session.closed
