@@ -29,43 +29,43 @@ if TYPE_CHECKING:
     from tests.testing.api import Api
 
 
-class Told:
+class Recorder:
     """A handler that records notifications: "add w", "update w", "delete w"."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
-        self._news = asyncio.Event()
+        self.received: list[str] = []
+        self._changed = asyncio.Event()
 
     def on_add(self, obj: Any) -> None:
-        self._tell(f"add {obj['metadata']['name']}")
+        self._record(f"add {obj['metadata']['name']}")
 
     def on_update(self, old: Any, new: Any) -> None:
-        self._tell(f"update {new['metadata']['name']}")
+        self._record(f"update {new['metadata']['name']}")
 
     def on_delete(self, obj: Any) -> None:
         last: Any = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
-        self._tell(f"delete {last['metadata']['name']}")
+        self._record(f"delete {last['metadata']['name']}")
 
     async def until(self, *words: str) -> None:
         async with asyncio.timeout(10):
-            while self.told != list(words):
-                self._news.clear()
-                await self._news.wait()
+            while self.received != list(words):
+                self._changed.clear()
+                await self._changed.wait()
 
-    def _tell(self, words: str) -> None:
-        self.told.append(words)
-        self._news.set()
+    def _record(self, words: str) -> None:
+        self.received.append(words)
+        self._changed.set()
 
 
 class Followed:
     """The `begin` function of `follow`; returns its informers by name."""
 
     def __init__(self) -> None:
-        self.told = Told()
+        self.recorder = Recorder()
         self.informers: asyncio.Queue[DynamicInformer] = asyncio.Queue()
 
     def __call__(self, informer: DynamicInformer) -> None:
-        informer.add_event_handler(self.told)
+        informer.add_event_handler(self.recorder)
         self.informers.put_nowait(informer)
 
 
@@ -214,14 +214,14 @@ async def test_custom_resources_follow_their_definitions(api: Api, dynamic: Dyna
         informer = await followed.informers.get()
         await informer.wait_for_sync()
         await api("POST", WIDGETS, widget("w"))
-        await followed.told.until("add w")
+        await followed.recorder.until("add w")
         await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
-        await followed.told.until("add w", "delete w")
+        await followed.recorder.until("add w", "delete w")
         await when(informer, lambda: not informer.served)
         assert informer.state.phase is Phase.NOT_FOUND
         await api("POST", DEFINITIONS, DEFINITION)
         await api("POST", WIDGETS, widget("again"))
-        await followed.told.until("add w", "delete w", "add again")
+        await followed.recorder.until("add w", "delete w", "add again")
         assert informer.served
         assert followed.informers.empty()
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
@@ -238,12 +238,12 @@ async def test_custom_resource_may_return_with_another_scope(api: Api, transport
         informer = await followed.informers.get()
         await informer.wait_for_sync()
         await api("POST", WIDGETS, widget("w"))
-        await followed.told.until("add w")
+        await followed.recorder.until("add w")
         await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
         await when(informer, lambda: not informer.served)
         await api("POST", DEFINITIONS, everywhere)
         await api("POST", "/apis/example.com/v1/widgets", widget("everywhere"))
-        await followed.told.until("add w", "delete w", "add everywhere")
+        await followed.recorder.until("add w", "delete w", "add everywhere")
         assert informer.lister().get("everywhere")["metadata"]["name"] == "everywhere"
 
 
@@ -269,7 +269,7 @@ async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: Dynam
     dynamic.follow(followed)
     async with dynamic, asyncio.timeout(20):
         old = await followed.informers.get()
-        await followed.told.until("add w")
+        await followed.recorder.until("add w")
         _, now = await api("GET", f"{DEFINITIONS}/widgets.example.com")
         beta, stable = now["spec"]["versions"]
         beta |= {"served": False, "storage": False}

@@ -19,7 +19,7 @@ from tests.shell.collection import Collection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-who: ContextVar[str] = ContextVar("who", default="nobody")
+user: ContextVar[str] = ContextVar("user", default="none")
 
 
 @pytest.fixture
@@ -32,29 +32,29 @@ class Blocking:
     """Records notifications and threads; blocks at each update until it is released."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.received: list[str] = []
         self.threads: set[int] = set()
         self.contexts: set[str] = set()
-        self.at_it = threading.Event()
-        self.go = threading.Event()
+        self.entered = threading.Event()
+        self.release = threading.Event()
         self.done = threading.Event()
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         self._write(f"add{'!' if is_in_initial_list else ''} {obj.metadata.name}")
 
     def on_update(self, old: Any, new: Any) -> None:
-        self.at_it.set()
-        assert self.go.wait(10)
+        self.entered.set()
+        assert self.release.wait(10)
         self._write(f"update {new.metadata.name}")
 
     def on_delete(self, obj: Any) -> None:
         self._write(f"delete {obj.metadata.name}")
 
     def _write(self, words: str) -> None:
-        self.told.append(words)
+        self.received.append(words)
         self.threads.add(threading.get_ident())
-        self.contexts.add(who.get())
-        who.set("changed by the handler")
+        self.contexts.add(user.get())
+        user.set("changed by the handler")
         if words == "add c":
             self.done.set()
 
@@ -74,27 +74,27 @@ async def test_blocking_handler_is_called_in_order_beside_the_loop(executor: Thr
     async with informer, asyncio.timeout(10):
         await informer.wait_for_sync()
         pods.put("a")
-        await until(blocking.at_it)
+        await until(blocking.entered)
         pods.delete("a")
         pods.put("c")
         assert await seen.get() == "a"
-        assert blocking.told == ["add! a", "add! b"]
-        blocking.go.set()
+        assert blocking.received == ["add! a", "add! b"]
+        blocking.release.set()
         await until(blocking.done)
-    assert blocking.told[2:] == ["update a", "delete a", "add c"]
+    assert blocking.received[2:] == ["update a", "delete a", "add c"]
     assert threading.get_ident() not in blocking.threads
 
 
 async def test_calls_run_in_the_context_of_construction(executor: ThreadPoolExecutor) -> None:
-    who.set("the one who made it")
+    user.set("the creator")
     blocking = Blocking()
     handler: ThreadedHandler[Any] = ThreadedHandler(blocking, executor)
-    who.set("somebody else")
+    user.set("another")
     informer = SharedIndexInformer(Collection("a", "b"))
     registration = informer.add_event_handler(handler)
     async with informer, asyncio.timeout(10):
         await registration.wait_for_sync()
-    assert blocking.contexts == {"the one who made it"}
+    assert blocking.contexts == {"the creator"}
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, StopIteration])
@@ -111,12 +111,12 @@ async def test_exceptions_are_counted_by_the_informer(executor: ThreadPoolExecut
 
 
 async def test_filter_turns_updates_into_adds(executor: ThreadPoolExecutor) -> None:
-    told: list[str] = []
+    received: list[str] = []
     added = threading.Event()
 
     class Adds:
         def on_add(self, obj: Any) -> None:
-            told.append(obj.metadata.resource_version)
+            received.append(obj.metadata.resource_version)
             added.set()
 
     pods = Collection("a")
@@ -129,7 +129,7 @@ async def test_filter_turns_updates_into_adds(executor: ThreadPoolExecutor) -> N
         await informer.wait_for_sync()
         pods.put("a")
         await until(added)
-    assert told == ["2"]
+    assert received == ["2"]
 
 
 async def test_stop_does_not_wait_beyond_the_grace(
@@ -142,10 +142,10 @@ async def test_stop_does_not_wait_beyond_the_grace(
     async with informer, asyncio.timeout(10):
         await registration.wait_for_sync()
         pods.put("a")
-        await until(blocking.at_it)
-    assert blocking.told == ["add! a"]
+        await until(blocking.entered)
+    assert blocking.received == ["add! a"]
     assert "did not finish within 0.01 s" in caplog.text
-    blocking.go.set()
+    blocking.release.set()
 
 
 def test_coroutines_and_invalid_executors_are_refused(executor: ThreadPoolExecutor) -> None:

@@ -81,11 +81,11 @@ async def test_idle_handler_keeps_no_batch_alive() -> None:
     ready = asyncio.Event()
     running = asyncio.create_task(processor.run(ready))
     await ready.wait()
-    told = [Payload() for _ in range(10)]
-    left = [ref(each) for each in told]
-    for each in told:
+    payloads = [Payload() for _ in range(10)]
+    left = [ref(each) for each in payloads]
+    for each in payloads:
         processor.distribute(UpdateNotification(each, "new"))
-    del each, told
+    del each, payloads
     processor.flush()
     await turns()
     alive = [each() is not None for each in left[:-1]]
@@ -106,10 +106,10 @@ async def test_removal_drops_pending_notifications() -> None:
     processor.distribute(UpdateNotification("old", "new"))
     processor.flush()
     await turns()
-    told = Payload()
-    waits = ref(told)
-    processor.distribute(UpdateNotification(told, "new"))
-    del told
+    payload = Payload()
+    waits = ref(payload)
+    processor.distribute(UpdateNotification(payload, "new"))
+    del payload
     processor.flush()
     await turns()
     processor.remove_listener(listener)

@@ -17,8 +17,8 @@ from tests.core.batches import check_flushes, process_batch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What a consumer was handed, and whether it belonged to the initial list.
-Handed = tuple[str, Any, bool]
+#: Delta type, value, and whether it belongs to the initial list.
+Processed = tuple[str, Any, bool]
 
 
 def obj(name: str, value: Any = 0) -> dict[str, Any]:
@@ -29,31 +29,31 @@ class Consumer:
     """Records what it processes."""
 
     def __init__(self) -> None:
-        self.handed: list[Handed] = []
+        self.processed: list[Processed] = []
 
     def process(self, deltas: Deltas[Any], initial: bool) -> None:
         (delta,) = deltas
-        thing = delta.object
-        said = ("tombstone", thing.key) if isinstance(thing, DeletedFinalStateUnknown) else thing["value"]
-        self.handed.append((delta.type.value, said, initial))
+        item = delta.object
+        value = ("tombstone", item.key) if isinstance(item, DeletedFinalStateUnknown) else item["value"]
+        self.processed.append((delta.type.value, value, initial))
 
     def replace_all(self, objects: list[Any], is_in_initial_list: bool) -> Iterator[None]:
         for _ in objects:
             yield
-        self.handed.append(("ReplacedAll", [each["value"] for each in objects], is_in_initial_list))
+        self.processed.append(("ReplacedAll", [each["value"] for each in objects], is_in_initial_list))
 
     def sync_all(self) -> Iterator[None]:
         yield
-        self.handed.append(("SyncAll", None, False))
+        self.processed.append(("SyncAll", None, False))
 
 
-async def drained(queue: RealFIFO[Any], consumer: Consumer) -> list[Handed]:
+async def drained(queue: RealFIFO[Any], consumer: Consumer) -> list[Processed]:
     while len(queue):
         await queue.pop(consumer.process)
-    return consumer.handed
+    return consumer.processed
 
 
-def made(**options: Any) -> tuple[RealFIFO[Any], Consumer]:
+def make_queue(**options: Any) -> tuple[RealFIFO[Any], Consumer]:
     consumer = Consumer()
     return RealFIFO(consumer, **options), consumer
 
@@ -65,7 +65,7 @@ async def turns() -> None:
 
 @pytest.mark.conformance("RF-01", "RF-02", "RF-07")
 async def test_items_are_processed_in_order_of_arrival() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.add(obj("a", 1))
     await queue.update(obj("b", 2))
     await queue.update(obj("a", 3))
@@ -73,7 +73,7 @@ async def test_items_are_processed_in_order_of_arrival() -> None:
     await queue.replace([obj("a", 5)])
     await queue.resync()
     await queue.delete(DeletedFinalStateUnknown("a", None))
-    assert [(kind, said) for kind, said, _ in await drained(queue, consumer)] == [
+    assert [(kind, value) for kind, value, _ in await drained(queue, consumer)] == [
         ("Added", 1),
         ("Updated", 2),
         ("Updated", 3),
@@ -86,36 +86,36 @@ async def test_items_are_processed_in_order_of_arrival() -> None:
 
 @pytest.mark.conformance("RF-03")
 async def test_delete_of_an_unknown_object_is_queued() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.delete(obj("a", 1))
     assert [kind for kind, _, _ in await drained(queue, consumer)] == ["Deleted"]
 
 
 @pytest.mark.conformance("RF-06")
 async def test_each_list_is_one_delta() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.add(obj("x", 0))
     await queue.replace([obj("a", 1), obj("b", 2)])
     await queue.replace([])
     assert len(queue) == 3
-    assert [said for _, said, _ in await drained(queue, consumer)] == [0, [1, 2], []]
+    assert [value for _, value, _ in await drained(queue, consumer)] == [0, [1, 2], []]
 
 
 @pytest.mark.conformance("RF-08", "RF-12")
 async def test_version_follows_all_earlier_items() -> None:
-    queue, consumer = made(batch_size=2)
+    queue, consumer = make_queue(batch_size=2)
     await queue.apply([Delta(DeltaType.ADDED, obj("a", 1))], "1")
     await queue.apply([Delta(DeltaType.ADDED, obj("b", 2)), Delta(DeltaType.ADDED, obj("c", 3))], "3")
     batches = []
     while len(queue):
         version = await process_batch(queue, consumer.process)
-        batches.append((version, [said for _, said, _ in consumer.handed]))
+        batches.append((version, [value for _, value, _ in consumer.processed]))
     assert batches == [("1", [1]), ("1", [1, 2, 3]), ("3", [1, 2, 3])]
 
 
 @pytest.mark.conformance("RF-08")
 async def test_bookmark_is_no_initial_population() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.bookmark("5")
     assert await process_batch(queue, consumer.process) == "5"
     assert not queue.has_synced()
@@ -123,7 +123,7 @@ async def test_bookmark_is_no_initial_population() -> None:
 
 @pytest.mark.conformance("RF-11")
 async def test_items_before_the_first_list_are_initial() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.bookmark("5")
     await queue.replace([obj("a")], "7")
     await queue.pop(consumer.process)
@@ -133,24 +133,24 @@ async def test_items_before_the_first_list_are_initial() -> None:
 
 
 async def test_list_version_counts_once_it_is_processed() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.replace([obj("a")], "7")
     assert await process_batch(queue, consumer.process) == "7"
 
 
 @pytest.mark.conformance("RF-09")
 async def test_objects_are_transformed_tombstones_are_not() -> None:
-    queue, consumer = made(transformer=lambda each: {**each, "value": each["value"] + 100})
+    queue, consumer = make_queue(transformer=lambda each: {**each, "value": each["value"] + 100})
     await queue.add(obj("a", 1))
     await queue.replace([obj("a", 2), obj("b", 3)])
     await queue.delete(obj("b", 4))
     await queue.delete(DeletedFinalStateUnknown("a", obj("a", 5)))
-    assert [said for _, said, _ in await drained(queue, consumer)] == [101, [102, 103], 104, ("tombstone", "a")]
+    assert [value for _, value, _ in await drained(queue, consumer)] == [101, [102, 103], 104, ("tombstone", "a")]
 
 
 @pytest.mark.conformance("RF-09")
 async def test_list_with_a_failing_transform_is_not_queued() -> None:
-    queue, _ = made(transformer=lambda each: {**each, "value": 1 // each["value"]})
+    queue, _ = make_queue(transformer=lambda each: {**each, "value": 1 // each["value"]})
     with pytest.raises(ZeroDivisionError):
         await queue.replace([obj("a", 1), obj("b", 0)])
     assert len(queue) == 0
@@ -159,30 +159,30 @@ async def test_list_with_a_failing_transform_is_not_queued() -> None:
 
 @pytest.mark.conformance("RF-10", "RF-11")
 async def test_empty_first_list_syncs_when_processed() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.replace([])
     assert not queue.has_synced()
     await queue.pop(consumer.process)
     assert queue.has_synced()
-    assert consumer.handed == [("ReplacedAll", [], True)]
+    assert consumer.processed == [("ReplacedAll", [], True)]
 
 
 @pytest.mark.conformance("RF-11", "RF-12")
 async def test_batch_ends_with_the_initial_population() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.bookmark("1")
     await queue.replace([obj("a", 1)], "2")
     await queue.add(obj("b", 2))
     assert await process_batch(queue, consumer.process) == "2"
     assert queue.has_synced()
-    assert consumer.handed == [("ReplacedAll", [1], True)]
+    assert consumer.processed == [("ReplacedAll", [1], True)]
     await process_batch(queue, consumer.process)
-    assert consumer.handed[1:] == [("Added", 2, False)]
+    assert consumer.processed[1:] == [("Added", 2, False)]
 
 
 @pytest.mark.conformance("Q-04", "RF-11")
 async def test_queue_without_a_first_replace_has_synced() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.add(obj("a", 1))
     assert queue.has_synced()
     await queue.replace([])
@@ -191,19 +191,19 @@ async def test_queue_without_a_first_replace_has_synced() -> None:
 
 @pytest.mark.conformance("Q-02", "RF-12")
 async def test_batch_is_limited_to_its_size() -> None:
-    queue, consumer = made(batch_size=3)
+    queue, consumer = make_queue(batch_size=3)
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}", number)) for number in range(7)])
     sizes = []
     while len(queue):
-        before = len(consumer.handed)
+        before = len(consumer.processed)
         await process_batch(queue, consumer.process)
-        sizes.append(len(consumer.handed) - before)
+        sizes.append(len(consumer.processed) - before)
     assert sizes == [3, 3, 1]
 
 
 @pytest.mark.conformance("RF-13")
 async def test_object_without_key_reaches_the_consumer() -> None:
-    queue, _ = made()
+    queue, _ = make_queue()
     await queue.apply([Delta(DeltaType.ADDED, {"no": "metadata"}), Delta(DeltaType.ADDED, obj("b", 1))])
     keys: list[str] = []
 
@@ -218,7 +218,7 @@ async def test_object_without_key_reaches_the_consumer() -> None:
 
 @pytest.mark.conformance("RF-15")
 async def test_producer_waits_for_the_current_batch() -> None:
-    queue, consumer = made(slice_seconds=1e-9)
+    queue, consumer = make_queue(slice_seconds=1e-9)
     await queue.replace([obj(f"o{number}", number) for number in range(100)])
     batch = asyncio.create_task(process_batch(queue, consumer.process))
     await asyncio.sleep(0)
@@ -247,14 +247,14 @@ async def test_failed_item_counts_as_processed() -> None:
 
 
 async def test_batch_is_flushed_before_pauses_and_at_its_end() -> None:
-    queue, _ = made(slice_seconds=1e-9)
+    queue, _ = make_queue(slice_seconds=1e-9)
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}")) for number in range(100)])
     await check_flushes(queue)
 
 
 @pytest.mark.conformance("RF-17", "Q-03")
 async def test_closed_queue_is_drained_before_waits_end() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     await queue.add(obj("a"))
     await queue.close()
     await queue.pop(consumer.process)
@@ -265,7 +265,7 @@ async def test_closed_queue_is_drained_before_waits_end() -> None:
 
 @pytest.mark.conformance("RF-17")
 async def test_close_wakes_current_waits() -> None:
-    queue, consumer = made()
+    queue, consumer = make_queue()
     waiting = asyncio.create_task(process_batch(queue, consumer.process))
     await turns()
     assert not waiting.done()
@@ -276,12 +276,12 @@ async def test_close_wakes_current_waits() -> None:
 
 @pytest.mark.conformance("RF-18")
 async def test_key_of_objects_deltas_and_tombstones() -> None:
-    queue, _ = made()
+    queue, _ = make_queue()
     delta = Delta(DeltaType.ADDED, obj("a"))
     things = [obj("a"), delta, Deltas([delta]), DeletedFinalStateUnknown("a", None)]
-    assert [queue.key_of(thing) for thing in things] == ["a"] * 4
+    assert [queue.key_of(item) for item in things] == ["a"] * 4
 
 
 def test_batch_size_of_zero_is_refused() -> None:
     with pytest.raises(UsageError, match="batch_size=0"):
-        made(batch_size=0)
+        make_queue(batch_size=0)
