@@ -13,8 +13,10 @@ import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
+import aioinformer.cli.commands
 from tests.docs.blocks import PROJECT, Block, in_language
 from tests.testing.api import DEFINITION
 
@@ -59,6 +61,14 @@ def test_console_block_starts_with_a_prompt() -> None:
 def test_commands_that_are_not_run_exist() -> None:
     commands = {command for block in BLOCKS for command, _ in commands_of(block)}
     assert NOT_RUN.keys() <= commands
+
+
+def test_options_of_the_command_line_page_exist() -> None:
+    page = (PROJECT / "docs" / "command-line.md").read_text()
+    commands = [value for value in vars(aioinformer.cli.commands).values() if isinstance(value, click.Command)]
+    options = {option for command in commands for each in command.params for option in each.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
+    assert named - options - {"--help", "--from-literal"} == set()
 
 
 def check_make(words: list[str]) -> None:
