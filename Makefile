@@ -12,6 +12,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # No notices about pip's own version.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Compiled modules are kept: tests start many interpreters, which would compile the package each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 DURATION ?=
 SEEDS ?=
 FIRST ?=
