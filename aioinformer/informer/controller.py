@@ -65,8 +65,9 @@ class CacheController:
     def __init__(self, config: CacheControllerConfig) -> None:
         self.reflector = config.reflector
         self._config = config
-        self._started = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._started = self._stopped = False
+        #: Cancelled once or more often, it cancels the reflector once, which then closes its response undisturbed.
+        self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Run until cancelled or stopped; what is queued then is not processed any more.
@@ -77,17 +78,22 @@ class CacheController:
         if self._started:
             raise UsageError("a cache controller runs once; make a new one")
         self._started = True
-        name = self.reflector.name
         async with asyncio.TaskGroup() as tasks:
-            self._tasks = [
-                tasks.create_task(self.reflector.run(), name=name),
-                tasks.create_task(self._process_loop(), name=f"{name}: process loop"),
-            ]
+            self._task = tasks.create_task(self._run(), name=f"{self.reflector.name}: controller")
+            if self._stopped:  # before the task was known here
+                self._task.cancel()
 
     def stop(self) -> None:
-        """Make `run` return."""
-        for task in self._tasks:
-            task.cancel()
+        """Make `run` return, now or when it is called."""
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        name = self.reflector.name
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.reflector.run(), name=name)
+            tasks.create_task(self._process_loop(), name=f"{name}: process loop")
 
     def has_synced(self) -> bool:
         """Whether everything of the first list has been popped."""

@@ -368,10 +368,10 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def _filled(self) -> None:
         """Note that the cache has been filled from the first list."""
-        self._awaits_sync = False
         self._undecodable.accept()
         self._synced.set()
         self._pipeline.handlers.upstream_synced()
+        self._awaits_sync = False  # not before: what ran out of memory is repeated after the next batch
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:

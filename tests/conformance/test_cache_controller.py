@@ -90,6 +90,16 @@ async def test_controller_runs_once() -> None:
     await stopped(running)
 
 
+async def test_controller_stopped_before_its_run_ends_at_once() -> None:
+    pods = Collection("a")
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+    reflector = Reflector(pods, queue)
+    controller = CacheController(CacheControllerConfig(reflector, queue, lambda deltas, is_in_initial_list: None))
+    controller.stop()
+    await asyncio.wait_for(controller.run(), 10)
+    assert pods.requests == []
+
+
 @pytest.mark.conformance("LW-01", "LW-03")
 async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     class Fixed:

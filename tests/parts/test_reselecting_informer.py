@@ -10,7 +10,7 @@ import pytest
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.reselecting import ReselectingInformer
 from aioinformer.resources.resource import Resource
-from tests.shell.collection import Collection
+from tests.shell.collection import Collection, Response
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
 
@@ -23,6 +23,18 @@ def selections() -> tuple[Collection, Collection]:
         each.put("b")
     second.put("c")
     return first, second
+
+
+@pytest.fixture
+def slow_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make it take a second to close a response."""
+    close = Response.close
+
+    async def slowly(self: Response) -> None:
+        await asyncio.sleep(1)
+        await close(self)
+
+    monkeypatch.setattr(Response, "close", slowly)
 
 
 def names(informer: ReselectingInformer[Any]) -> list[str]:
@@ -78,6 +90,31 @@ async def test_last_of_several_selections_wins() -> None:
         await informer.wait_for_sync()
         await asyncio.gather(informer.select(second), informer.select(first), informer.select(second))
         assert names(informer) == ["b", "c"]
+
+
+@pytest.mark.usefixtures("slow_close")
+async def test_selections_in_a_row_close_the_response() -> None:
+    first, second = selections()
+    third = Collection("d")
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await asyncio.sleep(0.1)
+        await asyncio.gather(informer.select(third), selecting)
+        assert (names(informer), second.requests) == (["d"], [])
+        assert all(response.closed for response in first.responses)
+
+
+@pytest.mark.usefixtures("slow_close")
+async def test_stop_during_a_change_closes_the_response() -> None:
+    first, second = selections()
+    async with ReselectingInformer(first) as informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.create_task(informer.select(second))
+        await asyncio.sleep(0.1)
+    assert all(response.closed for response in first.responses)
+    with pytest.raises(InformerStopped):
+        await selecting
 
 
 async def test_selection_before_the_start_is_the_first() -> None:

@@ -18,6 +18,7 @@ from aioinformer.errors import ProcessingError
 from aioinformer.handlers.listener import Batch, ProcessorListener
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.informer.health import Undecodable
 from aioinformer.queue.fifo import FIFO
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
@@ -57,6 +58,7 @@ PLACES = [
     (Batch, "of"),
     (KeyWaiters, "changed"),
     (VersionWaiters, "reached"),
+    (Undecodable, "accept"),
 ]
 MOST_CALLS = 12
 
