@@ -10,6 +10,7 @@ import gc
 import inspect
 import signal
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,14 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--record-full-run") and not hasattr(config, "workerinput"):
         # Hashed now: the files may change while the tests run.
-        try:
+        with suppress(OSError, subprocess.CalledProcessError):
             config.stash[_FULL_RUN] = full_run.this_run()
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise pytest.UsageError("--record-full-run needs git and a checkout") from error
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return selection.describe(config)
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    unrecorded = config.getoption("--record-full-run") and _FULL_RUN not in config.stash
+    return [selection.describe(config), *(["full run: not recorded, this is no git checkout"] if unrecorded else [])]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -81,7 +81,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if config.stash.get(_RECORDED, False):
-        terminalreporter.write_line(f"This full run is recorded in {full_run.RECORD}: commit that file.")
+        terminalreporter.write_line(
+            f"This full run is recorded in {full_run.RECORD.relative_to(full_run.PROJECT)}: commit that file."
+        )
 
 
 @pytest.fixture(autouse=True)
