@@ -264,11 +264,11 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 await self._pipeline.forget(self._store.indexed_keys(NAMESPACE_INDEX, namespace))
 
     def _member(self, namespace: str) -> _Member:
-        return _Member(namespace, self._undecodable.quarantine())
+        return _Member(namespace, self._undecodable.add_quarantine())
 
     def _remove(self, namespace: str) -> asyncio.Task[None] | None:
         member = self._members.pop(namespace)
-        self._undecodable.dismiss(member.quarantine)
+        self._undecodable.remove_quarantine(member.quarantine)
         member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
         if member.task is not None:
             self._leaving.setdefault(namespace, set()).add(member.task)
@@ -299,7 +299,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             least = min(versions, key=version_number)
             self._reached(least)
         if self._tasks is not None and not self._synced and all(member.synced for member in self._members.values()):
-            self._filled()
+            self._set_synced()
 
 
 def _checked(namespaces: Iterable[str]) -> dict[str, None]:

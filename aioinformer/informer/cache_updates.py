@@ -1,16 +1,16 @@
-"""From deltas to cache and notifications: what a change means depends on what is cached, not on what it is called.
+"""Apply deltas to the cache, and make the notifications. The kind of a notification depends on the cached object.
 
 The cache and its indices change first, then listeners are notified, then waits for the object end. Notifications are
-queued as a part of the change: if queueing raises, for want of memory, nothing has changed and nothing is delivered.
+queued as a part of the change: if queueing raises for want of memory, nothing has changed and nothing is delivered.
 
-A collection that is replaced as a whole is compared in steps, while the cache stays as it was; then, in one step, the
-cache changes and everything is told: deletions first, then what is new or changed, in the order of the list (CTL-13).
-So readers see the old state or the new one, and who joins between two steps finds cache and notifications in step.
+A collection that is replaced as a whole is compared in steps, while the cache is unchanged. Then, in one step, the
+cache changes and all notifications are queued: deletions first, then new and changed objects, in the order of the list.
+Readers see the old state or the new one, and a handler that is added between two steps misses no notification.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from aioinformer.cache.bulk_change import BulkChange
 from aioinformer.cache.objects.record import Record, UndecodablePlaceholder
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Named here, since looking them up in their class costs as much as what they are compared for.
-_DELETED, _SYNC = DeltaType.DELETED, DeltaType.SYNC
+#: Constants, because looking a member up in its class for each delta would cost as much as the comparison.
+_DELETED: Final = DeltaType.DELETED
+_SYNC: Final = DeltaType.SYNC
 
 
 class CacheUpdates(Generic[T]):
-    """Brings the cache of an informer up to date.
+    """Applies changes to the cache of an informer.
 
     Args:
         indexer: the cache.
-        objects: makes of a record what listeners see.
-        processor: tells listeners.
-        waiters: those who wait for single objects.
-        unpresentable: told of an object of which nothing can be made that listeners could see, and why.
-        known: the part of the cache that is the whole collection, where that is not all of it. Other parts may change
-            while this one is replaced.
-        undecodable: knows of objects whose last version was not readable: another one may be.
+        objects: makes views of records.
+        processor: delivers notifications to the listeners.
+        waiters: the waits for single objects.
+        on_view_failure: is called with the key of an object without a view, and the error.
+        known: the part of the cache that belongs to the collection; by default, all of it. Other parts may change while
+            this one is replaced.
+        undecodable: the objects whose last version cannot be decoded. Another version releases them.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class CacheUpdates(Generic[T]):
         objects: ObjectType[T],
         processor: SharedProcessor[T],
         waiters: KeyWaiters[T],
-        unpresentable: Callable[[str, BaseException], None] = lambda key, error: None,
+        on_view_failure: Callable[[str, BaseException], None] = lambda key, error: None,
         known: KnownObjects | None = None,
         undecodable: Undecodable | None = None,
     ) -> None:
@@ -71,33 +72,33 @@ class CacheUpdates(Generic[T]):
         self._waiters = waiters
         self._awaited = waiters.awaited()
         self._versions = waiters.versions
-        self._unpresentable = unpresentable
+        self._on_view_failure = on_view_failure
 
     def handle_deltas(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
-        """Takes in the deltas of one object, oldest first.
+        """Apply the deltas of one object, oldest first.
 
         Args:
-            deltas: all of one key.
+            deltas: of one key.
             is_in_initial_list: they belong to the first list.
         """
         for delta in deltas:
             obj = delta.object
             kind = delta.type
             if kind is _DELETED:
-                self._deleted(obj.key, obj)
+                self._delete(obj.key, obj)
             elif kind is _SYNC:
-                self._repeated(obj.key)
+                self._resync(obj.key)
             else:
                 assert isinstance(obj, Record)
-                self._upserted(obj, is_in_initial_list)
+                self._upsert(obj, is_in_initial_list)
 
     def replace_all(self, objects: list[Record], is_in_initial_list: bool) -> Iterator[None]:
-        """Takes in a whole collection, in steps: what is cached and not in there is gone, and that was missed.
+        """Replace the collection, in steps. Cached objects that are missing in it are deleted, with a tombstone.
 
         Nothing else may change this part of the cache until the last step.
 
         Args:
-            objects: all there are; of a key that is in there twice, the last counts.
+            objects: the whole collection; of several objects with the same key, the last one is used.
             is_in_initial_list: it is the first list.
         """
         store = self._store
@@ -107,13 +108,13 @@ class CacheUpdates(Generic[T]):
         for record in objects:
             listed[record.key] = record
             yield
-        told: list[Notification[T]] = []
+        notifications: list[Notification[T]] = []
         changed: list[str] = []
-        for key in keys if "" not in listed else ():  # it may stand for any of those that are not named
+        for key in keys if "" not in listed else ():  # an object without a name may be any of the missing ones
             if key not in listed:
                 change.delete(key)
                 changed.append(key)
-                told.append(self._missed(key, store.item(key)))
+                notifications.append(self._missed_delete(key, store.item(key)))
             yield
         for key, record in listed.items():
             old = store.item(key)
@@ -121,50 +122,50 @@ class CacheUpdates(Generic[T]):
                 yield
                 continue
             if old is None or not _is_same(old, record):
-                news = self._upsert(old, record, is_in_initial_list)
-                if news is not None:
-                    told.append(news)
+                notification = self._upsert_notification(old, record, is_in_initial_list)
+                if notification is not None:
+                    notifications.append(notification)
                     change.put(key, record)
                     changed.append(key)
-            elif key in self._awaited:  # as in `_upserted`
+            elif key in self._awaited:  # as in `_upsert`
                 changed.append(key)
             yield
-        change.commit(lambda: self._distribute_all(told))
+        change.commit(lambda: self._distribute_all(notifications))
         for key in changed:
             if self._versions.opaque and key in listed:
                 self._versions.saw(listed[key].resource_version)
             if self._unread:
                 self._release(key)
             if key in self._awaited:
-                self._tell_waiters(key)
+                self._wake_waiters(key)
 
     def forget(self, keys: Iterable[str]) -> Iterator[None]:
-        """Takes objects out that nobody follows any more, in steps, and tells them as gone, unseen.
+        """Delete objects that the informer no longer follows, in steps, and deliver tombstones.
 
         Args:
             keys: of objects in the cache.
         """
         for key in keys:
-            self._deleted(key, DeletedFinalStateUnknown(key, self._store.item(key)))
+            self._delete(key, DeletedFinalStateUnknown(key, self._store.item(key)))
             yield
 
     def sync_all(self) -> Iterator[None]:
-        """Tells of everything again, in steps (CTL-14)."""
+        """Resync: deliver an update of each cached object, in steps."""
         for key in self._known.all_keys():
-            self._repeated(key)
+            self._resync(key)
             yield
 
-    def _upserted(self, record: Record, is_in_initial_list: bool) -> None:
+    def _upsert(self, record: Record, is_in_initial_list: bool) -> None:
         if type(record) is UndecodablePlaceholder:
             return
         key = record.key
         old = self._store.item(key)
-        # Most are of another version: to call a function for that would cost as much as the answer.
+        # Most records have another version: this is compared first, without the cost of a call.
         if old is not None and old.resource_version == record.resource_version and _is_same(old, record):
-            if key in self._awaited:  # the first time, telling them may have failed
-                self._tell_waiters(key)
+            if key in self._awaited:  # waking them may have failed the first time
+                self._wake_waiters(key)
             return
-        notification = self._upsert(old, record, is_in_initial_list)
+        notification = self._upsert_notification(old, record, is_in_initial_list)
         if notification is None:
             return
         self._store.put(key, record, self._distribute, notification)
@@ -173,19 +174,19 @@ class CacheUpdates(Generic[T]):
         if self._unread:
             self._release(key)
         if key in self._awaited:
-            self._waiters.changed(key, self._shown(key, record))
+            self._waiters.changed(key, self._view_of(key, record))
 
-    def _upsert(
+    def _upsert_notification(
         self, old: Record | None, record: Record, is_in_initial_list: bool
     ) -> AddNotification[T] | UpdateNotification[T] | None:
-        """What is told of a new state; None if it cannot be shown: then what is cached stays, as if it had not come."""
+        """Return the notification of a new state; None if the state has no view, so the cached object stays."""
         try:
             obj = self._to_view(record)
         except MemoryError:
             raise
         except USER_ERRORS as error:
-            self._unread.pop(record.key, None)  # what was said of another version
-            self._unpresentable(record.key, error)
+            self._unread.pop(record.key, None)  # the reason of another version
+            self._on_view_failure(record.key, error)
             return None
         if old is None:
             return AddNotification(obj, is_in_initial_list)
@@ -194,20 +195,20 @@ class CacheUpdates(Generic[T]):
         except MemoryError:
             raise
         except USER_ERRORS as error:
-            self._unpresentable(record.key, error)
-            return AddNotification(obj, False)  # which claims nothing of what was before
+            self._on_view_failure(record.key, error)
+            return AddNotification(obj, False)  # contains no old state
 
-    def _deleted(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
+    def _delete(self, key: str, obj: Record | DeletedFinalStateUnknown[Record]) -> None:
         old = self._store.item(key)
-        if old is None:  # nobody was told of it
+        if old is None:  # no handler has received the object
             self._saw_deleted(obj)
             self._release(key)
             return
         if isinstance(obj, DeletedFinalStateUnknown):
-            # What the queue knew when the tombstone was made may be older than what has been told since.
-            notification = self._missed(key, old)
+            # The cached object may be later than the object in the tombstone.
+            notification = self._missed_delete(key, old)
         else:
-            last = self._shown(key, obj)
+            last = self._view_of(key, obj)
             notification = DeleteNotification(DeletedFinalStateUnknown(key, None) if last is None else last)
         self._store.delete(key, self._distribute, notification)
         self._saw_deleted(obj)
@@ -220,27 +221,27 @@ class CacheUpdates(Generic[T]):
         if self._versions.opaque and isinstance(obj, Record):
             self._versions.saw(obj.resource_version)
 
-    def _repeated(self, key: str) -> None:
+    def _resync(self, key: str) -> None:
         record = self._store.item(key)
         if record is not None:
-            obj = self._shown(key, record)
+            obj = self._view_of(key, record)
             if obj is not None:
                 self._distribute(UpdateNotification(obj, obj), sync=True)
 
-    def _tell_waiters(self, key: str) -> None:
+    def _wake_waiters(self, key: str) -> None:
         record = self._store.item(key)
-        self._waiters.changed(key, self._shown(key, record) if record is not None else None)
+        self._waiters.changed(key, self._view_of(key, record) if record is not None else None)
 
-    def _missed(self, key: str, last: Record) -> DeleteNotification[T]:
-        return DeleteNotification(DeletedFinalStateUnknown(key, self._shown(key, last)))
+    def _missed_delete(self, key: str, last: Record) -> DeleteNotification[T]:
+        return DeleteNotification(DeletedFinalStateUnknown(key, self._view_of(key, last)))
 
-    def _shown(self, key: str, record: Record) -> T | None:
+    def _view_of(self, key: str, record: Record) -> T | None:
         try:
             return self._to_view(record)
         except MemoryError:
             raise
         except USER_ERRORS as error:
-            self._unpresentable(key, error)
+            self._on_view_failure(key, error)
             return None
 
 

@@ -1,4 +1,4 @@
-"""What the state of an informer says of index functions that raise."""
+"""The parts of an informer's health that its reflector does not know: undecodable objects and failing indices."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from aioinformer.cache.thread_safe_store import ThreadSafeStore
 
 
+_log = get_logger("aioinformer.informer")
+
+
 class Undecodable:
     """The objects of one cache that cannot be decoded.
 
-    The event loop changes it; any thread may ask.
+    The event loop changes it. Any thread may read it.
 
     Args:
         store: the cache.
-        limit: the largest share of undecodable objects, from 0 to 1, with which the informer is ready. None: any, once
-            one object has been decoded.
-        on_change: called when the first read fails and when the last such object is replaced; the former in the
-            thread of the reader.
+        limit: the largest share of undecodable objects, from 0 to 1, with which the informer is ready. With None, any
+            share is accepted once one object has been decoded.
+        on_change: is called when the first read fails, in the thread of the reader, and when the last such object is
+            replaced.
 
     Attributes:
         unread: the failed reads.
@@ -47,56 +50,56 @@ class Undecodable:
         self.unread = ReadFailures(store.item, on_change)
         self._store = store
         self._on_change = on_change
-        #: A tuple, which other threads may walk while another takes its place.
+        #: A tuple that is replaced, so that other threads may iterate over it.
         self._quarantines: tuple[Quarantine, ...] = ()
         self._skipped = 0
         self.accepted = False
 
-    # What the informer says.
+    # Changes.
 
-    def quarantine(self) -> Quarantine:
-        """Return a new quarantine for a reflector, which counts from now on."""
-        made = Quarantine()
-        self._quarantines = (*self._quarantines, made)
-        return made
+    def add_quarantine(self) -> Quarantine:
+        """Add a new quarantine for a reflector, and return it."""
+        quarantine = Quarantine()
+        self._quarantines = (*self._quarantines, quarantine)
+        return quarantine
 
-    def dismiss(self, quarantine: Quarantine) -> None:
-        """Count a quarantine no more: its reflector has ended, and its objects are gone."""
+    def remove_quarantine(self, quarantine: Quarantine) -> None:
+        """Remove a quarantine whose reflector has ended, and whose objects are gone."""
         self._quarantines = tuple(each for each in self._quarantines if each is not quarantine)
         self._skipped += quarantine.total
 
     def release(self, key: str) -> None:
-        """Note that another version of an object is in the cache, or that it is gone."""
+        """Remove the failed read of an object, because another version is in the cache, or the object is gone."""
         reasons = self.unread.reasons
         if reasons.pop(key, None) is not None and not reasons:
             self._on_change()
 
     def accept(self) -> None:
-        """Note that the cache has been filled, or has changed since: if the informer is ready now, it has been once."""
-        self.accepted = self.accepted or self.acceptable()
+        """Set `accepted` if the informer is ready now. Call it when the cache has synced, and after later changes."""
+        self.accepted = self.accepted or self.is_acceptable()
 
-    # What others ask.
+    # Reads.
 
     def __bool__(self) -> bool:
         return bool(self.unread.reasons) or any(self._quarantines)
 
     @property
     def skipped(self) -> int:
-        """The number of versions that could not be decoded so far."""
+        """The number of versions so far that could not be decoded."""
         return self._skipped + self.unread.total + sum(each.total for each in self._quarantines)
 
     def reasons(self) -> dict[str, str]:
-        """Return key -> why the last version does not decode. The key "" is that of objects without a readable name."""
+        """Return key -> why the last version cannot be decoded. The key "" stands for objects without a name."""
         found = self.unread.reasons.copy()
         for quarantine in self._quarantines:
             found |= quarantine.reasons()
         return found
 
     def check(self, key: str) -> None:
-        """Do nothing if an object that is not in the cache does not exist.
+        """Check that an object that is not in the cache does not exist.
 
         Raises:
-            DecodeError: it exists, and does not decode.
+            DecodeError: the object exists, and cannot be decoded.
         """
         reason = self.unread.reasons.get(key)
         for quarantine in self._quarantines:
@@ -104,8 +107,8 @@ class Undecodable:
         if reason is not None:
             raise DecodeError(f"{key} exists and cannot be decoded: {reason}", key=key)
 
-    def acceptable(self) -> bool:
-        """Whether so many objects decode that the informer is ready."""
+    def is_acceptable(self) -> bool:
+        """Return whether enough objects can be decoded for the informer to be ready."""
         if not self:
             return True
         reasons, store = self.reasons(), self._store
@@ -116,7 +119,7 @@ class Undecodable:
         return self.accepted or len(store) > len(reasons) or any(key not in reasons for key in store.all_keys())
 
     def __len__(self) -> int:
-        """The number of objects, each without a readable name included."""
+        """Return the number of objects. Each object without a readable name counts."""
         reasons = self.reasons()
         return len(reasons) - ("" in reasons) + sum(each.nameless for each in self._quarantines)
 
@@ -124,37 +127,37 @@ class Undecodable:
         return summary(self.reasons(), len(self))
 
 
-_log = get_logger("aioinformer.informer")
-
-
 class FailingIndices:
-    """Watches the indices of one store.
+    """Reports index functions that raise.
 
     Args:
-        store: the store.
+        store: the store with the indices.
         name: of the informer, for the log.
+
+    Attributes:
+        reported: the last report; "" if no function raises.
     """
 
     def __init__(self, store: ThreadSafeStore[Any], name: str) -> None:
         self._store = store
         self._name = name
-        self.said = ""
+        self.reported = ""
         self._since = 0.0
 
     def check(self) -> bool:
-        """Log it, and return True, if index functions began or ceased to raise, or raise for other objects."""
-        if not self.said and not self._store.any_failing():
+        """Log a report if it has changed since the last one. Return whether it has changed."""
+        if not self.reported and not self._store.any_failing():
             return False
         failing = str(self)
-        if failing == self.said:
+        if failing == self.reported:
             return False
         level = logging.WARNING if failing else logging.INFO
-        _log.log(level, "%s: %s", self._name, failing or "index functions raise for no object any more")
-        self.said, self._since = failing, time()
+        _log.log(level, "%s: %s", self._name, failing or "index functions no longer raise")
+        self.reported, self._since = failing, time()
         return True
 
-    def judge(self, state: InformerState) -> InformerState:
-        """Return the state, degraded if index functions raise: readers by index do not find all that is cached."""
+    def degrade(self, state: InformerState) -> InformerState:
+        """Return the state, as `DEGRADED` if index functions raise: reads by index do not find all cached objects."""
         if not (state.healthy or state.phase is Phase.DEGRADED) or not self._store.any_failing():
             return state
         reason = "; ".join(filter(None, (state.reason, str(self))))

@@ -1,18 +1,19 @@
-"""An informer as others see it: its state, its numbers, its snapshot. What it does is in `SharedIndexInformer`."""
+"""The parts of an informer that observe it: state, statistics and snapshot. `SharedIndexInformer` has the others."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer.errors import USER_ERRORS
+from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.informer.health import FailingIndices
 from aioinformer.informer.outages import Outages
 from aioinformer.informer.reader import InformerCache
 from aioinformer.informer.snapshots import InformerSnapshot, informer_snapshot
 from aioinformer.logs import get_logger
-from aioinformer.metrics import InformerName, InformerNameAndResource
+from aioinformer.metrics import InformerCounters, InformerName, InformerNameAndResource, InformerStatistics
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.scopes import InformerKey, Scope
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from aioinformer.informer.controller import Source
     from aioinformer.informer.pipeline import Pipeline
-    from aioinformer.metrics import InformerStatistics, MetricsProvider
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import Reflector
 
@@ -32,7 +33,7 @@ _log = get_logger("aioinformer.informer")
 
 
 def default_identity(lister_watcher: ListerWatcher[Any]) -> InformerNameAndResource:
-    """Return an identity for an informer that has metrics, and was given no name."""
+    """Return an identity for an informer with metrics that was given no name."""
     parts = ("namespace", "label_selector", "field_selector")
     scope = Scope(*(str(getattr(lister_watcher, part, "")) for part in parts))
     key = InformerKey(lister_watcher.resource, scope, Scope())
@@ -40,13 +41,13 @@ def default_identity(lister_watcher: ListerWatcher[Any]) -> InformerNameAndResou
 
 
 class ObservedInformer(InformerCache[T]):
-    """What can be asked of an informer.
+    """An informer that can be observed.
 
     Args:
-        arguments: as for `InformerCache`.
+        arguments, options: as for `InformerCache`.
 
     Attributes:
-        outages: repeats failures that last in the log; the owner's, if this is one of many informers.
+        outages: repeats failures that last in the log. The informers of a factory share one.
     """
 
     _pipeline: Pipeline[T]
@@ -59,57 +60,82 @@ class ObservedInformer(InformerCache[T]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._crash: Exception | None = None
-        self._failing = FailingIndices(self._indexer.store, self.name)
+        self._failing_indices = FailingIndices(self._indexer.store, self.name)
+        self._identity: InformerNameAndResource | None = None
         self._default_identity: InformerNameAndResource | None = None
+        self._counters: InformerCounters | None = None
 
     def add_state_handler(self, handler: Callable[[InformerState], Any]) -> None:
-        """Calls a function with each new state, at once when it changes; it must be quick.
+        """Call a function with each new state, immediately when it changes. It must return quickly.
 
         Raises:
-            UsageError: it is a coroutine function.
+            UsageError: the function is a coroutine function.
         """
         self._state_handlers.append(plain_function(handler, "state handler"))
 
     @property
     def initial_resource_version(self) -> str:
-        """The version of the first list, from which the cache was filled; "" before that."""
+        """The version of the first list; "" before that."""
         return self._source.controller.reflector.initial_resource_version if self._source is not None else ""
 
     @property
     def state(self) -> InformerState:
-        """What the informer is doing, for probes and people."""
+        """The state of the informer, for probes and humans."""
         state = self._reflector_state()
-        if state.healthy and self._undecodable:  # the reflector does not know of failed reads
+        if state.healthy and self._undecodable:  # the reflector does not count failed reads
             state = replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
         if self._crash is not None:
             return replace(state, phase=Phase.STOPPED, reason=f"crashed: {type(self._crash).__name__}")
-        if self._stopped and state.phase is Phase.NEW:  # it ended before the reflector took its first step
+        if self._stopped and state.phase is Phase.NEW:  # the informer ended before the first step of the reflector
             return replace(state, phase=Phase.STOPPED)
-        return self._failing.judge(state)
+        return self._failing_indices.degrade(state)
 
     def _reflector_state(self) -> InformerState:
-        """What the reflector is doing."""
+        """Return the state of the reflector."""
         return (
             self._source.controller.reflector.state if self._source is not None else InformerState(Phase.NEW, "", 0.0)
         )
 
     @property
     def skipped(self) -> int:
-        """How many objects could not be decoded or shown, or were refused by transform or decoder, so far."""
+        """The number of objects so far that could not be decoded, or were refused by transform or decoder."""
         return self._undecodable.skipped
 
     def statistics(self) -> InformerStatistics:
-        """Numbers for metrics, as they are now; any thread may ask.
+        """Return the current statistics, for metrics. Any thread may call this.
 
         Raises:
             UsageError: nothing is counted: the informer has neither metrics nor an identifier of its own.
         """
-        return self._pipeline.statistics(self.state)
+        counters, identity, state = self._counters, self._identity, self.state
+        if counters is None or identity is None:
+            raise UsageError(f"{self.name} counts nothing: pass metrics, or an identifier that no other informer has")
+        processor = self._pipeline.processor
+        return InformerStatistics(
+            identity=identity,
+            objects=len(self._indexer),
+            resource_version=self._indexer.last_store_sync_resource_version(),
+            queued=self._pipeline.queued,
+            pending=max((listener.pending for listener in tuple(processor.listeners)), default=0),
+            processing=counters.processing.snapshot(),
+            lists=counters.lists.snapshot(),
+            listed=counters.listed,
+            watches=counters.watches.snapshot(),
+            short_watches=counters.short_watches,
+            watched=counters.watched,
+            phase=str(state.phase),
+            healthy=state.healthy,
+            handler_errors=processor.errors,
+            undecodable=len(self._undecodable),
+            skipped=self._undecodable.skipped,
+            last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
+            relists=counters.relists.copy(),
+        )
 
     def snapshot(self) -> InformerSnapshot:
-        """Return what the informer and its handlers are doing, as plain data for `json.dumps`; any thread may ask.
+        """Return the state of the informer and its handlers, as plain data for `json.dumps`. Any thread may call this.
 
-        It has names and counts, and never the content of an object or a credential.
+        It contains names and counts, but no object contents or credentials.
         """
         return informer_snapshot(
             self,
@@ -122,20 +148,27 @@ class ObservedInformer(InformerCache[T]):
         )
 
     def reflectors(self) -> dict[str, Reflector]:
-        """Return what lists and watches, by namespace; by "" if it is one for all. Empty before the start."""
+        """Return the reflectors by namespace; by "" if there is one for all. Empty before the start."""
         return {"": self._source.controller.reflector} if self._source is not None else {}
 
-    def _announce(self, metrics: MetricsProvider) -> None:
-        """Register with a provider of metrics, which must not keep the informer from its work."""
-        if self._pipeline.counters is None:
+    def _set_identity(self, identifier: InformerNameAndResource | None, metrics: MetricsProvider | None) -> None:
+        """Set the identity, and count the informer if the identity is reserved. With metrics, there is a default."""
+        if identifier is None and metrics is not None:
+            identifier = self._default_identity = default_identity(self._lister_watcher)
+        self._identity = identifier
+        self._counters = InformerCounters() if identifier is not None and identifier.reserved else None
+
+    def _register_with(self, metrics: MetricsProvider) -> None:
+        """Register with a provider of metrics. If the provider raises, log the error."""
+        if self._counters is None:
             return
         try:
             metrics.register(self)
         except Exception:
-            _log.exception("%s: the metrics refuse it, and will not show it", self.name)
+            _log.exception("%s: the metrics provider raised, so metrics do not show this informer", self.name)
 
     def _check_indices(self) -> None:
-        if self._failing.check():
+        if self._failing_indices.check():
             self._state_changed()
 
     def _state_changed(self) -> None:

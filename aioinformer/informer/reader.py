@@ -1,7 +1,6 @@
-"""The cache of an informer: what can be read from it, and what can be waited for in it.
+"""The cache of an informer, for reads and waits.
 
-Reading is a plain call that never waits. Waiting ends when the cache shows what was waited for, and is raised an error
-once it never will: nobody waits for an informer that has stopped.
+Reads are plain calls that never wait. Waits return once the condition holds, and raise if the informer stops.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ T = TypeVar("T")
 
 
 class InformerCache(Generic[T]):
-    """An indexed copy of a collection, for readers and those who wait. What fills it is a `SharedIndexInformer`.
+    """An indexed copy of a collection, for reads and waits. `SharedIndexInformer` fills it.
 
     Args:
-        resource: what is in it.
-        name: for people.
-        slice_seconds: how long indexing may hold the event loop at a time.
+        resource: of the objects.
+        name: for humans.
+        slice_seconds: how long indexing may block the event loop at a time.
 
         indexers, decoder, transform, storage, fields, max_undecodable: as for `SharedIndexInformer`.
 
     Attributes:
-        start_requested: whether the informer runs, has run, or will run in a moment.
-        start_hint: how to start it, for the error of a lister that is read before that.
+        start_requested: whether the informer runs, has run, or is about to run.
+        start_hint: how to start it, for the error of a lister that is read before the start.
     """
 
     start_hint = "enter `async with informer`, or await informer.run()"
@@ -93,69 +92,69 @@ class InformerCache(Generic[T]):
     # Reading.
 
     def get_indexer(self) -> Indexer[T]:
-        """The cache with its indices, for reading. The same one at any time, also after the stop."""
+        """Return the cache with its indices, for reading. It is always the same one, also after the stop."""
         return self._indexer
 
     def get_store(self) -> Indexer[T]:
-        """The cache, for reading."""
+        """Return the cache, for reading."""
         return self._indexer
 
     def lister(self) -> Lister[T]:
-        """Reads the cache with label selectors and by namespace; for cluster-scoped resources, a `ClusterLister`."""
+        """Return a lister, for reads by namespace and label selector; a `ClusterLister` if the scope is the cluster."""
         if not self.resource.namespaced:
             return cast("Lister[T]", ClusterLister(self._indexer, self.resource, self))
         return Lister(self._indexer, self.resource, self)
 
     def undecodable(self) -> dict[str, str]:
-        """Return the objects whose last version cannot be decoded, as far as that is known: key -> why.
+        """Return the objects whose last version is known to be undecodable: key -> why.
 
-        Of these objects the cache shows an earlier version, or nothing. Objects whose name cannot be read are one
-        entry, under the key "". A body that is decoded when it is first read counts from its first failure.
+        Of these objects, the cache shows an earlier version or none. All objects without a readable name are one entry,
+        under the key "". A body is decoded on its first read, and is included from the first failure.
         """
         return self._undecodable.reasons()
 
     def check_readable(self) -> None:
-        """Do nothing if the informer runs, has run, or will run in a moment.
+        """Check that the informer runs, has run, or is about to run.
 
         Raises:
-            UsageError: it was never asked to start, so that its cache is empty and stays so.
+            UsageError: it was never started, so its cache is empty.
         """
         if not (self.start_requested or self._started or self._stopped):
             raise UsageError(f"the {self.name} was never started: {self.start_hint}")
 
     def check_absent(self, key: str) -> None:
-        """Do nothing if an object that the cache does not hold does not exist, as far as that is known.
+        """Check that an object which is not in the cache is not known to exist.
 
         Raises:
-            DecodeError: it exists, and cannot be decoded.
+            DecodeError: the object exists, and cannot be decoded.
         """
         self._undecodable.check(key)
 
     def is_ready(self) -> bool:
-        """Whether the informer runs, has filled its cache, and so many objects can be decoded that it can be relied on.
+        """Return whether the informer runs, has synced, and enough objects can be decoded.
 
-        False while the collection is not empty and none of its objects can be decoded, until one has been; and while
-        the share of objects that cannot be decoded is larger than `max_undecodable`, if that is given.
+        False if the collection has objects and none of them has ever been decoded, and while the share of undecodable
+        objects is larger than `max_undecodable`, if given.
         """
-        return self._started and not self._stopped and bool(self._synced) and self._undecodable.acceptable()
+        return self._started and not self._stopped and bool(self._synced) and self._undecodable.is_acceptable()
 
     def has_synced(self) -> bool:
-        """Whether the cache has been filled from the first list; handlers may not have been told yet."""
+        """Return whether the cache contains the first list. It may not have been delivered to handlers yet."""
         return bool(self._synced)
 
     def is_stopped(self) -> bool:
-        """Whether the informer has stopped, for good."""
+        """Return whether the informer has stopped."""
         return self._stopped
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version up to which everything is in the cache; "" before the first list."""
+        """The version up to which the cache is complete; "" before the first list."""
         return self._indexer.last_store_sync_resource_version()
 
     # Configuration.
 
     def set_transform(self, transform: Transform[T]) -> None:
-        """Lets a function see each object before anybody else does; what it returns is cached.
+        """Set the function that is called with each object before it is cached. Its result is cached.
 
         Raises:
             UsageError: the informer was started.
@@ -164,27 +163,27 @@ class InformerCache(Generic[T]):
         self._objects.set_transform(transform)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Adds index functions by name, now or while the informer runs; what is cached is indexed before this returns.
+        """Add index functions by name, before or while the informer runs. Cached objects are indexed before the return.
 
-        That holds the event loop for as long as the functions take for everything in the cache. Once there is much of
-        it, await `add_indexers_in_slices` instead.
+        This blocks the event loop while the functions are called for all cached objects. For large caches, await
+        `add_indexers_in_slices` instead.
 
         Raises:
             InformerStopped: the informer has stopped.
-            UsageError: a name is taken; nothing is changed then.
+            UsageError: a name is taken. No indexer was added.
         """
         self._before_indexers(indexers)
         self._indexer.add_indexers(indexers)
         self._check_indices()
 
     async def add_indexers_in_slices(self, indexers: Indexers[T]) -> None:
-        """The same as `add_indexers`, while the event loop goes on: the indices can be asked once this returns.
+        """Do the same as `add_indexers`, in slices. The indices can be read after the return.
 
-        If it is cancelled, nothing is added.
+        If this is cancelled, no indexer is added.
 
         Raises:
             InformerStopped: the informer has stopped.
-            UsageError: a name is taken; nothing is changed then.
+            UsageError: a name is taken. No indexer was added.
         """
         self._before_indexers(indexers)
         slicer = Slicer(self._slice_seconds)
@@ -206,36 +205,38 @@ class InformerCache(Generic[T]):
     # Waiting.
 
     async def wait_for_sync(self) -> None:
-        """Returns once `has_synced()`.
+        """Wait until the cache has synced.
 
         Raises:
             InformerStopped: the informer stopped before that.
-            Exception: what the informer crashed with.
+            Exception: the informer crashed with this.
         """
         await self._synced.wait()
 
     async def wait_for_resource_version(
         self,
         resource_version: str,
-        timeout: float | None = 30.0,  # noqa: ASYNC109 - an outage is not to hold up a controller for ever
+        timeout: float | None = 30.0,  # noqa: ASYNC109 - an outage must not block a controller for ever
     ) -> None:
-        """Return once the cache contains everything up to a version: of your own write, for one.
+        """Wait until the cache contains everything up to a version, for example of your own write.
 
-        The versions of Kubernetes' own servers are numbers, and any later one ends the wait. Those of other servers may
-        be any text, which has no order: then the wait ends once the cache has seen exactly this version, now or among
-        the last 1000.
+        The versions of Kubernetes' own servers are numbers, and any later version ends the wait. Versions of other
+        servers may be any text, without an order. Then the wait ends when this version is one of the last 1000 that the
+        cache has received.
 
         Args:
-            resource_version: as in the metadata of what the server answered to a write of this resource.
+            resource_version: from the metadata in the server's response to a write of this resource.
             timeout: in seconds, None for no limit.
 
         Raises:
-            UsageError: this is no version.
-            TimeoutError: the cache did not come to it in time; the message has the version that it is at.
+            UsageError: the version is not a non-empty string.
+            TimeoutError: the cache did not reach the version in time. The message has the version of the cache.
             InformerStopped: the informer stopped before that.
         """
         if not resource_version or type(resource_version) is not str:
-            raise UsageError(f"resource_version must be what the server called it, a string, not {resource_version!r}")
+            raise UsageError(
+                f"resource_version must be the server's resourceVersion, a string, not {resource_version!r}"
+            )
         opaque = version_number(resource_version) < 0
         if opaque and any(record.resource_version == resource_version for record in self._indexer.store.items()):
             return
@@ -246,7 +247,7 @@ class InformerCache(Generic[T]):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            hint = "; it is no number, and only seeing exactly this version ends the wait" if opaque else ""
+            hint = "; it is not a number, so only this version itself ends the wait" if opaque else ""
             raise TimeoutError(
                 f"{self.name}: resource version {resource_version!r} was not reached within {timeout} s, the cache is "
                 f"at {self._versions.version!r}{hint}"
@@ -272,20 +273,20 @@ class InformerCache(Generic[T]):
         self,
         key: str,
         predicate: Callable[[T | None], Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - what most callers would otherwise write around it
+        timeout: float | None = None,  # noqa: ASYNC109 - most callers need it
     ) -> T | None:
-        """Returns an object once something is true of it; at once if it is already.
+        """Wait until an object satisfies a condition, and return the object. Return immediately if it does already.
 
         Args:
             key: `namespace/name`, or `name`.
-            predicate: object, or None while it is absent -> whether that is what is waited for. By default, that it
-                exists.
+            predicate: object, or None if it does not exist -> whether the wait ends. By default, the wait ends when the
+                object exists.
             timeout: in seconds, None for no limit.
 
         Raises:
-            TimeoutError: it did not come true in time.
+            TimeoutError: the condition did not hold in time.
             InformerStopped: the informer stopped before that.
-            Exception: what the predicate raised.
+            Exception: the predicate raised this.
         """
         wanted = plain_function(predicate, "predicate") or _exists
         obj = self._indexer.get_by_key(key)
@@ -298,19 +299,19 @@ class InformerCache(Generic[T]):
         except TimeoutError:
             if not deadline.expired():
                 raise
-            missed = "was not there" if predicate is None else f"did not satisfy {_name(predicate)}"
+            missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
             raise TimeoutError(f"{self.name}: {key} {missed} within {timeout} s") from None
 
-    # What the informer does.
+    # Called by the informer.
 
     def _check_indices(self) -> None:
-        """Index functions were called."""
+        """Check whether index functions raised. It is called after they were called."""
 
     def _readability_changed(self) -> None:
-        """The first object cannot be read, or the last of these was replaced; called in any thread."""
+        """Update the state after the first failed read, or when the last such object was replaced; in any thread."""
 
     def _end(self, failure: BaseException) -> None:
-        """Nothing more will come: who waits is raised this."""
+        """Stop the informer: current and future waits raise `failure`."""
         self._stopped = True
         self._synced.fail(failure)
         self._versions.fail(failure)

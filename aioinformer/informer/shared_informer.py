@@ -1,16 +1,16 @@
-"""SharedIndexInformer: one cache of one collection, any number of handlers.
+"""SharedIndexInformer: one cache of one collection, and any number of handlers.
 
-What can be relied on (ARC-02 to ARC-07):
+Guarantees:
 
-- The cache follows the server, a little behind. For each object, the states it shows are states the object had, in
-  their order; some may be skipped. Nothing is promised between different objects.
-- A handler is told after the cache and its indices have changed; by then they may have changed again.
-- A handler is told one thing at a time, in order. Handlers do not wait for each other.
-- Told objects cannot be changed by anybody.
-- A deletion that was missed is told as `DeletedFinalStateUnknown`, with the last state that was known. An object that
-  was deleted and made again, unseen, is an update from one uid to another.
-- An object whose version is the cached one is told to nobody, except by resyncs, to those who asked for them.
-- A handler that joins late is told of everything in the cache first, without gap or doubling.
+- The cache follows the server with a short delay. For each object, it shows states of the object in their order. Some
+  states may be skipped. There is no guarantee of order between objects.
+- A notification is delivered after the cache and its indices have changed. By then, they may have changed again.
+- A handler receives one notification at a time, in order. Handlers do not wait for each other.
+- Delivered objects are immutable.
+- A missed deletion is delivered as `DeletedFinalStateUnknown`, with the last known state. If an object was deleted and
+  created again in between, an update from one uid to another is delivered.
+- Unchanged objects are not delivered, except during a resync, to the handlers that requested it.
+- A handler that is added late first receives all objects in the cache, without gaps or duplicates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
 from aioinformer.informer.controller import CacheController, CacheControllerConfig, Source
-from aioinformer.informer.observed import ObservedInformer, default_identity
+from aioinformer.informer.observed import ObservedInformer
 from aioinformer.informer.pipeline import Pipeline, QueueKind
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
@@ -58,37 +58,36 @@ _log = get_logger("aioinformer.informer")
 
 
 class SharedIndexInformer(ObservedInformer[T]):
-    """Keeps an indexed copy of a collection fresh, and tells handlers what changes.
+    """Keeps an indexed copy of a collection fresh, and delivers its changes to handlers.
 
-    Use it as `async with informer:`, or await `run()`, or leave both to a factory. It runs once; what has stopped stays
-    stopped, and its cache can still be read.
+    Use it as `async with informer:`, or await `run()`, or get it from a factory. It runs once. After the stop, its
+    cache can still be read.
 
     Args:
-        lister_watcher: what to list and watch.
-        resync_period: tells handlers of everything in the cache again so often, in seconds; 0 for never. It is both
-            the default of handlers, and how often the informer looks who is due.
+        lister_watcher: lists and watches the collection.
+        resync_period: seconds between resyncs, which deliver all objects in the cache again; 0 for none. It is the
+            default of handlers, and the interval at which the informer checks which handlers are due.
 
-        indexers: index functions, or field paths, by name; in addition to the one by namespace.
-        decoder: a model of the user's own for the objects: a msgspec, dataclass or pydantic class, or a function of
-            JSON bytes.
-        transform: sees each object before anybody else does; what it returns is cached.
-        storage: in what form objects are kept, memory against the cost of reading: "bytes", "stripped", "compressed",
-            "projection", "metadata" or "dict"; see `Storage`.
-        fields: paths that are decoded with the metadata, such as "spec.nodeName"; see `parse_path`. Those of
-            `indexers` need not be repeated.
+        indexers: index functions, or field paths, by name; in addition to the index by namespace.
+        decoder: your own model of the objects: a msgspec, dataclass or pydantic class, or a function of JSON bytes.
+        transform: is called with each object before it is cached; its result is cached.
+        storage: the form of cached objects, a choice between memory and the cost of reading: "bytes", "stripped",
+            "compressed", "projection", "metadata" or "dict"; see `Storage`.
+        fields: paths that are decoded with the metadata, such as "spec.nodeName"; see `parse_path`. The paths of
+            `indexers` are included.
 
-        queue: what is between reflector and cache: "delta" brings together what waits of an object, "in_order" keeps
-            the order between objects and replaces the cache in one piece; see `aioinformer.informer.pipeline`.
-        options: paging, time-outs, backoff.
+        queue: the queue between reflector and cache: "delta" combines the queued changes of an object, "in_order" keeps
+            the order between objects and replaces the cache in one step; see `aioinformer.informer.pipeline`.
+        options: paging, timeouts, backoff.
         max_undecodable: the informer is not ready while a larger share of the objects, from 0 to 1, cannot be decoded;
             None for no limit.
-        shutdown_grace: so many seconds a handler that is running at the stop has to finish, before it is cancelled. Ten
-            seconds after that, one that does not end is named in the log and left behind.
-        watch_error_handler: told of every failure of a list or watch, and of objects that cannot be shown.
+        shutdown_grace: the number of seconds that a running handler has to finish at the stop, before it is cancelled.
+            If it has not ended ten seconds after that, it is named in the log and abandoned.
+        watch_error_handler: is called with each failure of a list or watch, and for objects that cannot be decoded.
         name: for tasks and logs.
-        identifier: who it is among all informers of the process; by `InformerName.with_resource`. Without one, an
-            informer with metrics is called `default`, or `default-2` and so on.
-        metrics: asks for the statistics from time to time. Without it, and without an identifier, nothing is counted.
+        identifier: identifies the informer among all informers of the process; from `InformerName.with_resource`. By
+            default, an informer with metrics is called `default`, `default-2` and so on.
+        metrics: reads the statistics from time to time. Without it, and without an identifier, nothing is counted.
     """
 
     def __init__(
@@ -96,13 +95,13 @@ class SharedIndexInformer(ObservedInformer[T]):
         lister_watcher: ListerWatcher[T],
         resync_period: float = 0.0,
         *,
-        # What the cache holds
+        # The contents of the cache
         indexers: Indexers[T] | None = None,
         decoder: BodyDecoder[T] | None = None,
         transform: Transform[T] | None = None,
         storage: str = Storage.BYTES,
         fields: Iterable[str] = (),
-        # How it is kept
+        # The operation of the informer
         queue: str = QueueKind.DELTA,
         options: ReflectorOptions | None = None,
         max_undecodable: float | None = None,
@@ -131,8 +130,6 @@ class SharedIndexInformer(ObservedInformer[T]):
             max_undecodable=max_undecodable,
         )
         check_metrics(metrics)
-        if identifier is None and metrics is not None:
-            identifier = self._default_identity = default_identity(lister_watcher)
         self._shutdown_grace = shutdown_grace
         self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
         self._pipeline: Pipeline[T] = Pipeline(
@@ -145,16 +142,16 @@ class SharedIndexInformer(ObservedInformer[T]):
             queue=queue,
             slice_seconds=self._options.slice_seconds,
             report=self._report,
-            identity=identifier,
             stalls=self._stalls,
             undecodable=self._undecodable,
         )
-        self._quarantine = self._undecodable.quarantine()
-        #: Read after every batch: as attributes, since calls would cost as much as the rest of it.
+        self._quarantine = self._undecodable.add_quarantine()
+        #: Attributes, because they are read after every batch, and calls would cost as much as the rest of it.
         self._store, self._awaits_sync = self._indexer.store, True
         self._owner = Owner()
+        self._set_identity(identifier, metrics)
         if metrics is not None:
-            self._announce(metrics)
+            self._register_with(metrics)
 
     # Handlers.
 
@@ -167,46 +164,47 @@ class SharedIndexInformer(ObservedInformer[T]):
         on_update: Callable[[T, T], Any] | None = None,
         on_delete: Callable[[Any], Any] | None = None,
     ) -> HandlerRegistration[T]:
-        """Registers a handler, now or while the informer runs. A plain call, never slow.
+        """Register a handler, before or while the informer runs. The call returns immediately.
 
-        The same handler may be registered more than once; each registration is on its own.
+        The same handler may be registered more than once. The registrations are independent.
 
         Args:
             handler: an object with some of the methods `on_add(obj)`, `on_update(old, new)` and `on_delete(obj)`, sync
-                or async; or leave it out and give functions by these names. An `on_add` with a parameter
-                `is_in_initial_list` is told that, too. `on_delete` may get a `DeletedFinalStateUnknown`.
-            resync_period: in seconds, 0 for never, None for the informer's.
+                or async. Alternatively, pass functions by these names. An `on_add` with a parameter
+                `is_in_initial_list` receives it. `on_delete` may receive a `DeletedFinalStateUnknown`.
+            resync_period: in seconds, 0 for no resyncs, None for the informer's period.
+            on_add, on_update, on_delete: functions, if there is no handler.
 
         Raises:
             InformerStopped: the informer has stopped.
-            UsageError: this is no handler, or no period.
+            UsageError: the handler or the period is invalid.
         """
         functions = (on_add, on_update, on_delete)
         if handler is None:
             handler = ResourceEventHandlerFuncs(*functions)
         elif any(functions):
-            raise UsageError("give either a handler or on_add, on_update and on_delete, not both")
+            raise UsageError("pass either a handler or on_add, on_update and on_delete, not both")
         if self._stopped:
             raise InformerStopped(f"handler was not added to {self.name} because it has stopped already")
         return self._pipeline.handlers.add(handler, resync_period)
 
     def remove_event_handler(self, registration: HandlerRegistration[T]) -> None:
-        """Ends a registration: what waits for its handler is dropped, a call that is under way may finish.
+        """End a registration. Its pending notifications are dropped; a running call may finish.
 
-        Does nothing for a registration that is removed already, or is another informer's.
+        Nothing happens if the registration was removed already, or belongs to another informer.
 
         Raises:
-            UsageError: this is no registration.
+            UsageError: the argument is not a registration.
         """
         self._pipeline.handlers.remove(registration)
 
     # Configuration.
 
     def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
-        """Calls a function with each failure of a list or watch; it must be quick. The last one set counts.
+        """Set the function that is called with each failure of a list or watch. It must return quickly.
 
         Raises:
-            UsageError: the informer was started, or this is a coroutine function.
+            UsageError: the informer was started, or the function is a coroutine function.
         """
         self._before_start("the watch error handler")
         self._watch_error_handler = plain_function(handler, "watch error handler")
@@ -220,7 +218,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         try:
             await self._owner.enter(self.run, self.name)
         except asyncio.CancelledError:
-            self.retire()  # a task that is cancelled before its first step never takes it
+            self.retire()  # if the task is cancelled before its first step, `run` never starts
             raise
         return self
 
@@ -233,11 +231,11 @@ class SharedIndexInformer(ObservedInformer[T]):
         """Run until cancelled. A second call logs a warning and returns.
 
         Raises:
-            Exception: what a part of the informer crashed with; handlers that raise are no such thing.
+            Exception: a part of the informer crashed with this. Errors of handlers do not end the informer.
         """
         running_loop(f"{self.name} runs")
         if self._started:
-            _log.warning("%s was started already: nothing is done", self.name)
+            _log.warning("%s was started already; this call has no effect", self.name)
             return
         self._started = True
         failure: BaseException = InformerStopped(f"{self.name} has stopped")
@@ -254,10 +252,10 @@ class SharedIndexInformer(ObservedInformer[T]):
             self._end(failure)
 
     def retire(self) -> None:
-        """Stops an informer that has not begun, for good; who waits for it is told. Does nothing to one that has."""
+        """Stop an informer that was not started, so that it cannot be started. Waits for it raise `InformerStopped`."""
         if not self._started:
             self._started = True
-            self._end(InformerStopped(f"{self.name} was stopped before it began"))
+            self._end(InformerStopped(f"{self.name} was stopped before it was started"))
 
     def _end(self, failure: BaseException) -> None:
         super()._end(failure)
@@ -276,17 +274,17 @@ class SharedIndexInformer(ObservedInformer[T]):
         self._stopped = True
 
     async def _follow(self) -> None:
-        """Fill the cache and keep it fresh until cancelled, from one source after the other."""
+        """Fill the cache and keep it fresh until cancelled, from one source at a time."""
         while True:
             await self._before_source()
             source = self._source = self._new_source(self._lister_watcher, self._processed)
-            await source.controller.run()  # returns when another source is to be followed
+            await source.controller.run()  # returns when the source is replaced
 
     async def _before_source(self) -> None:
         """Wait until there is a source to follow."""
 
     def _replace_source(self, lister_watcher: ListerWatcher[T]) -> None:
-        """Follow another lister-watcher from now on. What is queued of the one before is dropped."""
+        """Follow another lister-watcher. Queued changes of the previous one are dropped."""
         self._lister_watcher = lister_watcher
         if self._source is not None:
             self._source.controller.stop()
@@ -304,15 +302,15 @@ class SharedIndexInformer(ObservedInformer[T]):
         """Return a queue, and the reflector and process loop around it.
 
         Args:
-            lister_watcher: what to list and watch.
+            lister_watcher: lists and watches the collection.
             on_version: is called after each batch.
             name: for tasks and logs; by default, the informer's.
             known: the part of the cache that belongs to the source; by default, all of it.
-            resync_period: by default, the shortest of the handlers.
-            quarantine: remembers the objects that do not decode; by default, the informer's.
+            resync_period: by default, the shortest period of the handlers.
+            quarantine: the objects that cannot be decoded; by default, the informer's.
         """
         pipeline, objects = self._pipeline, self._objects
-        queue = pipeline.queue(known)
+        queue = pipeline.new_queue(known)
         requested = lister_watcher
         if objects.storage is Storage.METADATA and isinstance(lister_watcher, ListWatch):
             requested = lister_watcher.only_metadata()
@@ -329,7 +327,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             watch_error_handler=self._watch_error_handler,
             on_state=lambda state: self._state_changed(),
             before_read=self._compressor.settle if self._compressor is not None else None,
-            counters=pipeline.counters,
+            counters=self._counters,
             quarantine=self._quarantine if quarantine is None else quarantine,
         )
         config = CacheControllerConfig(
@@ -339,39 +337,39 @@ class SharedIndexInformer(ObservedInformer[T]):
             flush=pipeline.processor.flush,
             on_version=on_version,
             slice_seconds=self._options.slice_seconds,
-            counters=pipeline.counters,
+            counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config))
 
-    # What the process loop calls.
+    # Callbacks of the process loop.
 
     def _processed(self, version: str) -> None:
         self._check_indices()
         self._reached(version)
         if self._awaits_sync and self._source is not None and self._source.queue.has_synced():
-            self._filled()
+            self._set_synced()
         if not self._undecodable.accepted and self._synced:
             self._undecodable.accept()
 
     def _check_indices(self) -> None:
-        failing: Any = self._failing.said
+        failing: Any = self._failing_indices.reported
         for index in self._store.every_index:
             failing = failing or index.failing
         if failing:
             super()._check_indices()
 
     def _reached(self, version: str) -> None:
-        """Note that everything up to this version is in the cache."""
+        """Set the version up to which the cache is complete, unless it is unknown (""), and end waits for it."""
         if version:
             self._store.resource_version = version
             self._versions.reached(version)
 
-    def _filled(self) -> None:
-        """Note that the cache has been filled from the first list."""
+    def _set_synced(self) -> None:
+        """Mark the cache and the initial list of handlers as synced."""
         self._undecodable.accept()
         self._synced.set()
         self._pipeline.handlers.upstream_synced()
-        self._awaits_sync = False  # not before: what ran out of memory is repeated after the next batch
+        self._awaits_sync = False  # only now: if memory runs out above, this is repeated after the next batch
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:

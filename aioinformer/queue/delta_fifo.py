@@ -79,8 +79,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
         if self._items or self._transformer is not None or not isinstance(objects, ListedObjects):
             yield from super()._replacing_owned(objects, version)
             return
-        yield from objects.closing_gaps()
-        self._items, self._line = objects.apart()
+        yield from objects.close_gaps()
+        self._items, self._line = objects.detach()
         yield from self._deleting_missing(set(), version)
 
     def _deleting_missing(self, unlisted: set[str], version: str) -> Generator[None]:

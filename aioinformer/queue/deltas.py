@@ -1,4 +1,4 @@
-"""What the queue holds: what became known of an object, in the order in which it became known."""
+"""Deltas: the changes of objects that a queue contains, in the order in which they became known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class DeltaType(StrEnum):
-    """Why a delta is there; the values are client-go's."""
+    """The kind of a change. The values are client-go's."""
 
     ADDED = "Added"
     UPDATED = "Updated"
@@ -24,9 +24,13 @@ class DeltaType(StrEnum):
 
 
 class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """One thing that became known of an object.
+    """One change of an object.
 
-    A relist makes one for every object at once: the garbage collector is not to walk them.
+    The garbage collector does not track deltas, because a relist makes one for every object at once.
+
+    Attributes:
+        type: the kind of the change.
+        object: the object after the change; of a deletion, its last state, or a tombstone.
     """
 
     type: DeltaType
@@ -34,29 +38,33 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Deltas(list[Delta[T]]):
-    """Everything that waits to be processed for one key, oldest first."""
+    """The queued changes of one key, oldest first."""
 
     __slots__ = ()
 
     def oldest(self) -> Delta[T] | None:
-        """The delta that has waited longest, None if there is none."""
+        """Return the first delta, None if there is none."""
         return self[0] if self else None
 
     def newest(self) -> Delta[T] | None:
-        """The delta that came last, None if there is none."""
+        """Return the last delta, None if there is none."""
         return self[-1] if self else None
 
 
 def delta_key(obj: Any, key_func: Any) -> str:
-    """The key of an object, a tombstone or a list of deltas, whose newest counts (DF-10).
+    """Return the key of an object, of a tombstone, or of the newest of several deltas.
+
+    Args:
+        obj: an object, a tombstone or `Deltas`.
+        key_func: returns the key of an object.
 
     Raises:
-        KeyFuncError: a list without deltas, or an object without key.
+        KeyFuncError: the deltas are empty, or the object has no key.
     """
     if isinstance(obj, Deltas):
         newest = obj.newest()
         if newest is None:
-            raise KeyFuncError("a list of deltas without deltas has no key")
+            raise KeyFuncError("empty deltas have no key")
         obj = newest.object
     if isinstance(obj, DeletedFinalStateUnknown):
         return obj.key

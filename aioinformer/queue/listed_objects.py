@@ -1,9 +1,8 @@
 """The objects of a list: by key, and in the order of the list.
 
-A dict that is full moves into a larger table, all at once: with 40,000 keys, every one of which is looked at again, in
-memory that is new to the process, that takes several milliseconds, in which nobody else has a turn. So these are in
-many small dicts, by the hashes of their keys. (The cache itself is one dict. It grows once, and is walked often, which
-takes several times as long where neighbours in the dict are none in memory.)
+A dict that is full moves all of its entries to a larger table at once. With 40,000 keys, this blocks the event loop for
+several milliseconds. The objects are therefore divided among many small dicts, by the hashes of their keys. (The cache
+is one dict. It grows only once, and is iterated over often, which takes several times as long over many dicts.)
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, MutableMapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
-#: No power of two: in a part, keys would have in common what a dict finds their places by.
-_PARTS = 61
+#: Not a power of two: the keys of one part would then share the low bits of their hashes, which a dict uses.
+_PARTS: Final = 61
 
 
 class DividedDict(MutableMapping[str, T]):
-    """A mapping in no order, which grows in small steps."""
+    """A mapping without an order, which grows in small steps."""
 
     __slots__ = ("_parts",)
 
@@ -28,22 +27,22 @@ class DividedDict(MutableMapping[str, T]):
         self._parts: list[dict[str, T]] = [{} for _ in range(_PARTS)]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key."""
+        """Return the value of a key, or the default."""
         return self._parts[hash(key) % _PARTS].get(key, default)
 
     def pop(self, key: str, *default: Any) -> Any:
-        """Takes a key out; returns its value.
+        """Remove a key and return its value.
 
         Raises:
-            KeyError: it is not there, and there is no default.
+            KeyError: there is no such key, and no default.
         """
         return self._parts[hash(key) % _PARTS].pop(key, *default)
 
     def popitem(self) -> tuple[str, T]:
-        """Takes any key out, and returns it with its value.
+        """Remove any key and return it with its value.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the mapping is empty.
         """
         return next(filter(None, self._parts), self._parts[0]).popitem()
 
@@ -67,18 +66,18 @@ class DividedDict(MutableMapping[str, T]):
 
 
 class ListedObjects(DividedDict[T]):
-    """The same, in the order in which keys came. One that comes again after it was taken out has its first place."""
+    """A `DividedDict` in the order of insertion. A key that is removed and added again keeps its first place."""
 
     __slots__ = ("_gaps", "_line")
 
     def __init__(self) -> None:
         super().__init__()
-        #: The keys in their order; if there are gaps, keys that were taken out are among them, or twice.
+        #: The keys in their order. If there are gaps, it also contains removed keys, and some keys twice.
         self._line: deque[str] = deque()
         self._gaps = False
 
     def put(self, key: str, value: T) -> bool:
-        """Adds or replaces; returns whether the key is new."""
+        """Add or replace a value. Return whether the key is new."""
         part = self._parts[hash(key) % _PARTS]
         before = len(part)
         part[key] = value
@@ -95,8 +94,8 @@ class ListedObjects(DividedDict[T]):
         self._gaps = True
         return super().popitem()
 
-    def closing_gaps(self) -> Iterator[None]:
-        """Forgets the places of keys that were taken out, in steps. Nothing else may change it meanwhile."""
+    def close_gaps(self) -> Iterator[None]:
+        """Drop the places of removed keys, in steps. The mapping must not be changed between the steps."""
         if not self._gaps:
             return
         line, seen = deque[str](), DividedDict[None]()
@@ -107,9 +106,9 @@ class ListedObjects(DividedDict[T]):
             yield
         self._line, self._gaps = line, False
 
-    def apart(self) -> tuple[DividedDict[T], deque[str]]:
-        """The objects, and the keys in their order, as two things: both are the caller's, and nothing is left here."""
-        for _ in self.closing_gaps():
+    def detach(self) -> tuple[DividedDict[T], deque[str]]:
+        """Return the objects, and the keys in their order, to a caller who owns both. The mapping is empty then."""
+        for _ in self.close_gaps():
             pass
         objects, line = DividedDict[T](), self._line
         objects._parts, self._parts = self._parts, objects._parts

@@ -265,7 +265,7 @@ class Responses:
     def __init__(self, requests: Prefetcher, decoder: RecordDecoder, options: ReflectorOptions, name: str) -> None:
         self.last_event: float | None = None
         self._requests = requests
-        self._intake = decoder
+        self._decoder = decoder
         self._options = options
         self._name = name
         self._reader: ResponseReader | None = None
@@ -379,7 +379,7 @@ class Responses:
             self.silent_for += patience or 0.0
             return late
         self._pending = None
-        self._reader = ResponseReader(head, step, self._intake, self._options)
+        self._reader = ResponseReader(head, step, self._decoder, self._options)
         if head.status == 200:
             return Accepted()
         failure: ApiError | TransportError

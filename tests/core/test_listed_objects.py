@@ -81,12 +81,12 @@ def test_deleted_and_added_object_moves_to_the_end(again: list[str], order: list
     for key in again:
         objects.put(key, 2)
     assert [*objects] == order
-    assert objects.apart()[1] == deque(order)
+    assert objects.detach()[1] == deque(order)
 
 
 def test_apart_returns_objects_and_order_and_empties() -> None:
     objects = listed("b", "a")
-    by_key, line = objects.apart()
+    by_key, line = objects.detach()
     assert (dict(by_key), line) == ({"a": 1, "b": 1}, deque("ba"))
     assert (len(objects), [*objects]) == (0, [])
 
@@ -94,7 +94,7 @@ def test_apart_returns_objects_and_order_and_empties() -> None:
 def test_absent_key_leaves_no_gap() -> None:
     objects = listed("a")
     objects.pop("b", None)
-    assert not [*objects.closing_gaps()]
+    assert not [*objects.close_gaps()]
 
 
 def test_dicts_of_a_long_list_stay_small() -> None:

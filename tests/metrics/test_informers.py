@@ -97,7 +97,7 @@ async def test_informer_without_reserved_name_has_no_metrics(shop: InformerName,
         assert registry.get_sample_value("informer_store_items", LABELS) == 0
     assert first.statistics().objects == 0
     for informer in (second, third):
-        with pytest.raises(UsageError, match="give it an identifier"):
+        with pytest.raises(UsageError, match="pass metrics, or an identifier"):
             informer.statistics()
 
 
@@ -237,7 +237,7 @@ async def test_informer_works_if_its_metrics_raise(caplog: pytest.LogCaptureFixt
 
     async with SharedIndexInformer(Collection("a"), metrics=Broken()) as informer:
         await informer.wait_for_sync()
-    assert "the metrics refuse it" in caplog.text
+    assert "the metrics provider raised" in caplog.text
 
 
 async def test_scrape_has_health_errors_and_age(shop: InformerName, registry: CollectorRegistry) -> None:

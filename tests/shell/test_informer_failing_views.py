@@ -45,7 +45,7 @@ async def test_late_handler_gets_the_others_and_syncs(hidden: set[str]) -> None:
         await late.wait_for_sync()
         assert recorder.received == ["add! a 1", "add! c 3"]
         assert (late.errors, informer.skipped, informer.is_stopped()) == (1, 1, False)
-    assert errors == ["default/b cannot be shown: ValueError"]
+    assert errors == ["default/b cannot be decoded: ValueError"]
 
 
 async def test_failing_update_is_not_delivered_or_cached(hidden: set[str]) -> None:

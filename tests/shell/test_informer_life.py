@@ -49,7 +49,7 @@ async def test_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) ->
         await informer.run()
     await informer.run()
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert warnings == ["informer of pods was started already: nothing is done"] * 2
+    assert warnings == ["informer of pods was started already; this call has no effect"] * 2
 
 
 @pytest.mark.conformance("ARC-09")
@@ -265,14 +265,14 @@ def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
     if informer._source is not None:
         setattr(informer._source.queue, method, broken)
         return
-    make = informer._pipeline.queue
+    make = informer._pipeline.new_queue
 
     def make_broken(known: Any = None) -> Any:
         queue = make(known)
         setattr(queue, method, broken)
         return queue
 
-    informer._pipeline.queue = make_broken  # type: ignore[method-assign]
+    informer._pipeline.new_queue = make_broken  # type: ignore[method-assign]
 
 
 @pytest.mark.conformance("CTL-02")

@@ -259,9 +259,7 @@ async def test_cached_opaque_version_counts_as_seen() -> None:
         await asyncio.wait_for(informer.wait_for_resource_version("x-1"), 1)
 
 
-@pytest.mark.parametrize(
-    ("version", "hint"), [("x-9", "only seeing exactly this version"), ("77", "the cache is at '1'")]
-)
+@pytest.mark.parametrize(("version", "hint"), [("x-9", "so only this version itself"), ("77", "the cache is at '1'")])
 async def test_wait_for_an_unseen_version_has_a_clear_error(version: str, hint: str) -> None:
     informer = SharedIndexInformer(Collection("a"), name="pods", options=PAGES)
     async with informer:

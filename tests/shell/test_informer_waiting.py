@@ -97,7 +97,7 @@ async def test_wait_may_begin_before_the_start() -> None:
 async def test_timeout_raises_and_leaves_no_waiter() -> None:
     informer = SharedIndexInformer(Collection())
     async with informer:
-        with pytest.raises(TimeoutError, match=r"informer of pods: default/a was not there within 30 s"):
+        with pytest.raises(TimeoutError, match=r"informer of pods: default/a did not exist within 30 s"):
             await informer.wait_for("default/a", timeout=30)
         assert waiters_of(informer) == 0
 
@@ -205,7 +205,7 @@ async def test_reached_version_shows_the_write() -> None:
 
 @pytest.mark.parametrize("version", ["", None, 7])
 async def test_invalid_version_is_refused(version: Any) -> None:
-    with pytest.raises(UsageError, match="resource_version must be what the server called it"):
+    with pytest.raises(UsageError, match="resource_version must be the server"):
         await SharedIndexInformer(Collection()).wait_for_resource_version(version)
 
 

@@ -134,7 +134,7 @@ def tombstone_of_an_old_state() -> AbstractContextManager[Any]:
         if key in self._waiters:
             self._waiters.changed(key, None)
 
-    return patch.object(CacheUpdates, "_deleted", deleted)
+    return patch.object(CacheUpdates, "_delete", deleted)
 
 
 @planted("reaching a resourceVersion also ends waits for a later one")
@@ -202,11 +202,11 @@ def delivered_after_removal() -> AbstractContextManager[Any]:
 
 @planted("the deletion of an object that no handler has received is delivered")
 def unknown_deletion_delivered() -> AbstractContextManager[Any]:
-    original = CacheUpdates._deleted
+    original = CacheUpdates._delete
 
     def deleted(self: Any, key: str, obj: Any) -> None:
         if self._store.item(key) is None and not isinstance(obj, DeletedFinalStateUnknown):
             self._distribute(DeleteNotification(self._to_view(obj)))
         original(self, key, obj)
 
-    return patch.object(CacheUpdates, "_deleted", deleted)
+    return patch.object(CacheUpdates, "_delete", deleted)
