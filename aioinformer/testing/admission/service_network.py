@@ -1,11 +1,11 @@
-"""The addresses and ports that services are given.
+"""Cluster IPs and node ports of services.
 
-Nobody else has what a service has: a cluster IP of the range of the cluster, a port on all nodes for each port that is
-reached through them, one more where a load balancer asks nodes for their health. What a service asks for it gets if it
-is free; what it does not ask for is found by its name, so that the same cluster is the same each time it is made.
+Each cluster IP and each node port belongs to one service: an IP in the range of the cluster, a node port for each port
+that needs one, and one for health checks of some load balancers. A service gets what it requests if that is free.
+Other values depend on its name, so that the same objects get the same values each time.
 
-The cluster knows IPv4 only, as most do. Programs in the server's own process, and the manifests that they load, bring
-the addresses and ports of other clusters: these are taken as they are.
+The cluster is IPv4 only, as most are. Code in the server's own process and the manifests that it loads may have
+addresses and ports of other clusters, which are accepted unchanged.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _TAKEN = "already allocated"
 
 
 class ServiceNetwork:
-    """Gives services what they need and do not have yet.
+    """Allocate addresses and ports to services.
 
     Args:
-        store: where all services are.
+        store: the objects of the server.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -64,17 +64,18 @@ class ServiceNetwork:
         dry_run: bool,
         whole: bool,
     ) -> None:
-        """Gives a service its addresses and ports.
+        """Set the addresses and ports of a service.
 
         Args:
-            obj: with its defaults filled in; is changed.
-            old: what it replaces.
+            served: the resource of services.
+            obj: the service with its defaults; is changed.
+            old: the service that it replaces.
             name: of the service.
-            dry_run: whether nothing is to be kept: then ports are not looked at.
-            whole: whether it may only ask for what this cluster has.
+            dry_run: reserve nothing, and do not check ports.
+            whole: refuse values that this cluster does not have.
 
         Raises:
-            StatusError: 422, it cannot have what it asks for; 500, nothing is left.
+            StatusError: 422, a requested value is not available; 500, no value is left.
         """
         spec, before = obj["spec"], {} if old is None else old["spec"]
         if old is None:
@@ -123,7 +124,7 @@ class ServiceNetwork:
                 number = port.get("nodePort") or 0
                 if not number and not gets_node_ports(spec):
                     continue
-                # The protocols of one port share what nodes listen at.
+                # The protocols of one port share a node port.
                 if number in (0, given.get(port["port"])):
                     number = given.get(port["port"]) or asked.get(port["port"], 0)
                 if not number:
@@ -140,7 +141,7 @@ class ServiceNetwork:
             spec["healthCheckNodePort"] = number or self._free_port(key, taken)
 
     def _refusal(self, number: int, own: Counter[str | int], taken: set[int], limits: _Limits) -> str:
-        """Why a service cannot have a port that it asks for; "" if it can."""
+        """Return why a service cannot have the port that it requests; "" if it can."""
         if limits.none or own[number]:
             return ""
         if number in taken or (self._used[number] and not limits.own_only):
@@ -157,7 +158,7 @@ class ServiceNetwork:
         return found
 
     def _catch_up(self, served: Served) -> None:
-        """Learns what has become of all services since this was last asked for something."""
+        """Apply all changes of services since the last call."""
         collection = self._store.collection(served)
         if self._position < 0 or collection.changes(self._position, 1) is None:
             self._used.clear()
@@ -174,11 +175,11 @@ class ServiceNetwork:
 
 
 class _Limits(NamedTuple):
-    """What a service may ask for.
+    """The values that a service may request.
 
     Attributes:
-        none: anything.
-        own_only: anything that it does not ask for twice.
+        none: any values.
+        own_only: any values, each once.
     """
 
     none: bool
@@ -192,7 +193,7 @@ class _RefusedError(Exception):
 
 
 def _settle_families(spec: dict[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
-    """Finds out the families of addresses, with what is wrong with them."""
+    """Set the IP families, and yield what is wrong with them."""
     if spec["type"] == "ExternalName":
         return
     before = {} if old is None else old["spec"]
@@ -238,7 +239,7 @@ def _unserved(policy: str, families: Sequence[str]) -> Iterator[Cause]:
 
 
 def _around(key: str, numbers: range) -> Iterator[int]:
-    """All numbers, from the one that a name leads to."""
+    """Yield all numbers, starting at the one that a name hashes to."""
     first = zlib.crc32(key.encode()) % len(numbers)
     yield from numbers[first:]
     yield from numbers[:first]
@@ -249,7 +250,7 @@ def _held_by(record: Record) -> list[str | int]:
 
 
 def _held(spec: Mapping[str, Any]) -> list[str | int]:
-    """What a service has that nobody else may have; protocols of one port share what nodes listen at."""
+    """Yield the exclusive values of a service; the protocols of one port share a node port."""
     ports = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
     if spec.get("healthCheckNodePort"):
         ports.add(spec["healthCheckNodePort"])

@@ -1,7 +1,7 @@
-"""Schedules as cron has them, read as strictly as the library that the API reads them with.
+"""Cron schedules, parsed as strictly as by the library that the API uses.
 
-Five fields, minute, hour, day of the month, month and day of the week, each a list of ranges with steps; or one of some
-words, "@daily", "@every 1h30m".
+A schedule has five fields, minute, hour, day of the month, month and day of the week, each a list of ranges with steps;
+or it is a descriptor such as "@daily" or "@every 1h30m".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aioinformer.testing.api.golike import DurationError, quoted, seconds
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be read; the text says why."""
+    """A malformed schedule; the text says why."""
 
 
 class _Bounds(NamedTuple):
@@ -34,19 +34,19 @@ _LARGEST = 2**63
 
 
 def check_schedule(schedule: str) -> None:
-    """Reads a schedule.
+    """Parse a schedule.
 
     Args:
         schedule: not empty.
 
     Raises:
-        ScheduleError: it is none.
+        ScheduleError: it is malformed.
     """
     text = schedule
     if _ZONE.match(text):
         named, space, text = text.partition(" ")
         if not space:
-            # The library falls over it, and the API tells of that.
+            # The library panics here, and the API reports it.
             raise ScheduleError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
         zone = named.partition("=")[2]
         if zone and not is_time_zone(zone):

@@ -1,4 +1,4 @@
-"""What the volume of a claim is filled with at first: one thing, said in two fields, an older and a newer one."""
+"""The data source of a persistent volume claim, which an older and a newer field have in common."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _FIELDS = ("apiGroup", "kind", "name")
 _SNAPSHOTS = "snapshot.storage.k8s.io"
 
 
-def settle_data_source(spec: dict[str, Any], former: Mapping[str, Any] | None = None) -> None:
-    """Says in both fields what one of them says.
+def set_data_source(spec: dict[str, Any], former: Mapping[str, Any] | None = None) -> None:
+    """Set each of the two fields from the other one.
 
-    Sources in other namespaces are not served. What the older field cannot say is dropped from it, without a word.
+    Sources in other namespaces are not supported. Values that the older field cannot have are dropped silently.
 
     Args:
         spec: of a claim; is changed.

@@ -1,4 +1,4 @@
-"""How jobs find their pods: by labels that no other job can have, unless their clients want to see to it themselves."""
+"""The selectors of jobs: unique labels, unless the client sets them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _UID, _NAME = "controller-uid", "job-name"
 
 
 def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
-    """The labels of a job's pods, those of older days first."""
+    """Return the labels of a job's pods, those without a prefix first."""
     values = {_UID: str(metadata.get("uid", "")), _NAME: str(metadata.get("name", ""))}
     return {f"{prefix}{name}": value for prefix in ("", PREFIX) for name, value in values.items()}
 
 
 def settle_selector(job: dict[str, Any]) -> None:
-    """Adds the selector and the labels that a job does not have yet, if nobody else does.
+    """Add the selector and the labels of a job, unless its client manages them.
 
     Args:
         job: is changed; has a name and a uid.
@@ -28,7 +28,7 @@ def settle_selector(job: dict[str, Any]) -> None:
     told = template.get("labels") or {}
     template["labels"] = {**labels, **told}
     if (metadata.get("labels") or {}) == told:
-        # A job without labels of its own has those of its pods, these as well.
+        # A job without labels of its own gets those of its pods, including these.
         metadata["labels"] = dict(template["labels"])
     selector = spec["selector"] = dict(spec.get("selector") or {})
     key = f"{PREFIX}{_UID}"

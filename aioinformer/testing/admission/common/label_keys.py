@@ -1,6 +1,6 @@
-"""Keys of labels in a pod's terms of affinity and spreading: what is meant are the pod's own values.
+"""Label keys in affinity terms and spread constraints: they stand for the pod's own values.
 
-They are written into the selectors of the terms once, as the pod is made.
+They are written into the selectors of the terms once, when the pod is created.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _OPERATORS = {"matchLabelKeys": "In", "mismatchLabelKeys": "NotIn"}
 
 
 def with_label_keys(spec: Mapping[str, Any], labels: Mapping[str, str]) -> Mapping[str, Any]:
-    """The specification of a pod with such labels, in which selectors say all that they select.
+    """Return a pod specification whose selectors include the values of the label keys.
 
     Returns:
         The same specification, if its terms have no keys.

@@ -1,4 +1,4 @@
-"""Which time zones there are."""
+"""Known time zones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ALWAYS = frozenset({"Local", "UTC"})
 
 
 def is_time_zone(name: str) -> bool:
-    """Whether there is a time zone of this name; where nothing is known of time zones, any name may be one."""
+    """Return whether a time zone exists. On machines without time zone data, every name is accepted."""
     if name in _ALWAYS:
         return True
     try:

@@ -1,4 +1,4 @@
-"""What must be true of the place where a webhook is, and of the versions of what it is sent."""
+"""Validation of webhook client configurations and review versions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _URL_FORM = "; desired format: https://host[/path]"
 
 
 def review_version_causes(versions: Sequence[str], path: str, needed: str = "") -> Iterator[Cause]:
-    """What is wrong with the versions of reviews that a webhook understands.
+    """Yield what is wrong with the review versions of a webhook.
 
     Args:
-        needed: is told where there are none.
+        versions: the versions.
+        path: of the field.
+        needed: the message if there are none.
     """
     if not versions:
         yield Cause.required(path, needed)
@@ -34,7 +36,7 @@ def review_version_causes(versions: Sequence[str], path: str, needed: str = "") 
 
 
 def client_causes(client: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What is wrong with the place where a webhook is: an address or a service."""
+    """Yield what is wrong with the address of a webhook: a URL or a service."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         yield Cause.required(path, "exactly one of url or service is required")
@@ -63,7 +65,7 @@ def _url_causes(url: str, path: str) -> Iterator[Cause]:
 
 
 def _service_causes(service: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    # Who asks takes one for the other.
+    # The API reports a missing namespace as a missing name, and the reverse.
     for field, other in (("name", "namespace"), ("namespace", "name")):
         if not service.get(other):
             yield Cause.required(f"{path}.{field}")

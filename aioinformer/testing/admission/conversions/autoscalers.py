@@ -1,8 +1,8 @@
-"""HorizontalPodAutoscalers in version 2, which is how they are kept, and in version 1.
+"""HorizontalPodAutoscalers: stored in version 2, converted to and from version 1.
 
-Version 1 knows one metric, the use of the processor. Whatever else version 2 can say travels in annotations, as JSON in
-the form that the first versions had: other metrics, what was measured, conditions, behavior. Written in version 1 they
-become fields again; the annotations are never kept.
+Version 1 has one metric, CPU utilization. Everything else of version 2 is in annotations, as JSON in the form of the
+earliest versions: other metrics, current metrics, conditions, behavior. Written in version 1, annotations become fields
+again; they are never stored.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def autoscaler_v1(newer: Mapping[str, Any]) -> dict[str, Any]:
-    """An autoscaler of version 2 as one of version 1."""
+    """Convert an autoscaler from version 2 to version 1."""
     spec, status = newer.get("spec") or {}, newer.get("status") or {}
     metrics, current = spec.get("metrics") or (), status.get("currentMetrics") or ()
     noted: dict[str, Any] = {}
@@ -106,7 +106,7 @@ def autoscaler_v1(newer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def autoscaler_v2(older: Mapping[str, Any]) -> dict[str, Any]:
-    """An autoscaler of version 1 as one of version 2."""
+    """Convert an autoscaler from version 1 to version 2."""
     annotations = (older.get("metadata") or {}).get("annotations") or {}
     spec, status = dict(older.get("spec") or {}), dict(older.get("status") or {})
     share = spec.pop("targetCPUUtilizationPercentage", None)
@@ -149,7 +149,7 @@ def _processor(**use: Any) -> dict[str, Any]:
 
 
 def _share(metric: Mapping[str, Any], of: str) -> int | None:
-    """How much of the processor is meant, if it is a metric of that."""
+    """Return the CPU utilization of a metric, if it has one."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -158,7 +158,7 @@ def _share(metric: Mapping[str, Any], of: str) -> int | None:
 
 
 def _flat(metric: Mapping[str, Any], kinds: Mapping[str, _Fields]) -> dict[str, Any]:
-    """A metric of version 2 as version 1 has it."""
+    """Convert a metric from version 2 to version 1."""
     flat: dict[str, Any] = {"type": metric.get("type", "")}
     for kind, fields in kinds.items():
         if metric.get(kind) is None:
@@ -180,7 +180,7 @@ def _reference(target: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deep(metrics: Any, kinds: Mapping[str, _Fields]) -> list[dict[str, Any]]:
-    """Metrics of version 1 as version 2 has them."""
+    """Convert metrics from version 1 to version 2."""
     found = []
     for flat in metrics:
         metric: dict[str, Any] = {"type": flat.get("type", "")}
@@ -190,7 +190,7 @@ def _deep(metrics: Any, kinds: Mapping[str, _Fields]) -> list[dict[str, Any]]:
             metric[kind] = {}
             for name, path in fields:
                 value = flat[kind].get(name.removesuffix("!"))
-                # Beside a share an average of nothing stands for none.
+                # Besides a utilization, an average value of 0 means none.
                 if value is not None and not (value == "0" and "currentAverageUtilization" in flat[kind]):
                     place = metric[kind]
                     for part in path[:-1]:
@@ -203,7 +203,7 @@ def _deep(metrics: Any, kinds: Mapping[str, _Fields]) -> list[dict[str, Any]]:
 
 
 def _name_target(kind: str, target: dict[str, Any]) -> None:
-    """Says what kind of target it is, which version 1 leaves to be seen."""
+    """Set the type of a target, which version 1 does not name."""
     if kind == "object" and "averageValue" in target and target.get("value") == "0":
         del target["value"]
     if "averageUtilization" in target:
@@ -215,7 +215,7 @@ def _name_target(kind: str, target: dict[str, Any]) -> None:
 
 
 def _go_behavior(behavior: Mapping[str, Any]) -> dict[str, Any]:
-    """The behavior with all fields of the Go type, by their Go names."""
+    """Return the behavior with all fields of the Go type, by their Go names."""
     found: dict[str, Any] = {}
     for name in ("ScaleUp", "ScaleDown"):
         rules = behavior.get(_lower(name))
@@ -242,7 +242,7 @@ def _condition(condition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _noted(annotations: Mapping[str, str], name: str, read: Callable[[Any], Any]) -> Any:
-    """What an annotation has; None if it is not there, or cannot be read, which nobody is told of."""
+    """Return the value of an annotation; None if it is missing or malformed."""
     try:
         return read(json.loads(annotations[name]))
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -254,7 +254,7 @@ def _lower(name: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """As Go writes it, for pages of HTML."""
+    """Encode JSON like Go, with HTML characters escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

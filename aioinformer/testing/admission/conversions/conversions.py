@@ -1,4 +1,4 @@
-"""Built-in resources that two versions of the API serve from one store: how each version shows what is kept."""
+"""The converters of built-in resources whose versions share one store."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ CONVERTERS: Mapping[str, tuple[_Convert, _Convert]] = {
     "events.k8s.io/v1/events": (core_event, newer_event),
     "autoscaling/v1/horizontalpodautoscalers": (autoscaler_v2, autoscaler_v1),
 }
-"""By resource in the version that is not kept: what makes the form that is kept, and the form of this version."""
+"""By resource in the version that is not stored: the functions to the stored version, and from it."""

@@ -1,4 +1,4 @@
-"""Events in the words of the core group, which is how they are kept, and in those of `events.k8s.io`."""
+"""Events: stored as those of the core group, converted to and from `events.k8s.io`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# In the order of the newer kind.
+# In the field order of the newer kind.
 _CORE_NAMES = {
     "eventTime": "eventTime",
     "series": "series",
@@ -28,13 +28,13 @@ _ALWAYS: Mapping[str, Any] = {"involvedObject": {}, "source": {}, "reportingComp
 
 
 def core_event(newer: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of `events.k8s.io/v1` as one of `v1`."""
+    """Convert an event from `events.k8s.io/v1` to `v1`."""
     fields = {core: newer[name] for name, core in _CORE_NAMES.items() if newer.get(name) is not None}
     return {"kind": "Event", "apiVersion": "v1", "metadata": newer.get("metadata", {}), **_ALWAYS, **fields}
 
 
 def newer_event(core: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of `v1` as one of `events.k8s.io/v1`."""
+    """Convert an event from `v1` to `events.k8s.io/v1`."""
     fields = {name: core[told] for name, told in _CORE_NAMES.items() if core.get(told) not in (None, "")}
     whole = {"regarding": {}, "deprecatedSource": {}, **fields}
     return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core.get("metadata", {}), **whole}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aioinformer.testing.admission.common.pod_demands import PAGES, asked_by_all, may_be_overcommitted, written_like
+from aioinformer.testing.admission.common.pod_totals import PAGES, may_be_overcommitted, total_resources, written_like
 
 _BOUNDED = ("cpu", "memory")
 
@@ -18,11 +18,11 @@ def default_pod_resources(spec: dict[str, Any]) -> None:
     resources = spec.get("resources") or {}
     requests, limits = (dict(resources.get(part) or {}) for part in ("requests", "limits"))
     if requests or limits:
-        for name, size in asked_by_all(spec, "limits").items():
+        for name, size in total_resources(spec, "limits").items():
             if name.startswith(PAGES) and name not in requests and name not in limits:
                 limits[name] = written_like(size, "i")
     if limits:
-        for name, size in asked_by_all(spec, "requests").items():
+        for name, size in total_resources(spec, "requests").items():
             if _is_bounded(name) and may_be_overcommitted(name) and name not in requests:
                 requests[name] = written_like(size, limits.get(name, ""))
         requests |= {name: limit for name, limit in limits.items() if _is_bounded(name) and name not in requests}

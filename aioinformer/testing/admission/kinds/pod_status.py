@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.pod_quality import quality_of_service
+from aioinformer.testing.admission.common.quality_of_service import quality_of_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

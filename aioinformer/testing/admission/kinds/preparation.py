@@ -52,9 +52,9 @@ def prepare_changed(group_resource: str, obj: dict[str, Any], old: Mapping[str, 
         case "leases.coordination.k8s.io":
             _admit_lease(obj)
         case "persistentvolumeclaims":
-            from aioinformer.testing.admission.common.data_sources import settle_data_source
+            from aioinformer.testing.admission.common.data_sources import set_data_source
 
-            settle_data_source(obj["spec"], old.get("spec"))
+            set_data_source(obj["spec"], old.get("spec"))
         case "endpointslices.discovery.k8s.io":
             _drop_topology(obj)
 
@@ -78,9 +78,9 @@ def _admit_job(obj: dict[str, Any]) -> None:
 
 
 def _admit_claim(obj: dict[str, Any]) -> None:
-    from aioinformer.testing.admission.common.data_sources import settle_data_source
+    from aioinformer.testing.admission.common.data_sources import set_data_source
 
-    settle_data_source(obj["spec"])
+    set_data_source(obj["spec"])
     _protect(obj, "kubernetes.io/pvc-protection")
 
 

@@ -1,4 +1,4 @@
-"""What a question about rights must say to be one, as kube-apiserver words it."""
+"""Validation of access reviews, with the messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 def question_causes(
     spec: Mapping[str, Any], metadata: Mapping[str, Any], *, others: bool, local: bool
 ) -> Iterator[Cause]:
-    """What is wrong with a question.
+    """Yield what is wrong with an access review.
 
     Args:
         spec: of the review.
         metadata: of the review, with the namespace of the request.
-        others: whether it is about others than who asks.
-        local: whether it is about one namespace.
+        others: whether the review may be about another user.
+        local: whether the review is about one namespace.
     """
     wanted, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     shown = json.dumps({name: (path or {}).get(field, "") for field, name in _SHOWN.items()}, separators=(",", ":"))
@@ -56,7 +56,7 @@ def question_causes(
 
 
 def evaluation_error(wanted: Mapping[str, Any]) -> str:
-    """What could not be understood of a question, "" for nothing: a newer client may know more operators."""
+    """Return an error for unknown operators, which a newer client may send; "" if there are none."""
     errors = []
     for field in _SELECTORS:
         requirements = (wanted.get(field) or {}).get("requirements") or ()

@@ -1,4 +1,4 @@
-"""Reviews: requests that look like creations, and whose answer is the object with a status; nothing is stored."""
+"""Reviews: create requests whose response is the object with a status; nothing is stored."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def review_response(
     """Answer a review.
 
     Raises:
-        StatusError: 400 or 422, the question makes no sense.
+        StatusError: 400 or 422, the review is invalid.
     """
     options = write_options(request, target, served, "CreateOptions")
     obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
@@ -51,18 +51,19 @@ async def review_response(
 def _reviewed(
     served: Served, namespace: str, obj: Mapping[str, Any], user: User, access: Access, by: Manager, now: str
 ) -> dict[str, Any]:
-    """The answer to a review.
+    """Return a review with its status.
 
     Args:
+        served: the resource.
         namespace: of the URL.
-        obj: as the client sent it.
-        user: who asks.
-        access: knows users and what they may do.
-        by: the program that asks.
+        obj: the review.
+        user: the sender.
+        access: the users of the server.
+        by: the field manager.
         now: as the API writes times.
 
     Raises:
-        StatusError: 400 or 422, the question makes no sense.
+        StatusError: 400 or 422, the review is invalid.
     """
     resource = served.resource
     spec = _said(obj.get("spec") or {})
@@ -106,7 +107,7 @@ def _access_status(
 
 
 def _said(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said in an object of the API: it does not write what is empty."""
+    """Return the fields that are not empty; the API omits empty ones."""
     return {field: each for field, each in value.items() if each not in ("", [], None)}
 
 

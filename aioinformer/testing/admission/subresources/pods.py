@@ -1,7 +1,7 @@
-"""What is done to a pod by posting of it: a binding gives it a node, an eviction sends it away.
+"""Actions on pods: a binding assigns a node, an eviction deletes.
 
-Neither is stored. Budgets for disruptions are kept, as far as somebody has counted: this server counts no pods, and
-takes the status of a budget for what it says.
+Neither is stored. An eviction respects PodDisruptionBudgets by their status. This server does not count pods, so the
+status is what its clients have written.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ _EVICTED = {
     "message": "Eviction API: evicting",
 }
 _ALLOWED = {"type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": ""}
-#: What has ended, and what has not begun, nobody counts on.
+#: Pods in these phases do not count as healthy, so their eviction needs no budget.
 _UNCOUNTED = frozenset({"Succeeded", "Failed", "Pending"})
 
 
 class PodActions:
-    """Answers bindings and evictions.
+    """Answer bindings and evictions.
 
     Args:
-        cluster: where the pods are.
+        cluster: the state of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def answer(self, request: web.BaseRequest, target: Target, wanted: Wanted) -> web.StreamResponse:
-        """Does to a pod what the body says.
+        """Bind or evict a pod.
 
         Raises:
-            StatusError: 400, 404, 409, 415, 422, 429 or 500, as the API has it.
+            StatusError: 400, 404, 409, 415, 422, 429 or 500, as in the API.
         """
         action = target.subresource or "binding"
         served = _KINDS[action]
@@ -115,7 +115,7 @@ class PodActions:
         pod = decode(record.body)
         counted = pod["status"].get("phase") not in _UNCOUNTED and "deletionTimestamp" not in pod["metadata"]
         if counted:
-            self._ask_budget(pod, dry_run=dry_run)
+            self._use_budget(pod, dry_run=dry_run)
         check_delete_preconditions(pods, record, uid, version)
         if not dry_run:
             set_condition(pod["status"], _EVICTED, self._cluster.now())
@@ -128,8 +128,8 @@ class PodActions:
         assert served is not None
         return served, self._cluster.store.get(served, namespace, name)
 
-    def _ask_budget(self, pod: Mapping[str, Any], *, dry_run: bool) -> None:
-        """Takes one disruption from the budget of a pod, if it has one."""
+    def _use_budget(self, pod: Mapping[str, Any], *, dry_run: bool) -> None:
+        """Take one disruption from the budget of a pod, if it has one."""
         served = self._cluster.store.registry.find("policy", "v1", "poddisruptionbudgets")
         assert served is not None
         namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}

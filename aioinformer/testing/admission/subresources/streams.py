@@ -1,7 +1,6 @@
-"""What a pod would have a kubelet do: logs, and streams to its containers.
+"""Requests that a kubelet answers: logs, and streams to containers.
 
-There are no kubelets here. A pod that is on no node is answered as by a real server, which has nobody to ask either;
-for all others these are not implemented, and the answer says so.
+This server has no kubelets. For a pod without a node it answers like a real server; for other pods it answers 501.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def pod_stream_response(request: web.BaseRequest, cluster: Cluster, target: Target, served: Served) -> web.Response:
-    """The log of a pod that has none yet.
+    """Return the empty log of a pod without a node.
 
     Raises:
-        StatusError: 400, there is no such container, or the pod is on no node; 501, a kubelet would have to answer.
+        StatusError: 400, there is no such container, or the pod has no node; 501, a kubelet would have to answer.
     """
     pod: dict[str, Any] = decode(cluster.store.get(served, target.namespace, target.name).body)
     name, subresource = pod["metadata"]["name"], target.subresource

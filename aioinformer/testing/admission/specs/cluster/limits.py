@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.pod_demands import may_be_overcommitted
+from aioinformer.testing.admission.common.pod_totals import may_be_overcommitted
 from aioinformer.testing.admission.specs.pods.containers.resources import (
     STANDARD_RESOURCES,
     container_resource_causes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.pod_quality import quality_of_service
+from aioinformer.testing.admission.common.quality_of_service import quality_of_service
 from aioinformer.testing.admission.specs.pods.pod_structs import EPHEMERAL_CONTAINER
 from aioinformer.testing.admission.specs.pods.pods import pod_causes
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct

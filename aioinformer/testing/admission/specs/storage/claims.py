@@ -9,7 +9,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.data_sources import settle_data_source
+from aioinformer.testing.admission.common.data_sources import set_data_source
 from aioinformer.testing.admission.specs.terms.go_structs import difference, go_struct
 from aioinformer.testing.admission.specs.terms.parts import format_causes, immutable, one_of, required, selector_causes
 from aioinformer.testing.api.statuses import Cause, quote
@@ -39,7 +39,7 @@ _SPEC = {
 
 def claim(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[Cause]:
     spec = deepcopy(obj.get("spec") or {})
-    settle_data_source(spec, None if old is None else old.get("spec"))
+    set_data_source(spec, None if old is None else old.get("spec"))
     yield from claim_spec_causes(spec, "spec")
     if old is not None:
         yield from _change_causes(obj, old)

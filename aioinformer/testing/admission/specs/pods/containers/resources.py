@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.admission.common.pod_demands import (
+from aioinformer.testing.admission.common.pod_totals import (
     PAGES,
-    asked_by,
-    asked_by_all,
     may_be_overcommitted,
+    resources_of,
+    total_resources,
     written_like,
 )
 from aioinformer.testing.admission.specs.terms.parts import duplicate
@@ -70,7 +70,7 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
     claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or ()]
     yield from _claims(resources.get("claims") or (), f"{here}.claims", sorted(claims))
     for part, bounded in (("requests", lambda name: True), ("limits", lambda name: name.startswith(PAGES))):
-        total = asked_by_all(spec, part)
+        total = total_resources(spec, part)
         for name, quantity in sorted((resources.get(part) or {}).items()):
             if name in total and bounded(name) and total[name] > amount(quantity):
                 least = written_like(total[name], quantity)
@@ -78,7 +78,7 @@ def pod_requirement_causes(spec: Part, path: str) -> Iterator[Cause]:
                 yield Cause.invalid(f"{here}.{part}[{name}]", quote(canonical(quantity)), why)
     most = resources.get("limits") or {}
     for index, container in enumerate(spec.get("containers") or ()):
-        for name, quantity in sorted(asked_by(container, "limits").items()):
+        for name, quantity in sorted(resources_of(container, "limits").items()):
             if name in most and amount(quantity) > amount(most[name]):
                 why = f"must be less than or equal to pod limits of {canonical(most[name])}"
                 place = f"{here}.containers[{index}][{name}].limits"

@@ -1,4 +1,4 @@
-"""The quality of service that pods get: how sure they can be of what they ask for."""
+"""The quality-of-service class of a pod."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _QUALITY_RESOURCES = ("cpu", "memory")
 
 
 def quality_of_service(spec: Mapping[str, Any]) -> str:
-    """The class that a pod's requests and limits put it in."""
+    """Return the class for a pod's requests and limits."""
     of_pod = spec.get("resources") or {}
-    # What is said of a pod as a whole is all that counts.
+    # Pod-level resources take precedence.
     containers = (
         [of_pod]
         if of_pod.get("requests") or of_pod.get("limits")

@@ -1,4 +1,4 @@
-"""What the containers of a pod need together."""
+"""The resources that the containers of a pod need together."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ _NATIVE = "kubernetes.io/"
 _NOTHING = amount("0")
 
 
-def asked_by(container: Part, part: str) -> Part:
-    """What a container asks for.
+def resources_of(container: Part, part: str) -> Part:
+    """Return the resources of a container.
 
     Args:
+        container: the container.
         part: "requests" or "limits".
     """
     asked: Part = (container.get("resources") or {}).get(part) or {}
     return asked
 
 
-def asked_by_all(spec: Part, part: str) -> dict[str, Decimal]:
-    """What the containers of a pod ask for: those that begin it run one after another, except for those that stay.
+def total_resources(spec: Part, part: str) -> dict[str, Decimal]:
+    """Return the resources of all containers. Init containers run one after another, except for sidecars.
 
     Args:
         spec: of the pod.
@@ -37,11 +38,11 @@ def asked_by_all(spec: Part, part: str) -> dict[str, Decimal]:
     """
     total, staying, highest = (defaultdict[str, "Decimal"](lambda: _NOTHING) for _ in range(3))
     for container in spec.get("containers") or ():
-        for name, quantity in asked_by(container, part).items():
+        for name, quantity in resources_of(container, part).items():
             total[name] += amount(quantity)
     for container in spec.get("initContainers") or ():
         stays = container.get("restartPolicy") == "Always"
-        for name, quantity in asked_by(container, part).items():
+        for name, quantity in resources_of(container, part).items():
             now = staying[name] + amount(quantity)
             highest[name] = max(highest[name], now)
             if stays:
@@ -51,10 +52,10 @@ def asked_by_all(spec: Part, part: str) -> dict[str, Decimal]:
 
 
 def written_like(size: Decimal, like: str) -> str:
-    """An amount with a suffix of the kind that another quantity has."""
+    """Return an amount with the kind of suffix that another quantity has."""
     return canonical(f"{size / 1024:f}Ki" if like.endswith("i") else f"{size:f}")
 
 
 def may_be_overcommitted(resource: str) -> bool:
-    """Whether more of a resource may be used than was asked for."""
+    """Return whether the limit of a resource may exceed its request."""
     return ("/" not in resource or _NATIVE in resource) and not resource.startswith(PAGES)
