@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.testing import ApiServer, StatusError
-from aioinformer.testing.admission.common.webhook_clients import client_causes
 from aioinformer.testing.api.warnings import warning_headers
 from tests.kubectl.objects import WIDGETS, widget
 
@@ -47,6 +46,7 @@ async def test_unknown_fields_are_dropped_from_python(server: ApiServer) -> None
         ("pods", {"containers": [{"name": "c"}], "tolerations": [None]}, "tolerations[0].operator"),
     ],
 )
+@pytest.mark.admission
 def test_null_element_is_checked_as_the_zero_value(
     server: ApiServer, resource: str, said: dict[str, Any], wrong: str
 ) -> None:
@@ -56,14 +56,9 @@ def test_null_element_is_checked_as_the_zero_value(
     assert refused.value.code == 422
 
 
-def test_unreadable_webhook_url_is_refused() -> None:
-    causes = client_causes({"url": "https://[::1"}, "clientConfig")
-
-    assert ["must be a valid URL" in cause.message for cause in causes] == [True]
-
-
 @pytest.mark.parametrize("place", ["items", "additionalProperties", "not", "properties", "allOf"])
 @pytest.mark.parametrize("said", [5, [5], {"type": 5}, "x", True], ids=str)
+@pytest.mark.admission
 def test_invalid_schema_of_a_crd_is_refused(server: ApiServer, place: str, said: object) -> None:
     definition = {**WIDGETS, "metadata": {"name": "widgets.example.org"}}
     schema = {"type": "object", "properties": {"a": {"type": "array", place: said}}}

@@ -58,6 +58,7 @@ async def test_versions_before_a_load_are_expired(tmp_path: Path, server: ApiSer
     assert event["object"]["code"] == 410
 
 
+@pytest.mark.admission
 def test_manifests_are_created_in_dependency_order(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n---\n"
