@@ -1,12 +1,12 @@
-"""`python -m tests.simulation`: plays seeds, and tells the story of those that fail.
+"""`python -m tests.simulation`: plays seeds, and prints the log of those that fail.
 
 ```
-python -m tests.simulation --seed 123              one seed: its story, whatever comes of it
-python -m tests.simulation --seed 123 --shrink     the same without what the failure does not need
+python -m tests.simulation --seed 123              the log of one seed
+python -m tests.simulation --seed 123 --shrink     the same, reduced to what the failure needs
 python -m tests.simulation --seed 123 --without 4,7-19    the same without some actions
 python -m tests.simulation --seeds 10000 --first 1 --jobs 2
-python -m tests.simulation --seed 7 --plant "lost tombstone"    with a bug in the product
-python -m tests.simulation --bugs                  plants one bug after the other, and looks for each
+python -m tests.simulation --seed 7 --plant "lost tombstone"    with a planted bug
+python -m tests.simulation --bugs                  plants each bug, and searches for a seed that finds it
 ```
 """
 
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of a set of strings is a chance, too
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of a set of strings is random, too
         again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
     sys.exit(main())

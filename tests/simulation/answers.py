@@ -1,4 +1,4 @@
-"""Answers of the model server: bytes that come in pieces, late, or not at all, over connections that break."""
+"""Responses of the model server: bytes that arrive in pieces, late, or not at all, over connections that break."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from tests.simulation.model_server import ModelServer
     from tests.simulation.watch import Watch
 
-#: What is between two pieces that arrive apart.
+#: Separates two pieces that arrive at different times.
 _APART = 1e-4
 
 
 class Answer(ABC):
-    """One answer; as a `Response`.
+    """A response; implements `Response`.
 
     Attributes:
-        closed: the client let go of it.
-        broken: the connection broke.
-        leave_alone: for so many seconds, as its headers say.
+        closed: whether the client has closed it.
+        broken: whether the connection broke.
+        leave_alone: seconds of its header Retry-After.
     """
 
     def __init__(self, server: ModelServer, status: int, headers: Mapping[str, str]) -> None:
@@ -43,21 +43,21 @@ class Answer(ABC):
             self.wake()
 
     def break_off(self) -> None:
-        """The connection breaks; what is under way is lost."""
+        """Break the connection; bytes in transit are lost."""
         self.broken = True
         self.wake()
 
     def wake(self) -> None:
-        """There may be news."""
+        """Wake the response: there may be new events."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @abstractmethod
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body, as it arrives."""
+        """Yield the body as it arrives."""
 
     async def sleep(self, until: float | None) -> None:
-        """Waits until a time, or until there may be news."""
+        """Wait until a time, or until there may be new events."""
         loop = asyncio.get_running_loop()
         self._waiter = waiter = loop.create_future()
         timer = loop.call_at(until, self.wake) if until is not None else None
@@ -69,7 +69,7 @@ class Answer(ABC):
                 timer.cancel()
 
     async def pause(self, seconds: float) -> None:
-        """Waits, and raises if the connection breaks meanwhile."""
+        """Wait, and raise if the connection breaks meanwhile."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while not self.broken and not self.closed and loop.time() < until:
@@ -83,7 +83,7 @@ class Answer(ABC):
             raise TransportError("the answer was closed")
 
     async def pieces(self, data: bytes) -> AsyncIterator[bytes]:
-        """The data as it arrives: whole, or cut anywhere."""
+        """Yield the data whole, or in pieces with random boundaries."""
         server, random = self._server, self._server.random
         dice = random.random()
         slow = server.strike("slow", self)
@@ -99,7 +99,7 @@ class Answer(ABC):
                 yield data[begin:end]
 
     async def _silence(self) -> None:
-        """In a black hole, nothing comes; some connections never come out of it."""
+        """Deliver nothing during a black hole; some connections never recover from it."""
         while (hole := self._server.strike("black_hole", self)) is not None:
             if self._server.random.random() < 0.5:
                 await self.pause(1e6)
@@ -108,14 +108,14 @@ class Answer(ABC):
 
 
 class Body(Answer):
-    """An answer whose body is known.
+    """A response with a fixed body.
 
     Args:
-        server: that gives it.
-        status: of HTTP.
-        headers: of HTTP.
-        body: all of it.
-        ends: how much of it comes before the connection breaks, or ends, in between; None for all.
+        server: the model server.
+        status: HTTP status.
+        headers: HTTP headers.
+        body: the complete body.
+        ends: number of bytes after which the connection breaks or ends; None for all.
         verb: "list" or "watch".
     """
 
@@ -143,7 +143,7 @@ class Body(Answer):
 
 
 class Stream(Answer):
-    """An answer that goes on until the watch ends."""
+    """A response that continues until the watch ends."""
 
     verb = "watch"
 

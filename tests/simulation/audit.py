@@ -1,4 +1,4 @@
-"""What must hold after each turn of the loop, and at rest."""
+"""Checks the invariants after each iteration of the loop, and at rest."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from tests.simulation.model_server import Asked
     from tests.simulation.stage import Stage
 
-#: The store is looked at closely once in so many turns.
+#: The store is checked completely once in this number of iterations.
 _EVERY = 8
-#: The most requests in ten seconds, pages that follow others left aside.
+#: The largest number of requests in ten seconds, without later pages.
 MOST_IN_TEN_SECONDS = 24
-#: The most requests in two minutes of which none came to anything.
+#: The largest number of failing requests in two minutes.
 MOST_IN_VAIN = 16
-#: So long an informer may look healthy after it was refused, and has no watch: a refusal may come slowly.
+#: Seconds that an informer without a watch may look healthy after a refusal, which may arrive slowly.
 _MOMENT_OF_HEALTH = 15.0
 
 
 class Audit:
-    """Looks at an informer between any two turns of the loop.
+    """Checks an informer between any two iterations of the loop.
 
     Args:
-        stage: where it plays.
+        stage: of the scenario.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -45,7 +45,7 @@ class Audit:
         self._cached: dict[str, int] = {}
 
     def turn(self) -> None:
-        """The loop has made one more turn."""
+        """Check after an iteration of the loop."""
         self._turn += 1
         self._check_version()
         self._check_synced()
@@ -54,7 +54,7 @@ class Audit:
             self._check_honesty()
 
     def places(self) -> dict[str, int]:
-        """Where in its history each object is that is cached now."""
+        """Return the place of each cached object in its history."""
         self.check_cache()
         return self._places
 
@@ -91,8 +91,10 @@ class Audit:
 
     def _check_honesty(self) -> None:
         server, informer = self._stage.server, self._stage.informer
-        # What is still on its way, a refusal perhaps, nobody can know of.
-        states = [reflector.state for reflector in informer.reflectors().values()]  # which index functions do not touch
+        # The informer cannot know of responses in transit, such as refusals.
+        states = [
+            reflector.state for reflector in informer.reflectors().values()
+        ]  # which index functions do not decode
         if not all(state.healthy and state.phase is not Phase.POLLING for state in states) or server.open:
             return
         if (
@@ -103,7 +105,7 @@ class Audit:
             self._story.violate("failure not shown", f"the state is {informer.state}, but the server refuses")
 
     def check_cache(self) -> None:
-        """The cache and its indices agree, and no object in it goes back."""
+        """Check that the cache agrees with its indices, and that no object in it goes back."""
         store = self._stage.informer.get_indexer()
         objects = store.list()
         cached = {key_of(obj): serial_of(obj) for obj in objects}
@@ -147,10 +149,10 @@ class Audit:
     # At rest.
 
     def differences(self, joined_by: float = math.inf) -> str:
-        """In what the cache, or what was told, differs from the server; "" if in nothing.
+        """Return how the cache or the notifications differ from the server; "" if they agree.
 
         Args:
-            joined_by: of handlers that joined later, nothing is asked.
+            joined_by: handlers that joined later are not checked.
         """
         stage = self._stage
         present = [witness for witness in stage.present if witness.joined <= joined_by]
@@ -189,7 +191,7 @@ def _difference(one: dict[str, Any], other: dict[str, Any]) -> str:
 
 
 def check_requests(stage: Stage) -> None:
-    """The server was not asked too often, nor before the time that it named."""
+    """Check that requests are not too frequent, and that Retry-After is honored."""
     server, story = stage.server, stage.story
     asked: list[Asked] = [each for each in server.asked if each.verb != "page"]
     for first, last in zip(asked, asked[MOST_IN_TEN_SECONDS:], strict=False):

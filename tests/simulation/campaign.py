@@ -1,4 +1,4 @@
-"""Plays seeds, one or many, and says what came of them."""
+"""Plays one or many seeds, and reports their results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _BATCH = 50
-#: After so many it says how far it is.
+#: Number of seeds between two reports of progress.
 _SIGN = 1000
-#: So many failures are told in full.
+#: Number of failures that are printed in full.
 _STORIES = 3
 
 
 class Result(NamedTuple):
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     violation: str
@@ -39,7 +39,7 @@ class Result(NamedTuple):
 
 
 def result_of(seed: int) -> Result:
-    """Plays one seed."""
+    """Play one seed."""
     begin = time.process_time()
     outcome = play(draw(seed))
     violation = str(outcome.violation or "")
@@ -50,12 +50,12 @@ def result_of(seed: int) -> Result:
 
 
 def results_of(seeds: range) -> list[Result]:
-    """Plays several."""
+    """Play several seeds."""
     return [result_of(seed) for seed in seeds]
 
 
 def many(first: int, number: int, jobs: int) -> int:
-    """Plays many seeds in several processes; the exit status."""
+    """Play many seeds in several processes, and return the exit status."""
     begin = time.monotonic()
     seeds = range(first, first + number)
     batches = [seeds[at : at + _BATCH] for at in range(0, number, _BATCH)]
@@ -88,7 +88,7 @@ def many(first: int, number: int, jobs: int) -> int:
 
 
 def one(seed: int, without: tuple[int, ...], *, shrink: bool) -> int:
-    """Tells the story of one seed; the exit status."""
+    """Print the log of one seed, and return the exit status."""
     scenario = draw(seed).without(without)
     outcome = play(scenario)
     if shrink and outcome.violation is not None:

@@ -1,7 +1,6 @@
-"""The objects of the model server: what is written, what is kept of the past, and what comes back of it.
+"""The objects of the model server, with their history, compaction, and restores from a backup.
 
-A pure state machine. It knows the selection of the one informer that looks at it, and keeps the history of what that
-informer may see.
+A pure state machine. It knows the selection of its one informer, and keeps the history of what that informer may see.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tests.simulation.history import ABSENT, History
 if TYPE_CHECKING:
     from random import Random
 
-#: Versions are those of other resources, too.
+#: Gaps between versions: other resources are written, too.
 MOST_VERSIONS_A_WRITE = 5
 
 #: The label of objects that a transform refuses.
@@ -27,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of one object."""
+    """A version of an object."""
 
     key: str
     uid: str
@@ -40,7 +39,7 @@ class Stored:
     refusable: bool = False
 
     def body(self, *, version: int = 0, kind: bool = True) -> bytes:
-        """Its JSON. What is not readable has a uid of a wrong type, or a label that a transform refuses."""
+        """Its JSON. An unreadable object has a uid of a wrong type, or a label that a transform refuses."""
         namespace, name = self.key.split("/")
         refused = not self.readable and self.refusable
         metadata = {
@@ -59,12 +58,12 @@ class Stored:
 
 
 class Event(NamedTuple):
-    """What a watch is told of one write.
+    """The event of a write.
 
     Attributes:
         version: of the write.
-        line: as kube-apiserver writes it.
-        own: as servers write it that show deletions with the last version of the object.
+        line: as kube-apiserver sends it.
+        own: as servers send it whose deletes have the last version of the object.
     """
 
     version: int
@@ -74,7 +73,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the informer asks for.
+    """The selection of the informer.
 
     Attributes:
         namespace: "" for all.
@@ -85,14 +84,14 @@ class Selection:
     app: str = ""
 
     def sees(self, obj: Stored | None) -> bool:
-        """Whether an object is in it."""
+        """Return whether it contains an object."""
         if obj is None or not obj.key.startswith(self.namespace and f"{self.namespace}/"):
             return False
         return self.app in ("", obj.app)
 
 
 class Snapshot(NamedTuple):
-    """The whole collection at one moment."""
+    """The state of the collection at one moment."""
 
     version: int
     moment: int
@@ -101,15 +100,15 @@ class Snapshot(NamedTuple):
 
 @dataclass
 class Collection:
-    """Objects by key, each write with a new version.
+    """Objects by key; each write has a new version.
 
     Attributes:
         selection: of the informer.
-        random: makes gaps between versions, as other resources do.
-        refusing: every other object that is not readable is one that a transform refuses.
+        random: draws the gaps between versions.
+        refusing: whether a transform refuses every other unreadable object.
         history: of what the informer may see.
         version: of the last write.
-        oldest: watches may begin here, and no earlier.
+        oldest: the oldest version from which watches may start.
         events: of the selection, oldest first.
         snapshots: after each write, oldest first.
     """
@@ -132,7 +131,7 @@ class Collection:
     def put(
         self, key: str, *, app: str, node: str, size: int, readable: bool = True, version: int | None = None
     ) -> Stored:
-        """Makes or changes an object, at the next version or at one that is given."""
+        """Create or change an object, at the next version or at a given one."""
         old = self.objects.get(key)
         if version is None:
             self._tick()
@@ -149,26 +148,26 @@ class Collection:
         return new
 
     def touch(self, key: str) -> Stored:
-        """Changes the status of an object."""
+        """Change the status of an object."""
         old = self.objects[key]
         return self.put(key, app=old.app, node=old.node, size=old.size, readable=old.readable)
 
     def delete(self, key: str) -> Stored:
-        """Takes an object away; returns its last version."""
+        """Delete an object, and return its last version."""
         old = self.objects.pop(key)
         self._tick()
         self._happened(old, None)
         return old
 
     def compact(self, version: int) -> None:
-        """What was before this version is gone."""
+        """Drop the history before a version."""
         self.oldest = max(self.oldest, min(version, self.version))
 
     def restore(self, back: int, *, bump: bool) -> list[Stored]:
-        """An old state comes back, with its version; or with a version far ahead, as careful operators do it.
+        """Restore an old state with its version, or with a version far ahead, as careful operators do.
 
         Returns:
-            What had been written since, in order.
+            The writes that were undone, in order.
         """
         kept = max(1, len(self.snapshots) - back)
         undone = [
@@ -194,11 +193,11 @@ class Collection:
         return undone
 
     def now(self) -> Snapshot:
-        """The state of now."""
+        """The current state."""
         return self.snapshots[-1]
 
     def visible(self, snapshot: Snapshot | None = None) -> dict[str, Stored]:
-        """What the informer may see, by key in order."""
+        """The objects that the informer may see, ordered by key."""
         objects = (snapshot or self.now()).objects
         return {key: objects[key] for key in sorted(objects) if self.selection.sees(objects[key])}
 
@@ -208,7 +207,9 @@ class Collection:
     def _happened(self, old: Stored | None, new: Stored | None) -> None:
         before, after = self.selection.sees(old), self.selection.sees(new)
         if before and not after:
-            assert old is not None  # what leaves the selection is told as it was, with the version of the change
+            assert (
+                old is not None
+            )  # an object that leaves the selection is sent in its old state, with the version of the change
             self._tell("DELETED", replace(old, version=self.version), old)
         elif after:
             assert new is not None

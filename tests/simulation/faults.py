@@ -1,7 +1,7 @@
-"""What can go wrong between the model server and the informer, by name: a superset of `aioinformer.testing.FAULTS`.
+"""Faults between the model server and the informer, by name: a superset of `aioinformer.testing.FAULTS`.
 
-Faults that *answer* stand in for what the server would have said; those that *transport* change how it is said; those
-of *streams* strike a watch once it has brought a number of events; *acts* happen to the server as a whole.
+*Answers* replace a response. *Transport* faults change how a response arrives. *Stream* faults affect a watch once it
+has delivered a number of events. *Acts* affect the whole server.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-#: name -> what the server answers: a status, a body, and whether watches get it as an event.
+#: name -> the response: status, body, and whether watches receive it as an event.
 ANSWERS = (
     "refuse",
     "throttle",
@@ -46,21 +46,21 @@ ACTS = ("outage", "restart", "compaction", "restore")
 
 FAULTS = (*ANSWERS, *TRANSPORT, *STREAMS, *ACTS)
 
-#: They make versions go back; two at a time could not be told apart by anybody.
+#: Faults after which versions go back; two of them at a time cannot be distinguished.
 REWINDING = frozenset({"restore", "stale"})
 
 
 @dataclass
 class Fault:
-    """One that is, or will be.
+    """An active or future fault.
 
     Attributes:
         name: as in `FAULTS`.
         until: virtual time of its end.
-        verbs: what it strikes: "list", "watch".
-        share: of what it could strike, in (0, 1].
-        times: it strikes so often at most, 0 for no limit.
-        params: its own.
+        verbs: the affected requests: "list", "watch".
+        share: of the affected requests, in (0, 1].
+        times: how often it takes effect at most, 0 for no limit.
+        params: its parameters.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Fault:
     strikes: int = 0
 
     def over(self, now: float) -> bool:
-        """Whether it cannot strike any more."""
+        """Return whether it has ended."""
         return now >= self.until or (self.times > 0 and self.strikes >= self.times)
 
     def __str__(self) -> str:

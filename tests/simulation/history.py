@@ -1,10 +1,10 @@
-"""What was true of each object, in order, and what lists showed: against this, everything that is told is held.
+"""The states of each object, in order, and the moments that lists have shown; notifications are compared with them.
 
-Each write of the server has a serial number, which objects carry as a label. So whoever sees an object knows which
-write made it, even where a restored server gives out the same versions a second time.
+Each write has a serial number, which objects have as a label. It identifies the write of an object even if a restored
+server assigns the same versions again.
 
-What is told of one object must be found in its history, in the order of the history. A state may be passed over only
-if a list showed a later one, or if it could not be decoded.
+The notifications of an object must be states of its history, in order. A state may be skipped only if a list showed a
+later one, or if it could not be decoded.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-#: The serial number of an object that is not there.
+#: The serial number of an absent object.
 ABSENT = 0
 
 
 class State(NamedTuple):
-    """What became true of an object.
+    """A state of an object.
 
     Attributes:
-        moment: when, counted in writes.
+        moment: its time, counted in writes.
         serial: of the write that made it, or `ABSENT`.
         readable: whether it can be decoded.
     """
@@ -48,22 +48,22 @@ class History:
         self._of: dict[str, list[State]] = {}
 
     def add(self, key: str, serial: int, *, readable: bool = True) -> None:
-        """This is true of an object from now on."""
+        """Append a state of an object."""
         self.moment += 1
         self._of.setdefault(key, []).append(State(self.moment, serial, readable))
 
     def show(self, moment: int) -> None:
-        """A list shows what was true at a moment."""
+        """Record that a list has shown a moment."""
         place = bisect_left(self.shown, moment)
         if place == len(self.shown) or self.shown[place] != moment:
             self.shown.insert(place, moment)
 
     def undo(self, then: int) -> None:
-        """What happened after a moment was undone, up to now: who was not there at the time will never see it."""
+        """Undo the changes after a moment: only clients that were connected have seen them."""
         self._undone.append((then, self.moment))
 
     def at(self, key: str, moment: int) -> int:
-        """The serial number of an object at a moment."""
+        """Return the serial number of an object at a moment."""
         serial = ABSENT
         for state in self._of.get(key, ()):
             if state.moment > moment:
@@ -72,16 +72,16 @@ class History:
         return serial
 
     def next(self, key: str, after: Collection[int], serial: int, *, listed: bool = False) -> list[int] | str:
-        """Where in its history an object may be that is told to be in a state; after restores in more than one place.
+        """Return the possible places in the history of a delivered state; after restores there may be several.
 
         Args:
             key: of the object.
-            after: where it may have been when it was told last; nothing if it was not told before.
-            serial: of the state that is told.
-            listed: only a list can have shown it.
+            after: the possible places of the previous notification; empty if there was none.
+            serial: of the delivered state.
+            listed: whether only a list can have shown it.
 
         Returns:
-            The places; or why there is none.
+            The places, or the reason why there is none.
         """
         states = self._of.get(key, [])
         befores: Collection[int | None] = after or (None,)
@@ -102,27 +102,27 @@ class History:
         return "it never was so"
 
     def places(self, key: str, since: int, serial: int) -> list[int]:
-        """All places of a state from one place on."""
+        """Return all places of a state from one place on."""
         states = self._of.get(key, ())
         return [place for place in range(since, len(states)) if states[place].serial == serial]
 
     def find(self, key: str, after: int, serial: int) -> int:
-        """The first place of a state after another place; -1 if there is none."""
+        """Return the first place of a state after another place; -1 if there is none."""
         states = self._of.get(key, ())
         return next((at for at in range(after + 1, len(states)) if states[at].serial == serial), -1)
 
     def covers(self, key: str, place: int, serial: int) -> bool:
-        """Whether a state is that at a place of the history, or a later one; -1 is before all of them."""
+        """Return whether a state is at a place of the history or later; -1 is before all of them."""
         if serial == ABSENT and place < 0:
             return True
         return any(state.serial == serial for state in self._of.get(key, [])[max(place, 0) :])
 
     def latest(self, key: str) -> int:
-        """The place of the last state of an object, -1 if there is none."""
+        """Return the place of the last state of an object, -1 if there is none."""
         return len(self._of.get(key, ())) - 1
 
     def lacks_readable(self, key: str) -> bool:
-        """Whether some state of an object could not be decoded."""
+        """Return whether some state of an object could not be decoded."""
         return any(not state.readable for state in self._of.get(key, ()))
 
     def _was_shown(self, states: list[State], place: int) -> bool:
@@ -132,16 +132,16 @@ class History:
         return place + 1 == len(states) or self.shown[index] < states[place + 1].moment
 
     def _follows(self, states: list[State], after: int | None, place: int) -> bool:
-        """Whether a watch that has told one state tells another next."""
+        """Return whether a watch may deliver one state directly after another."""
         if after is not None and after >= place:
             return False
-        # A list that shows what cannot be decoded takes the place of all that was before: the cache stays as it is.
+        # A list with an undecodable object replaces earlier states, while the cache keeps its object.
         last = range(place - 1, -1 if after is None else after, -1)
         kept = next((at for at in last if not states[at].readable and self._was_shown(states, at)), None)
         if after is None:
             before = self._visible(states[kept or 0 : place], 0, states[place].moment)
             return not before or before[-1].serial == ABSENT
-        # A restore may bring back what was told last; a list that shows that tells nobody anything.
+        # A restore may bring back the last delivered state; a list of it causes no notification.
         serial = states[after].serial
         again = next((at for at in last if states[at].serial == serial and self._was_shown(states, at)), after)
         between = states[max(again, kept or 0) + 1 : place]
@@ -149,7 +149,7 @@ class History:
         return all(state.serial == serial for state in between)
 
     def _visible(self, states: list[State], since: int, until: int) -> list[State]:
-        """Those that a watch tells that leads from one moment to another."""
+        """Return the states that a watch delivers between two moments."""
         detours = [(begin, end) for begin, end in self._undone if since <= begin and end < until]
         return [
             state

@@ -1,4 +1,4 @@
-"""Looks for each planted bug, seed after seed, until one of them finds it."""
+"""Searches for a seed that finds each planted bug."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLANTED: list[Planted] = [*planted_telling.PLANTED, *planted_following.PLANTED]
 
-#: Where a bug is looked for.
+#: The seeds to search.
 SEEDS = range(1, 1601)
 
 _BEGIN = "<!-- planted bugs -->"
@@ -28,12 +28,12 @@ _END = "<!-- end -->"
 
 
 class Catch(NamedTuple):
-    """How a bug was found.
+    """The seed that found a bug.
 
     Attributes:
         seed: of the first scenario that violates something.
         invariant: what it violates; "" if nothing was found.
-        what: was seen.
+        what: describes the violation.
     """
 
     seed: int
@@ -45,7 +45,7 @@ class Catch(NamedTuple):
 
 
 def hunt(bug: Planted, seeds: Iterable[int]) -> Catch:
-    """Plays seeds with a bug in the product until one finds it."""
+    """Play seeds with a planted bug until one finds it."""
     with bug.plant():
         for seed in seeds:
             violation = play(draw(seed)).violation
@@ -55,7 +55,7 @@ def hunt(bug: Planted, seeds: Iterable[int]) -> Catch:
 
 
 def bug_named(name: str) -> Planted:
-    """The bug of a name.
+    """Return the bug with a name.
 
     Raises:
         SystemExit: there is none.
@@ -67,12 +67,12 @@ def bug_named(name: str) -> Planted:
 
 
 def hunt_by_name(name: str, seeds: range) -> Catch:
-    """The same for another process."""
+    """Search for a bug by its name, in another process."""
     return hunt(bug_named(name), seeds)
 
 
 def hunt_all(jobs: int, page: Path) -> int:
-    """Looks for all bugs, and writes into the page what found them; the exit status."""
+    """Search for all bugs, write the table of the page, and return the exit status."""
     rows = ["| bug | what is wrong | first seed | violates |", "|---|---|---|---|"]
     missed = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("forkserver"), initializer=gc.freeze) as pool:
@@ -88,6 +88,6 @@ def hunt_all(jobs: int, page: Path) -> int:
 
 
 def found_by(page: Path) -> dict[str, int]:
-    """name of a bug -> the seed that found it, as the page says."""
+    """Return the seed that finds each bug, from the table of the page."""
     cells = [line.split(" | ") for line in page.read_text().partition(_BEGIN)[2].splitlines() if line.startswith("| ")]
     return {cell[0].removeprefix("| "): int(cell[2]) for cell in cells if cell[2].isdigit()}

@@ -1,4 +1,4 @@
-"""An API server in memory, at the seam of the transport: requests in, chunks of bytes out, and faults in between."""
+"""An API server in memory that implements `Transport`: requests in, chunks of bytes out, with faults."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from tests.simulation.story import Story
 
 _JSON = {"Content-Type": "application/json"}
-#: As long a client waits for the head of an answer, but for watches.
+#: Seconds that a client waits for the head of a response, except for watches.
 _HEADER_TIMEOUT = 30.0
-#: So quickly TCP keepalive notices that packets vanish; a server that hangs answers it all the same.
+#: Seconds until TCP keepalive notices lost packets; a hanging server still acknowledges it.
 _KEEPALIVE = 90.0
 
 
 @dataclass
 class Asked:
-    """One request, for those who count.
+    """A request.
 
     Attributes:
         at: virtual time.
-        verb: "list", "page" (that follows another), "stream" or "watch".
-        refused: it came to nothing.
+        verb: "list", "page" (a later one), "stream" or "watch".
+        refused: whether it failed.
     """
 
     at: float
@@ -46,29 +46,29 @@ class Asked:
 
 
 class Promise(NamedTuple):
-    """The server asked to be left alone."""
+    """A Retry-After of the server."""
 
     at: float
     until: float
 
 
 class ModelServer:
-    """Answers as a `Transport`.
+    """Implements `Transport`.
 
     Args:
         collection: its objects.
-        story: of the simulation.
-        random: decides what the scenario leaves open.
+        story: the log of the simulation.
+        random: draws what the scenario does not specify.
 
     Attributes:
         asked: all requests.
-        struck: how often each fault struck.
-        refusals: how often it refused.
-        refused_at: when it did so last.
-        promises: what it asked for with Retry-After.
-        open: answers that are not closed.
-        restores: how often it was restored from a backup.
-        undone: what the last restore undid.
+        struck: how often each fault took effect.
+        refusals: number of refusals.
+        refused_at: time of the last refusal.
+        promises: each Retry-After.
+        open: responses that are not closed.
+        restores: number of restores from a backup.
+        undone: writes that the last restore undid.
     """
 
     def __init__(self, collection: Collection, story: Story, random: Random) -> None:
@@ -87,10 +87,10 @@ class ModelServer:
         self._tokens: dict[str, tuple[Snapshot, int]] = {}
         self._stale_before = False
 
-    # What happens to it.
+    # Faults.
 
     def start(self, fault: Fault) -> None:
-        """A fault begins."""
+        """Start a fault."""
         now = self._now()
         if fault.name in ACTS:
             self.struck[fault.name] += 1
@@ -117,7 +117,7 @@ class ModelServer:
                 self.poke()
 
     def heal(self) -> None:
-        """All faults are over."""
+        """End all faults."""
         self._faults.clear()
         for answer in self.open:
             if isinstance(answer, Stream):
@@ -125,12 +125,12 @@ class ModelServer:
         self.poke()
 
     def break_all(self) -> None:
-        """Every connection breaks."""
+        """Break every connection."""
         for answer in list(self.open):
             answer.break_off()
 
     def poke(self) -> None:
-        """Something was written."""
+        """Wake the watches after a write."""
         now = self._now()
         for answer in self.open:
             if isinstance(answer, Stream):
@@ -138,11 +138,11 @@ class ModelServer:
                 answer.wake()
 
     def closed(self, answer: Answer) -> None:
-        """The client let go of an answer."""
+        """Note that the client has closed a response."""
         self.open.remove(answer)
 
     def strike(self, name: str, what: Any) -> Fault | None:
-        """The active fault of a name, if it strikes now. Streams strike each watch once."""
+        """Return the active fault with a name if it takes effect now. Stream faults affect each watch once."""
         now = self._now()
         for fault in self._faults:
             if fault.name != name or fault.over(now):
@@ -160,10 +160,10 @@ class ModelServer:
                 return fault
         return None
 
-    # What it answers.
+    # Responses.
 
     async def request(self, request: Request) -> Answer:
-        """As a `Transport`."""
+        """Send a request, as a `Transport`."""
         query = dict(request.query)
         watch = "watch" in query
         verb = "stream" if "sendInitialEvents" in query else "watch" if watch else "list"
@@ -229,7 +229,7 @@ class ModelServer:
     def _status(self, status: dict[str, Any], kind: str, seconds: int = 0, *, dated: bool = False) -> Answer:
         headers = dict(_JSON)
         if seconds:
-            # The server's clock is wrong, which must not matter: what it says is relative to what it shows.
+            # The server's clock is wrong, which must not matter: dates are relative to its header Date.
             headers["Date"] = "Fri, 13 Feb 2009 23:31:30 GMT"
             headers["Retry-After"] = f"Fri, 13 Feb 2009 23:{31 + (30 + seconds) // 60}:{(30 + seconds) % 60:02} GMT"
             if not dated:
@@ -278,7 +278,7 @@ class ModelServer:
         return Body(self, 200, _JSON, body, "list", ends)
 
     def _state(self, version: str) -> Snapshot:
-        """What a list shows: what is true now, but for replicas that are behind."""
+        """Return the state that a list shows: the current one, or an older one of a replica that is behind."""
         now = self.collection.now()
         back = 0
         if version == "0":
@@ -333,7 +333,7 @@ class ModelServer:
         return self._open(snapshot.version, head, query)
 
     def _initial_events(self, snapshot: Snapshot, since: int) -> list[bytes]:
-        """What it had in memory, perhaps a little old, and what happened from then on."""
+        """Return initial events of a possibly older state, and the events since."""
         collection = self.collection
         then = collection.snapshots[-min(self.random.choice((1, 1, 2, 5)), len(collection.snapshots))]
         readable = all(obj.readable for obj in snapshot.objects.values())

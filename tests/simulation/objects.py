@@ -1,4 +1,4 @@
-"""What a simulation reads of an object, whatever tier it comes from."""
+"""Values that a simulation reads from objects of any storage tier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulation.collection import REFUSED
 
 
 def key_of(obj: Any) -> str:
-    """`namespace/name`."""
+    """Return `namespace/name`."""
     if isinstance(obj, dict):
         return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
     metadata = obj.metadata
@@ -16,22 +16,22 @@ def key_of(obj: Any) -> str:
 
 
 def serial_of(obj: Any) -> int:
-    """Which write made it."""
+    """Return the serial number of its write."""
     return int(_labels(obj)["write"])
 
 
 def app_of(obj: Any) -> str:
-    """The label that selections look at."""
+    """Return the label of selections."""
     return str(_labels(obj)["app"])
 
 
 def refused(obj: Any) -> bool:
-    """Whether it is one that a transform refuses."""
+    """Return whether a transform refuses it."""
     return REFUSED in _labels(obj)
 
 
 def identity_of(obj: Any) -> tuple[str, str, int]:
-    """Which version of which object it is: uid, version, write."""
+    """Return uid, version and serial number."""
     if isinstance(obj, dict):
         return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"], serial_of(obj)
     return obj.metadata.uid, obj.metadata.resource_version, serial_of(obj)

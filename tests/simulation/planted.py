@@ -1,7 +1,7 @@
-"""Mistakes that a careless change might make, one at a time: each must be found by the simulation.
+"""Bugs that a careless change might introduce; the simulation must find each of them.
 
-A planted bug breaks the product itself, for as long as its context lasts. What it needs to know of the product's inside
-is in its few lines; where a name is gone, planting fails loudly.
+A planted bug patches the package for the length of a context. It depends on internals of the package; if one of them
+no longer exists, planting fails.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Planted:
 
     Attributes:
         name: of the bug.
-        about: what is wrong with the product while it is planted.
-        plant: breaks the product for as long as it lasts.
+        about: describes the bug.
+        plant: plants the bug for the length of a block.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Planted:
 
 
 def planting(table: list[Planted], about: str) -> Callable[[Callable[[], AbstractContextManager[Any]]], None]:
-    """Takes a bug into a table, by the name of its function."""
+    """Add a bug to a table, named by its function."""
 
     def take(plant: Callable[[], AbstractContextManager[Any]]) -> None:
         table.append(Planted(plant.__name__.replace("_", " "), about, plant))

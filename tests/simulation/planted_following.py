@@ -1,4 +1,4 @@
-"""Planted bugs in lists, watches, manners, and the end."""
+"""Planted bugs in lists, watches, request rates, and shutdown."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def dead_connection_not_noticed() -> AbstractContextManager[Any]:
     return patch("aioinformer.reflector.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
 
 
-# Manners.
+# Request rates.
 
 
 @planted("each failure costs the first delay again")
@@ -158,7 +158,7 @@ def silent_failure() -> AbstractContextManager[Any]:
     return patch.object(ProtocolState, "show", show)
 
 
-# The end.
+# Shutdown.
 
 
 @planted("the response that is read at the stop is not closed")

@@ -1,6 +1,6 @@
-"""What a seed stands for: an informer, its handlers, and everything that will happen to it and to its server, and when.
+"""The scenario of a seed: an informer, its handlers, and all actions on it and its server, with their times.
 
-All of it is drawn before anything runs, so that a scenario can be run again with a part of it left out.
+Everything is drawn before the start, so that a scenario can run again without some of its actions.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 _NAMESPACES = ("default", "kube-system", "web")
 _TIERS = ("bytes", "bytes", "bytes", "stripped", "compressed", "projection", "metadata", "dict")
-#: What goes wrong more often than the rest: it takes more than itself to be of consequence.
+#: Faults that are drawn more often: they have consequences only together with others.
 _OFTEN = ("restore", "restore", "restart", "compaction", "stale", "double")
 _HIGHEST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a handler behaves.
+    """The behaviour of a handler.
 
     Attributes:
-        plain: its methods are no coroutine functions.
-        paces: how long a call takes; one is drawn for each call.
-        errors: the share of calls that raise.
-        resync: what it asks for, None for the informer's own.
-        leaves_after: it ends its registration itself in this call, 0 for never.
-        brings_after: it registers another handler in this call, 0 for never.
+        plain: whether its methods are plain functions.
+        paces: durations of a call; one is drawn for each call.
+        errors: share of calls that raise.
+        resync: its resync period, None for that of the informer.
+        leaves_after: number of the call that removes the handler, 0 for none.
+        brings_after: number of the call that registers another handler, 0 for none.
     """
 
     plain: bool = False
@@ -47,10 +47,10 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that happens.
+    """An action.
 
     Attributes:
-        at: seconds after the beginning.
+        at: seconds after the start.
         kind: a method of the stage.
         params: its arguments.
     """
@@ -62,7 +62,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that is decided beforehand.
+    """Everything that is drawn before the start.
 
     Attributes:
         seed: of everything else.
@@ -74,11 +74,11 @@ class Scenario:
         handlers: that are registered before the start.
         objects: keys that exist before the start.
         actions: in the order of time.
-        starts: when the informer is started.
-        stops_at: the turn of the loop after which everything is cancelled, 0 for never.
-        stops_again: turns after that until it is cancelled a second time, 0 for never.
-        turn_seconds: how long each turn of the loop takes.
-        slice_share: how often a look at the clock finds that a slice is over.
+        starts: time of the informer's start.
+        stops_at: number of the loop's iteration that cancels everything, 0 for none.
+        stops_again: iterations until a second cancellation, 0 for none.
+        turn_seconds: duration of an iteration of the loop.
+        slice_share: share of clock reads after which a slice ends.
     """
 
     seed: int
@@ -97,11 +97,11 @@ class Scenario:
 
     @property
     def ends(self) -> float:
-        """When the last action is over."""
+        """The time of the last action's end."""
         return self.actions[-1].at + 1 if self.actions else 1.0
 
     def described(self) -> str:
-        """The informer, in a few words."""
+        """A short description of the informer."""
         options = self.options
         return (
             f"queue {self.queue}, storage {self.storage}, {'streams' if options.streaming_list else 'pages'} "
@@ -110,13 +110,13 @@ class Scenario:
         )
 
     def without(self, numbers: Iterable[int]) -> Scenario:
-        """The same, but for some actions."""
+        """Return the scenario without some actions."""
         left_out = set(numbers)
         return replace(self, actions=tuple(each for at, each in enumerate(self.actions) if at not in left_out))
 
 
 def draw(seed: int) -> Scenario:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     random = Random(f"scenario {seed}")
     length = random.choice((20.0, 60.0, 60.0, 200.0))
     grid = random.choice((0.0, 0.0, 1.0))
@@ -188,14 +188,14 @@ def _actions(random: Random, length: float, resync: float) -> list[Action]:
         for _ in range(random.choice((1, 1, 2, 4))):
             fault = _fault(random, name, length)
             actions.append(fault)
-            if name == "stale":  # of replicas that are behind, one hears at a fail-over
+            if name == "stale":  # a fail-over may lead to a replica that is behind
                 restart = Fault("restart", 0.0, params={"keep": False})
                 actions.append(Action(fault.at + 0.001, "fault", {"fault": restart}))
     return actions
 
 
 def _on_grid(actions: list[Action], grid: float) -> list[Action]:
-    """The same at whole multiples of a time, so that much happens at once, and together with timers."""
+    """Return the scenario with rounded times, so that many actions and timers coincide."""
     return [replace(action, at=round(action.at / grid) * grid) for action in actions] if grid else actions
 
 

@@ -1,4 +1,4 @@
-"""Makes a failing scenario smaller: actions are left out as long as the same invariant is violated."""
+"""Reduces a failing scenario: removes actions as long as the same invariant is violated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def shrunk(scenario: Scenario, without: Iterable[int], invariant: str) -> tuple[int, ...]:
-    """The numbers of the actions that can be left out: first in halves, then in ever smaller parts."""
+    """Return the numbers of removable actions: first halves are tried, then smaller and smaller parts."""
     left_out = set(without)
     size = max(1, len(scenario.actions) // 2)
     while True:
@@ -30,7 +30,7 @@ def shrunk(scenario: Scenario, without: Iterable[int], invariant: str) -> tuple[
 
 
 def ranges_of(numbers: Iterable[int]) -> str:
-    """Numbers as people write them: "4,7-19"."""
+    """Return numbers as ranges: "4,7-19"."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:
@@ -41,7 +41,7 @@ def ranges_of(numbers: Iterable[int]) -> str:
 
 
 def numbers_in(ranges: str) -> tuple[int, ...]:
-    """The other way round."""
+    """Return the numbers in ranges such as "4,7-19"."""
     numbers: list[int] = []
     for part in filter(None, ranges.split(",")):
         first, _, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Plays one scenario: the loop, the clocks, the chances, the driver, and the judgement at the end."""
+"""Plays one scenario: loop, clocks, random choices, driver, and the final checks."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
     from tests.simulation.scenario import Scenario
 
-#: So long the informer has to arrive at the truth when all faults are over: a connection that is dead is noticed after
-#: 90 s, and a server whose versions went back may take several watches of that kind.
+#: Seconds within which the informer must reach the state of the server after all faults: a dead connection is noticed
+#: after 90 s, and a server whose versions went back may need several such watches.
 PATIENCE = 1500.0
-#: How long it is looked at after that.
+#: Seconds for which it is checked after that.
 _REST = 12.0
-#: So quickly it has to follow when nothing is wrong. No bookmark comes in that time to wake up who should not sleep.
+#: Seconds within which it must follow without faults. No bookmark comes in that time: it could hide a missed wake-up.
 _PROMPT = 5.0
-#: So long nothing may happen any more when the informer has ended.
+#: Seconds after the informer's end in which nothing may happen.
 _AFTER_THE_END = 200.0
-#: So many turns of the loop no scenario needs.
+#: More iterations of the loop than any scenario needs.
 _ENDLESS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a scenario.
+    """The outcome of a scenario.
 
     Attributes:
-        violation: the first one, None if all is well.
-        story: what happened.
-        turns: of the loop.
-        seconds: virtual.
-        requests: that were sent.
-        notifications: that were told.
-        struck: how often each fault struck.
+        violation: the first violation, None if there is none.
+        story: the log.
+        turns: iterations of the loop.
+        seconds: virtual seconds.
+        requests: number of requests.
+        notifications: number of notifications.
+        struck: how often each fault took effect.
     """
 
     violation: Violation | None
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def play(scenario: Scenario) -> Outcome:
-    """Plays a scenario; the same one comes out the same each time."""
+    """Play a scenario; the outcome is deterministic."""
     loop = SimulatedLoop()
     story = Story(loop.time)
     loop.set_exception_handler(
@@ -185,7 +185,7 @@ def _judge_tasks(stage: Stage, main: asyncio.Task[None]) -> None:
 
 
 def _judge_end(story: Story, loop: asyncio.AbstractEventLoop) -> None:
-    """What Python complains about only when it cleans up."""
+    """Check for errors that Python reports at garbage collection."""
 
     def complain(unraisable: Any) -> None:
         story.violate("unraisable exception", f"{unraisable.err_msg}: {unraisable.exc_value!r}")

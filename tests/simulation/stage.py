@@ -1,4 +1,4 @@
-"""Where a scenario is played: the informer, its server and its witnesses, and what the actions do to them."""
+"""The stage of a scenario: the informer, its server and witnesses, and the actions on them."""
 
 from __future__ import annotations
 
@@ -30,47 +30,47 @@ _PODS = find("", "v1", "pods")
 assert _PODS is not None
 PODS: Resource[Any] = _PODS
 
-#: How long writes are held back at least when the server was restored.
+#: Seconds without writes after a restore, at least.
 _AFTER_RESTORE = 2.0
 
 
 def by_app(obj: Any) -> list[str]:
-    """An index function."""
+    """Index objects by the label of selections."""
     return [app_of(obj)]
 
 
 def by_fragile_app(obj: Any) -> list[str]:
-    """An index function that raises for some objects, which are absent from the index then."""
+    """Index objects by the label, and raise for some, which are absent from the index then."""
     if app_of(obj) == "c":
         raise OnPurpose
     return by_app(obj)
 
 
 def by_write_parity(obj: Any) -> list[str]:
-    """An index function that sends each object elsewhere with most changes."""
+    """Index objects by a value that most changes alter."""
     return ["odd" if serial_of(obj) % 2 else "even"]
 
 
 def fastidious(obj: Any) -> Any:
-    """A transform that changes nothing, and refuses some objects."""
+    """Refuse some objects, as a transform, and return the others unchanged."""
     if refused(obj):
         raise OnPurpose
     return obj
 
 
 class Stage:
-    """One informer and its world.
+    """An informer and its environment.
 
     Args:
-        scenario: what will happen.
-        story: of what happens.
+        scenario: to play.
+        story: the log.
 
     Attributes:
-        server: the model.
-        informer: what is tested.
-        witnesses: all that ever were.
-        places: where in its history each cached object is.
-        waiters: tasks of those who wait for something.
+        server: the model server.
+        informer: under test.
+        witnesses: all handlers, removed ones included.
+        places: the place of each cached object in its history.
+        waiters: tasks that wait on the informer.
     """
 
     def __init__(self, scenario: Scenario, story: Story) -> None:
@@ -106,7 +106,7 @@ class Stage:
     # Handlers.
 
     def register(self, manner: Manner) -> None:
-        """A handler joins."""
+        """Register a handler."""
         name = f"handler {len(self.witnesses) + 1}"
         period = self.scenario.resync if manner.resync is None else manner.resync
         manner = replace(manner, resync=period)
@@ -131,7 +131,7 @@ class Stage:
         self.waiters.append(asyncio.create_task(self._wait_for_handler(witness), name=f"{name} waits"))
 
     def remove(self, witness: Witness) -> None:
-        """A handler leaves."""
+        """Remove a handler."""
         if witness.registration is not None and not witness.removed:
             self.story.tell(witness.name, "leaves")
             self.informer.remove_event_handler(witness.registration)
@@ -139,7 +139,7 @@ class Stage:
 
     @property
     def begun(self) -> bool:
-        """Whether the informer was started."""
+        """Whether the informer has been started."""
         return self.informer.state.phase != "new"
 
     @property
@@ -148,24 +148,24 @@ class Stage:
         return [witness for witness in self.witnesses if not witness.removed]
 
     def cached(self, key: str) -> int:
-        """The serial number of what is cached under a key."""
+        """Return the serial number of a cached object."""
         obj = self.informer.get_store().get_by_key(key)
         return serial_of(obj) if obj is not None else ABSENT
 
     # Actions.
 
     def perform(self, action: Action) -> None:
-        """One action."""
+        """Perform an action."""
         if action.kind in ("put", "touch", "delete", "noop"):
             self._write(action.kind, **action.params)
         else:
             getattr(self, f"_{action.kind}")(**action.params)
 
     def writable(self) -> bool:
-        """Whether objects may be written.
+        """Return whether objects may be written.
 
-        When versions went back, and grow beyond those that a client holds before it has noticed, nobody can know. So
-        they do not grow as far until the informer has, by writes or by a second restore.
+        If versions go back and then exceed those of the cache before the informer has noticed, no client can notice.
+        So there are no writes until the informer has noticed, by events or by a second restore.
         """
         if self._writes_held_since is None:
             return True
@@ -212,7 +212,7 @@ class Stage:
                 self._redo()
 
     def _redo(self) -> None:
-        """What was undone is done again, by clients that still want it: other content by the same versions."""
+        """Repeat undone writes, as clients do: other contents get the same versions."""
         held = int(self.informer.last_sync_resource_version or 0)
         for obj in self.server.undone:
             there = self.collection.objects.get(obj.key)
@@ -243,37 +243,37 @@ class Stage:
     # The end.
 
     def unreadable(self) -> list[str]:
-        """The keys of what cannot be read now."""
+        """The keys of unreadable objects."""
         return sorted(key for key, obj in self.collection.objects.items() if not obj.readable)
 
     def mend(self, key: str) -> None:
-        """An object becomes readable."""
+        """Make an object readable."""
         obj = self.collection.objects[key]
         self._write("put", key=key, app=obj.app, node=obj.node, size=obj.size)
 
     def mark(self) -> None:
-        """Writes what cannot be known without a connection that is alive."""
+        """Write an object that only a live connection can deliver."""
         self._write("put", key="default/mark", app="a", node="node-0", size=0)
 
     def register_latecomer(self) -> None:
-        """One more handler, when all is quiet."""
+        """Register one more handler at rest."""
         self.register(Manner())
 
     def probe(self) -> Iterator[float]:
-        """Writes a little, when all is quiet; yields what is to be waited in between."""
+        """Write some objects at rest; yield the seconds to wait in between."""
         for _ in range(6):
             key = self._random.choice(("default/probe", "default/other-probe"))
             kind = self._random.choice(("put", "put", "delete"))
             self._write(kind, key, app="a", node="node-0", size=0)
             yield self._random.choice((0.0, 0.0, 1e-5, 1e-4, 1e-3))
 
-    # Who waits.
+    # Waiters.
 
     def _wait_for(self, key: str, gone: bool, patience: float) -> None:
         self.waiters.append(asyncio.create_task(self._wait_for_key(key, gone, patience), name=f"waits for {key}"))
 
     def _write_and_wait(self, object: dict[str, Any], patience: float) -> None:
-        # Versions that are given out a second time say nothing.
+        # Versions that were assigned twice prove nothing.
         if self.writable() and self._writes_held_since is None:
             self._write("put", **object)
             stored = self.collection.objects[object["key"]]
@@ -301,7 +301,7 @@ class Stage:
             return
         self.story.tell("waiter", "version %d is reached", version)
         history = self.collection.history
-        # After a restore, versions prove nothing; what cannot be read is not cached.
+        # After a restore, versions prove nothing; unreadable objects are not cached.
         comparable = restores == self.server.restores and not history.lacks_readable(key)
         if comparable and not history.covers(key, place, self.cached(key)):
             self.story.violate("wrong wake-up", f"version {version} counts as reached, but {key} is older")

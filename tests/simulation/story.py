@@ -1,4 +1,4 @@
-"""What happened in a simulation, line by line, for a person who wants to know why it failed."""
+"""The log of a simulation, to find out why it failed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The clock of a simulation shows this at its beginning.
+#: The clock of a simulation at its start.
 START = 1000.0
 
 
 class Violation(NamedTuple):
-    """What must not be, and was.
+    """A violation of an invariant.
 
     Attributes:
         invariant: its short name.
-        what: what was seen.
+        what: describes the violation.
     """
 
     invariant: str
@@ -27,14 +27,14 @@ class Violation(NamedTuple):
 
 
 class Story:
-    """Writes down who did what when. Words are made only when somebody reads it.
+    """Logs actions with their times; lines are formatted only when they are read.
 
     Args:
-        clock: virtual seconds.
+        clock: returns virtual seconds.
 
     Attributes:
-        violation: the first one; what comes after it may follow from it.
-        on_violation: called once.
+        violation: the first violation; later ones may follow from it.
+        on_violation: called at the first violation.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -44,16 +44,16 @@ class Story:
         self.on_violation: Callable[[], object] = lambda: None
 
     def tell(self, who: str, what: str, *details: object) -> None:
-        """One line; `what` is a format for `details`."""
+        """Log a line; `what` is a format for `details`."""
         self._lines.append((self._clock() - START, who, what, details))
 
     def violate(self, invariant: str, what: str) -> None:
-        """An invariant does not hold."""
+        """Log a violation."""
         if self.violation is None:
             self.violation = Violation(invariant, what)
             self.tell("VIOLATED", "%s", self.violation)
             self.on_violation()
 
     def render(self) -> str:
-        """The whole story."""
+        """Return the log as text."""
         return "\n".join(f"{at:10.3f} s  {who:<10} {what % details}" for at, who, what, details in self._lines)

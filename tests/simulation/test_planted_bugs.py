@@ -1,4 +1,4 @@
-"""The simulation finds what it is there to find."""
+"""The simulation finds every planted bug."""
 
 from __future__ import annotations
 

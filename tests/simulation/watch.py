@@ -1,4 +1,4 @@
-"""One watch as the model server sees it: what has been sent, what is next, and what strikes it."""
+"""A watch in the model server: what was sent, what is next, and the faults that affect it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ BOOKMARK_INTERVAL = 55.0
 
 
 class Watch:
-    """Decides what a watch brings.
+    """Decides what a watch sends.
 
     Args:
-        server: whose faults strike it.
-        version: after which it begins.
-        head: what it brings first.
-        opened: virtual time.
+        server: the model server, with its faults.
+        version: after which it starts.
+        head: the first events.
+        opened: virtual time of its start.
         lasts: seconds after which it ends.
-        bookmarks: whether they were asked for.
+        bookmarks: whether the client requested bookmarks.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class Watch:
         return self._server.collection
 
     def next_at(self, now: float) -> float:
-        """When there may be news, if nobody wakes it before."""
+        """Return the time of the next possible event, unless the watch is woken before."""
         ready = self._ready_at if self._ready_at > now else self._ends
         bookmark = self._bookmark_at if self._bookmarks and self._bookmark_at > now else self._ends
         return min(self._ends, ready, bookmark)
 
     def wake_at(self, now: float) -> None:
-        """An event has happened; it gets through a little later."""
+        """Schedule the delivery of an event a little later."""
         if self._ready_at <= now:
             self._ready_at = now + self._lag
 
     def spare(self) -> None:
-        """What was to strike it will not."""
+        """Cancel the faults that would affect it."""
         self._doom = None
 
     def news(self, now: float) -> tuple[bytes, bool | None]:
-        """What is to be sent now, and whether that is the end: None if not, False if it is clean, True if it breaks."""
+        """Return what to send now, and its end: None for none, False for a clean one, True for a broken connection."""
         self._consider(now)
         head, self._head = self._head, b""
         events: list[Event] = []

@@ -1,4 +1,4 @@
-"""A handler that holds what it is told against the history of each object."""
+"""A handler that compares each notification with the history of its object."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class OnPurpose(Exception):
-    """What handlers and index functions raise that are to raise."""
+    """Raised by handlers and index functions that fail on purpose."""
 
 
 class Witness:
-    """What one registration is told.
+    """The notifications of one registration.
 
     Args:
-        name: in the story.
-        manner: how it behaves.
-        random: draws what the manner leaves open.
-        history: what can be true.
-        cached: key -> the serial number of what is cached.
-        story: of the simulation.
+        name: in the log.
+        manner: its behaviour.
+        random: draws what the behaviour does not specify.
+        history: of all objects.
+        cached: returns the serial number of the cached object of a key.
+        story: the log of the simulation.
 
     Attributes:
-        present: key -> serial number, of what it was told of, and not told as gone.
-        greeting: what it must be told first, in the order of the cache: key -> serial number; None if it was there
-            before the informer.
-        joined_synced: the informer had synced when it joined.
-        hurries: it takes no more time, so that it comes to an end with what waits.
-        initial: keys that it must have been told of when it says that it has synced.
+        present: serial numbers of delivered and not deleted objects, by key.
+        greeting: serial numbers of its initial notifications by key, in the order of the cache; None if it was
+            registered before the start.
+        joined_synced: whether the informer had synced when it joined.
+        hurries: whether its calls take no more time, so that it catches up.
+        initial: keys that must be delivered before it has synced.
         registration: its handle.
-        removed: it must not be called any more.
+        removed: whether it must not be called any more.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class Witness:
         self._story = story
 
     def handler(self) -> Any:
-        """What is registered."""
+        """The handler to register."""
         return _Plain(self) if self.manner.plain else _Awaited(self)
 
-    # What it is told.
+    # Notifications.
 
     def added(self, obj: Any, initial: bool) -> None:
         key, serial = key_of(obj), serial_of(obj)
@@ -134,16 +134,16 @@ class Witness:
         self._move(key, ABSENT, listed=missed and not self._history.lacks_readable(key))
 
     def begin_at(self, places: Mapping[str, int]) -> None:
-        """Where in its history each object is that it will be told of first."""
+        """Set the places in the history of the initial notifications."""
         greeting = (self.greeting or {}).items()
         self._places = {key: self._history.places(key, places[key], serial) for key, serial in greeting}
 
     def initial_over(self) -> bool:
-        """Whether it was told of all that was cached when it joined."""
+        """Return whether all initial notifications are delivered."""
         return self.greeting is not None and self._greeted >= len(self.greeting)
 
     async def take_time(self) -> None:
-        """The handler works."""
+        """Wait for the duration of a call."""
         self._begin()
         try:
             pace = self._random.choice(self.manner.paces)
@@ -154,7 +154,7 @@ class Witness:
             self.busy = False
 
     def take_no_time(self) -> None:
-        """The handler is no coroutine function."""
+        """Return at once: the handler is a plain function."""
         self._begin()
         self.busy = False
         self._react()
@@ -203,7 +203,7 @@ class Witness:
 
 
 class _Awaited:
-    """A handler of coroutine functions."""
+    """A handler with coroutine functions."""
 
     def __init__(self, witness: Witness) -> None:
         self._witness = witness
@@ -222,7 +222,7 @@ class _Awaited:
 
 
 class _Plain:
-    """A handler of plain functions."""
+    """A handler with plain functions."""
 
     def __init__(self, witness: Witness) -> None:
         self._witness = witness

@@ -1,4 +1,4 @@
-"""What an API server says, in JSON: lines of a watch, bookmarks, and refusals."""
+"""JSON of an API server: lines of a watch, bookmarks, and errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def line(kind: str, document: object) -> bytes:
-    """One line of a watch."""
+    """Return a line of a watch."""
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), msgspec.json.encode(document))
 
 
 def failure(
     code: int, reason: str, message: str = "", seconds: float = 0, causes: tuple[str, ...] = ()
 ) -> dict[str, object]:
-    """A Status."""
+    """Return a Status."""
     details: dict[str, object] = {}
     if seconds:
         details["retryAfterSeconds"] = seconds
@@ -31,7 +31,7 @@ def failure(
 
 
 def bookmark(version: int, *, initial_events_end: bool = False, bare: bool = False) -> bytes:
-    """A bookmark; a bare one has a version and nothing else."""
+    """Return a bookmark; a bare one has a version only."""
     metadata: dict[str, object] = {"resourceVersion": str(version)}
     if not bare:
         metadata["creationTimestamp"] = None
@@ -42,13 +42,13 @@ def bookmark(version: int, *, initial_events_end: bool = False, bare: bool = Fal
 
 
 def added(obj: Stored) -> bytes:
-    """The line of an initial event."""
+    """Return the line of an initial event."""
     return b'{"type":"ADDED","object":%b}\n' % obj.body()
 
 
 HTML = b"<!DOCTYPE html><html><body><h1>Please log in</h1></body></html>\n"
 TOO_LARGE = failure(504, "Timeout", "Too large resource version", 1, ("ResourceVersionTooLarge",))
-#: What a fault refuses with; those that are no Status are empty.
+#: The body of each refusing fault; those that are no Status are empty.
 REFUSALS: Mapping[str, dict[str, Any]] = {
     "throttle": failure(429, "TooManyRequests"),
     "unavailable": failure(503, "ServiceUnavailable"),

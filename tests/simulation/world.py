@@ -1,4 +1,4 @@
-"""What is around an informer, and elsewhere differs each time: time, chances, threads, logs. Here the seed decides."""
+"""Deterministic replacements for what varies between runs: time, random choices, threads, logs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Scenario
     from tests.simulation.story import Story
 
-#: The samples that make a dictionary for the compressed tier.
+#: Number of samples for a dictionary of the compressed tier.
 _SAMPLES = 10
 
 
 class SimulatedLoop(VirtualTimeLoop):
-    """Virtual time, tasks with numbers, and a look at the world between any two turns."""
+    """An event loop with virtual time, numbered tasks, and checks between any two iterations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,11 +34,11 @@ class SimulatedLoop(VirtualTimeLoop):
         self.set_task_factory(lambda loop, coro, **options: _Task(coro, next(numbers), loop=loop, **options))
 
     def on_every_turn(self, look: Callable[[int], bool]) -> None:
-        """Calls a function with the number of each turn; True if it did something that must not wait."""
+        """Call a function with the number of each iteration; it returns True if new work must run at once."""
         self._virtual.on_turn = look
 
     def take_time(self, seconds: float) -> None:
-        """The turn takes so long."""
+        """Let the iteration take a number of seconds."""
         self._virtual.now += seconds
 
 
@@ -54,7 +54,7 @@ class _Task(asyncio.Task[Any]):
 
 
 class _Complaints(logging.Handler):
-    """Holds what is logged against what may be."""
+    """Checks log records against the allowed ones."""
 
     def __init__(self, story: Story) -> None:
         super().__init__(logging.ERROR)
@@ -67,7 +67,7 @@ class _Complaints(logging.Handler):
 
 
 class _Codec:
-    """Stands in for the compressed tier's own, whose training takes long."""
+    """Replaces the codec of the compressed tier, whose training is slow."""
 
     def __init__(self, samples: list[bytes]) -> None:
         self._level = 1
@@ -81,7 +81,7 @@ class _Codec:
 
 @contextmanager
 def simulated_world(scenario: Scenario, story: Story) -> Iterator[None]:
-    """Everything outside the informer that would be different each time: clocks, chances, threads, logs."""
+    """Replace clocks, random choices, threads and logs for the length of a block."""
     slices = random.Random(f"slices {scenario.seed}")
     ticks = [0.0]
 
