@@ -339,6 +339,12 @@ def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bo
         return True
 
 
+def is_cancelled() -> bool:
+    """Return whether the current task was asked to end: an error in its cleanup may have replaced the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def uncancel(task: asyncio.Task[Any]) -> None:
     """Withdraw all requests to cancel a task."""
     while task.cancelling():

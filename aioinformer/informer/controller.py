@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.concurrency import Slicer
+from aioinformer.concurrency import Slicer, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 
@@ -137,6 +137,8 @@ class CacheController:
             except FIFOClosed:
                 return
             except EXHAUSTION as error:
+                if is_cancelled():
+                    raise asyncio.CancelledError from error  # which `error` has replaced
                 _log.exception("%s: processing raised; the reflector relists", self.reflector.name)
                 self._relist(error, initial=not synced)
                 await asyncio.sleep(_PAUSE)

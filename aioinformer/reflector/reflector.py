@@ -19,6 +19,7 @@ import anyio
 import anyio._backends._asyncio  # otherwise, the import on first use blocks the event loop for 40 ms
 
 from aioinformer.cache.objects.record import Decode, decode_record
+from aioinformer.concurrency import is_cancelled
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
@@ -235,6 +236,8 @@ class Reflector:
             try:
                 await self._list_and_watch()
             except EXHAUSTION as error:
+                if is_cancelled():
+                    raise asyncio.CancelledError from error  # which `error` has replaced
                 if self._processing_error is not None:
                     await asyncio.sleep(_EXHAUSTION_PAUSE)
                 _log.error("%s: a response could not be processed; the reflector relists", self.name, exc_info=error)

@@ -90,6 +90,39 @@ async def test_controller_runs_once() -> None:
     await stopped(running)
 
 
+async def test_stop_ends_a_batch_that_runs_out_of_memory() -> None:
+    running: asyncio.Task[None]
+
+    def process(deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        running.cancel()
+
+    def flush() -> None:
+        if running.cancelling():
+            raise MemoryError
+
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+    reflector = Reflector(Collection(*"abcdefghij"), queue)
+    config = CacheControllerConfig(reflector, queue, process, flush, slice_seconds=1e-9)
+    running = asyncio.create_task(CacheController(config).run())
+    await asyncio.wait({running}, timeout=60)
+    assert running.cancelled()
+
+
+async def test_stop_ends_a_reflector_that_runs_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def exhausted(self: DeltaFIFO[Record], objects: object, version: str = "") -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            raise MemoryError
+
+    monkeypatch.setattr(DeltaFIFO, "replace_owned", exhausted)
+    running = asyncio.create_task(Reflector(Collection("a"), DeltaFIFO(key_of)).run())
+    await settled()
+    running.cancel()
+    await asyncio.wait({running}, timeout=60)
+    assert running.cancelled()
+
+
 async def test_controller_stopped_before_its_run_ends_at_once() -> None:
     pods = Collection("a")
     queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
