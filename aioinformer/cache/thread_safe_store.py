@@ -5,7 +5,7 @@ These statements hold at any time, for readers in any thread:
 - Each call is answered from one state. No reader sees half of a change.
 - An object is in the store and in all its indices, or in none of them. A change that runs out of memory is undone.
 - The values that an index function returned for an object are kept with it. The function is called once for each
-  version, and a function that changes its mind leaves nothing behind in the index.
+  version, and a function that returns other values for the same version leaves no stale entries.
 - If an index function raises for an object, the object is absent from that index and present everywhere else; `failing`
   lists such objects.
 
@@ -52,8 +52,8 @@ class ThreadSafeStore(Generic[T]):
         timed: wraps index functions, so that their calls are timed.
 
     Attributes:
-        every_index: all indices, unfinished ones included, for the writer's thread. It is another list whenever an
-            index is added or replaced, by which `put` notices that.
+        every_index: all indices, unfinished ones included, for the writer's thread. Adding or replacing an index makes a
+            new list; `put` detects the change by comparing identities.
         resource_version: up to which everything is in the store; "" if that is unknown.
         on_release: called with the items when the store is garbage.
     """
@@ -371,7 +371,7 @@ class ThreadSafeStore(Generic[T]):
             }
 
     def any_failing(self) -> bool:
-        """Whether an index function raised for the present version of any object. For the writer's thread alone."""
+        """Return whether an index function raised for the present version of any object. For the writer's thread alone."""
         return any(index.failing for index in self._indices.values())
 
     def indexed(self, name: str, value: str) -> list[Any]:

@@ -38,13 +38,13 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.handlers")
 
-#: How many slices of a turn of the event loop all listeners of an informer have together.
+#: The number of slices that all listeners of an informer share in one turn of the event loop.
 _TURN: Final = 2
-#: Slow calls are logged while more notifications than this wait,
+#: Slow calls are logged while more notifications than this wait.
 _DEEP: Final = 1024
-#: if they take longer than this, in seconds,
+#: A call that takes longer than this is slow, in seconds.
 _SLOW_CALL: Final = 0.1
-#: at most once in this time, in seconds.
+#: The least time between two such log lines, in seconds.
 _WHILE: Final = 60.0
 
 
@@ -55,10 +55,11 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     garbage collector walks.
 
     Attributes:
-        notifications: may be made while they are iterated over, and then only once.
+        notifications: the notifications. They may be an iterator, which can be read only once.
         size: how many.
         initial: how many of them belong to the initial list.
-        source: what notifications are made of that are made on the way; its length is how many are left.
+        source: the iterator from which `notifications` are made; None if they exist already. Its length hint is the number
+            that is left.
     """
 
     notifications: Iterable[Notification[T]]
@@ -78,6 +79,8 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
 
 class ProcessorListener(Generic[T]):
     """Delivers notifications to one registered handler, and counts its calls and errors.
+
+    `delivery_to` (in `notifications`) makes the function that calls the methods of the handler.
 
     Args:
         name: for tasks and logs.
@@ -128,7 +131,7 @@ class ProcessorListener(Generic[T]):
         self._waiting = self._taken = 0
         #: The rest of the current batch; None between two batches.
         self._left: Iterator[Any] | None = None
-        #: The last notification that was delivered, when by the loop's clock, and whether the call is under way.
+        #: The last notification that was delivered, and when by the loop's clock.
         self._current: Notification[T] | None = None
         self._began = 0.0
         self._clock: Callable[[], float] = lambda: 0.0
@@ -361,7 +364,7 @@ class ProcessorListener(Generic[T]):
         return min(self.longest_call, _SLOW_CALL)
 
     def _blocked(self, seconds: float) -> None:
-        """Attribute a block of the event loop to a slow call; many quick calls in a long slice are none."""
+        """Attribute a block of the event loop to a slow call. If no single call was slow, log nothing."""
         call = self.call()
         culprit = self._current if call is not None and call.seconds > LIMIT else self._slow
         if culprit is not None:

@@ -1,7 +1,7 @@
-"""DeltaFIFO: changes by key. Everything that waits for an object is popped together, at the first place it had.
+"""DeltaFIFO: changes by key. All queued deltas of an object are popped together, at the position of the first one.
 
 A slow consumer costs one entry for each object, however often it changes. There is no order between objects. A
-replacement enqueues what is missing from it as deleted.
+replacement enqueues a deletion for each known object that it does not contain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REPLACED, _DELETED = DeltaType.REPLACED, DeltaType.DELETED
 
 
 class KnownObjects(Protocol):
-    """What the consumer knows: the queue looks there for deleted objects, and for those to resync."""
+    """The objects that the consumer has. The queue compares them with a replacement, and resyncs them."""
 
     def all_keys(self) -> list[str]: ...
 
@@ -53,8 +53,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
     ) -> None:
         super().__init__(key_func, transformer, slice_seconds)
         self._known = known_objects
-        #: What waits by key, in the order of `_line`. One delta stands for itself, and so does an object of a
-        #: replacement: a relist brings one for each key, and the garbage collector would walk as many lists.
+        #: Queued deltas by key, in the order of `_line`. A single delta, or an object of a replacement, is stored without
+        #: a list, because the garbage collector would walk one list for each key.
         self._items: MutableMapping[str, T | Delta[T] | Deltas[T]] = {}
 
     def _take(self, deltas: Iterable[Delta[T]], version: str) -> None:
@@ -174,7 +174,7 @@ def _tombstone(key: str, last: Any) -> DeletedFinalStateUnknown[Any]:
 
 
 def _dedup(deltas: Deltas[Any]) -> None:
-    """Make one of two deletions in a row: keep the older, unless only the newer knows the last state."""
+    """Merge two consecutive deletions: keep the older one, unless it is a tombstone."""
     if len(deltas) < 2 or deltas[-2].type is not DeltaType.DELETED:
         return
     if isinstance(deltas[-2].object, DeletedFinalStateUnknown):

@@ -158,3 +158,35 @@ async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     await settled()
     assert (processed, controller.last_sync_resource_version) == (["b/a"], "8")
     await stopped(running)
+
+
+@pytest.mark.conformance("CTL-15")
+async def test_process_loop_flushes_before_other_tasks_run() -> None:
+    pods = Collection(*(f"pod-{number}" for number in range(100)))
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+    processed = asyncio.Event()
+    log: list[str] = []
+
+    async def other_task() -> None:
+        while True:
+            log.append("turn")
+            await asyncio.sleep(0)
+
+    config = CacheControllerConfig(
+        Reflector(pods, queue),
+        queue,
+        process=lambda deltas, is_in_initial_list: log.append("object"),
+        flush=lambda: log.append("flush"),
+        on_version=lambda version: processed.set(),
+        slice_seconds=1e-9,
+    )
+    tasks = [asyncio.create_task(CacheController(config).run()), asyncio.create_task(other_task())]
+    await processed.wait()
+    for task in tasks:
+        await stopped(task)
+    first, last = log.index("object"), len(log) - log[::-1].index("object")
+    assert log.count("object") == 100
+    assert log[last] == "flush"
+    batch = log[first:last]
+    assert "turn" in batch
+    assert all(batch[at - 1] in ("flush", "turn") for at, entry in enumerate(batch) if entry == "turn")
