@@ -201,8 +201,8 @@ class InformerName:
     def with_resource(self, resource: Resource[Any], scope: str = "") -> InformerNameAndResource:
         """Return the identity of an informer of a resource.
 
-        The first identity of each resource and scope is reserved. Others are not until it is released: their informers
-        have no metrics, for they would mix with those of the first.
+        The first identity of each resource and scope is reserved. Later identities are not reserved while the first one
+        exists. Their informers have no metrics.
 
         Args:
             resource: the resource of the informer.

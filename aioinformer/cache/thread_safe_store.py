@@ -52,8 +52,8 @@ class ThreadSafeStore(Generic[T]):
         timed: wraps index functions, so that their calls are timed.
 
     Attributes:
-        every_index: all indices, unfinished ones included, for the writer's thread. Adding or replacing an index makes a
-            new list; `put` detects the change by comparing identities.
+        every_index: all indices, unfinished ones included, for the writer's thread. Adding or replacing an index makes
+            a new list; `put` detects the change by comparing identities.
         resource_version: up to which everything is in the store; "" if that is unknown.
         on_release: called with the items when the store is garbage.
     """
@@ -371,7 +371,7 @@ class ThreadSafeStore(Generic[T]):
             }
 
     def any_failing(self) -> bool:
-        """Return whether an index function raised for the present version of any object. For the writer's thread alone."""
+        """Return whether an index function raised for the present version of an object. For the writer's thread."""
         return any(index.failing for index in self._indices.values())
 
     def indexed(self, name: str, value: str) -> list[Any]:

@@ -58,8 +58,8 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         notifications: the notifications. They may be an iterator, which can be read only once.
         size: how many.
         initial: how many of them belong to the initial list.
-        source: the iterator from which `notifications` are made; None if they exist already. Its length hint is the number
-            that is left.
+        source: the iterator from which `notifications` are made; None if they exist already. Its length hint is the
+            number that is left.
     """
 
     notifications: Iterable[Notification[T]]

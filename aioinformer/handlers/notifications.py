@@ -205,6 +205,3 @@ def _filtered(passes: Callable[[Any], bool], deliver: Delivery) -> Delivery:
         return deliver(notification) if seen is None or passes(seen) else None
 
     return filtered
-
-
-_F = TypeVar("_F", bound="Callable[..., Any] | None")

@@ -107,7 +107,7 @@ class SharedProcessor(Generic[T]):
         self.errors += 1
 
     def should_resync(self, now: float) -> bool:
-        """Let each listener decide whether it takes part in a resync now; return whether any does."""
+        """Select the listeners that take part in a resync now; return whether there is any. The name is client-go's."""
         due = [listener for listener in self.listeners if listener.resync.decide(now)]
         return bool(due)
 

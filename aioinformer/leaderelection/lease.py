@@ -12,9 +12,11 @@ The Lease is one object that all candidates write, with optimistic concurrency. 
 - The number of transitions grows with each term and serves as a fencing token, as long as the Lease is not deleted
   between two terms.
 
-Differences to client-go, which continues in these cases while this module ends the term: a valid lease carries our
-identity but is not from our term; we find that another candidate held the lease in between; another candidate holds
-the lease now (client-go continues until the renew deadline).
+This module ends the term in three cases in which client-go continues:
+
+- A valid lease carries our identity but is not from our term.
+- Another candidate held the lease in between.
+- Another candidate holds the lease now. client-go continues until the renew deadline.
 
 In coordinated election the server decides: it writes the leader that it chooses among the LeaseCandidates into the
 Lease. A candidate only renews a lease that the server has assigned to it. When the server names another preferred

@@ -53,8 +53,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
     ) -> None:
         super().__init__(key_func, transformer, slice_seconds)
         self._known = known_objects
-        #: Queued deltas by key, in the order of `_line`. A single delta, or an object of a replacement, is stored without
-        #: a list, because the garbage collector would walk one list for each key.
+        #: Queued deltas by key, in the order of `_line`. A single delta, or an object of a replacement, is stored
+        #: without a list, because the garbage collector would walk one list for each key.
         self._items: MutableMapping[str, T | Delta[T] | Deltas[T]] = {}
 
     def _take(self, deltas: Iterable[Delta[T]], version: str) -> None:

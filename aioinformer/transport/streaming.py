@@ -7,9 +7,9 @@ content of all chunks of a read to aiohttp's stream in one piece.
 
 Rules that are easy to break:
 
-* aiohttp's parser gets the head up to its blank line, and not one byte more. It gets everything, as without this
-  module, in two cases: it finds a response anywhere else than at that line, or the body is neither plainly chunked nor
-  of a stated length (encoded, until the end of the connection, none).
+* aiohttp's parser gets the head up to its blank line, and not one byte more. In two cases it reads the whole response:
+  the head does not end at that line, or the body is neither plainly chunked nor of a stated length (encoded, until the
+  end of the connection, none).
 * aiohttp's parser still expects the body. aiohttp's own bookkeeping needs that until the body ends; after its end, the
   parser must not be called again.
 * If a body begins in the same read as its head, reading pauses until the reader takes these bytes. It must not pause
@@ -56,7 +56,7 @@ _READ = 256 * 1024
 """The size of the read buffer, which all connections of a transport share."""
 
 _SLICE = 16 * 1024
-"""The most bytes that are read at once until the head is complete, the begin of the body included."""
+"""The most bytes that are read at once until the head is complete, the beginning of the body included."""
 
 _BLANK_LINE = b"\r\n\r\n"
 _LENGTH = re.compile("[0-9]{1,15}").fullmatch
@@ -238,7 +238,7 @@ class ChunkedBody:
         self.ended = False
         self._left = 0  # bytes that the current chunk still lacks
         self._last = False  # the last chunk has arrived
-        self._begun = b"\r\n"  # the begin of a chunk line or of the trailers
+        self._begun = b"\r\n"  # the beginning of a chunk line or of the trailers
 
     def feed(self, data: memoryview) -> tuple[bytes, int]:
         size = len(data)

@@ -17,9 +17,10 @@ To add a tier:
    the shortest example.
 3. If the stored bytes are not JSON, return a subclass of `Record` whose property `json` makes the JSON, as
    `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does,
-   and return it to readers in `ObjectType.to_view` (in `codec`).
+   and return it to readers: see where `ObjectType` (in `codec`) compares with `Storage.DICT`.
 4. Return the function in `tier_for`.
-5. Add the name to the tests of all tiers: tests/core/test_storage.py and tests/shell/test_informer_storage.py.
+5. Add the name to the tests of all tiers (tests/core/test_storage.py and tests/shell/test_informer_storage.py), to the
+   options that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in docs/objects.md.
 
 Compression has a state and a background task, so its tier is made by `Compressor` (in `cache.compressor`).
 """
