@@ -231,7 +231,7 @@ class ResponseReader:
                 async with asyncio.timeout_at(silent_at):
                     chunk = await self.read()
             except TimeoutError as error:
-                raise TransportError(f"the server sent no data for {self._idle_timeout:g} s") from error
+                raise TransportError(f"the server was silent for {self._idle_timeout:g} s") from error
             for answer in self.parse(chunk, initial=initial):
                 yield answer
                 silent_at = clock() + self._idle_timeout

@@ -1,14 +1,14 @@
-"""Lists and watches of one shard of a collection, whether the server knows of shards or not (SHD-02, SHD-03).
+"""Shards of a collection: `ShardedListWatch` lists and watches one, and selectors say which objects belong to it.
 
-The server is asked for the shard. One that does not know the parameter ignores it, and sends everything; so each object
-is looked at, and those of other shards are left out here, before anything of them is kept. What it costs then is the
-network, and a look at the metadata.
+The request names the shard. A server that does not support shards ignores this parameter and sends all objects, so
+objects of other shards are also dropped here, before they are cached. This costs network traffic, and the decoding of
+the metadata.
 
     shards = shard_selectors(3)
     informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
 
-Of a watch, what is left out becomes a bookmark: the version moves on, although nothing happened. Not so while a
-streaming list is under way, whose objects come in any order, and which an ordinary bookmark would end.
+In a watch, an event of a dropped object is replaced by a bookmark, so that the version still advances. During a
+streaming list it is removed: its objects have no order, and an ordinary bookmark would end it.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from aioinformer.transport.auth.credentials import Connection
 
 
+T = TypeVar("T")
+
 UID: Final = "object.metadata.uid"
 NAMESPACE: Final = "object.metadata.namespace"
 
-#: One more than the largest hash.
+#: The number of hashes.
 HASHES: Final = 1 << 64
 
 _OFFSET: Final = 0xCBF29CE484222325
@@ -56,7 +58,7 @@ _RANGE: Final = re.compile(
 
 
 def shard_hash(value: str) -> int:
-    """The hash that says in which shard an object with this uid, or namespace, is."""
+    """Return the hash of a uid or namespace, which determines the shard of an object."""
     result = _OFFSET
     for byte in value.encode():
         result = (result ^ byte) * _PRIME % HASHES
@@ -65,11 +67,11 @@ def shard_hash(value: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardRange:
-    """A part of the hashes of a field.
+    """A range of hashes of a field.
 
     Attributes:
         start: the first hash.
-        end: the one behind the last, up to 2**64.
+        end: the hash after the last one, up to 2**64.
         field: "object.metadata.uid" or "object.metadata.namespace".
     """
 
@@ -89,7 +91,7 @@ class ShardRange:
 
 @dataclass(frozen=True, slots=True)
 class ShardSelector:
-    """Some ranges: the objects that are in any of them.
+    """Selects the objects whose hashes are in any of several ranges.
 
     Attributes:
         ranges: at least one.
@@ -102,7 +104,7 @@ class ShardSelector:
             raise OptionError("a shard selector must have at least one range; leave it out to select everything")
 
     def matches(self, uid: str, namespace: str) -> bool:
-        """Whether an object is selected.
+        """Return whether an object is selected.
 
         Args:
             uid: of the object.
@@ -121,14 +123,14 @@ class ShardSelector:
 
 
 def shard_selectors(count: int, field: str = UID) -> tuple[ShardSelector, ...]:
-    """So many shards of equal size, which together are everything.
+    """Return selectors of shards of equal size. Each object belongs to exactly one of them.
 
     Args:
-        count: how many.
-        field: what is hashed: the uid spreads objects evenly, the namespace keeps those of one together.
+        count: the number of shards.
+        field: the hashed field. The uid spreads objects evenly; the namespace keeps a namespace in one shard.
 
     Raises:
-        OptionError: there cannot be so many, or by this field.
+        OptionError: the number or the field is invalid.
     """
     if not 1 <= count <= HASHES:
         raise OptionError(f"count of shards must be at least 1, not {count!r}")
@@ -137,17 +139,17 @@ def shard_selectors(count: int, field: str = UID) -> tuple[ShardSelector, ...]:
 
 
 def parse_shard_selector(text: str) -> ShardSelector:
-    """A selector as the API writes it: ranges joined by `||`.
+    """Parse a selector in the API's syntax: ranges joined by `||`.
 
     Raises:
-        SelectorError: it is none.
+        SelectorError: the text is not a selector.
     """
     ranges = []
     for part in text.split("||"):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise SelectorError(
-                f"{part.strip()!r} is no range of a shard selector; write shardRange({UID}, '0x…', '0x…')"
+                f"{part.strip()!r} is not a range of a shard selector; write shardRange({UID}, '0x…', '0x…')"
             )
         try:
             ranges.append(ShardRange(int(match[2], 16), int(match[3], 16), match[1]))
@@ -156,32 +158,29 @@ def parse_shard_selector(text: str) -> ShardSelector:
     return ShardSelector(tuple(ranges))
 
 
-T = TypeVar("T")
-
-_CHANGES = (ADDED, MODIFIED, DELETED)
-
-
 class ShardedListWatch(ListWatch[T]):
     """A `ListWatch` of the objects of one shard.
 
     Args:
-        transport: reaches the server.
-        resource: what to list.
-        shard: which objects of it.
+        transport: sends requests to the server.
+        resource: the resource to list.
+        shard: selects the objects.
 
         namespace: "" for all namespaces.
-        label_selector: applied by the server.
-        field_selector: applied by the server.
+        label_selector: is applied by the server.
+        field_selector: is applied by the server.
         tweak: changes the options of every list and watch in place.
 
-        metadata_only: ask for PartialObjectMetadata.
+        metadata_only: request PartialObjectMetadata.
 
     Attributes:
-        left_out: how many objects of other shards the server sent so far; 0 for ever if it knows of shards.
+        shard: as given.
+        left_out: the number of objects of other shards that the server has sent. It stays 0 if the server supports
+            shards.
 
     Raises:
-        SelectorError: a selector does not parse.
-        UsageError: a namespace for a resource that has none.
+        SelectorError: a selector cannot be parsed.
+        UsageError: a namespace is given for a cluster-scoped resource.
     """
 
     def __init__(
@@ -205,21 +204,21 @@ class ShardedListWatch(ListWatch[T]):
         self.left_out = 0
 
     def only_metadata(self) -> Self:
-        """The same, but for metadata alone; it counts what it leaves out by itself."""
+        """Return a copy that requests metadata only, with its own count of `left_out`."""
         other = super().only_metadata()
         other.left_out = 0
         return other
 
     async def request(self, options: ListOptions) -> Response:
-        """Sends a list or a watch, with the selection added; the answer holds objects of the shard only."""
+        """Send a list or a watch, with the selectors added. The response contains only objects of the shard."""
         options.shard_selector = str(self.shard)
         response = await super().request(options)
         if response.status != 200:
             return response
         return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
 
-    def wants(self, metadata: _Meta | None) -> bool:
-        """Whether an object is of the shard; what shows no metadata is left to others to judge."""
+    def includes(self, metadata: _Meta | None) -> bool:
+        """Return whether an object belongs to the shard, and count it if not. Objects without metadata are kept."""
         if metadata is None or self.shard.matches(metadata.uid or "", metadata.namespace or ""):
             return True
         self.left_out += 1
@@ -245,10 +244,11 @@ class _Line(msgspec.Struct, gc=False):
 _decode_whole_object = msgspec.json.Decoder(_Object).decode
 _decode_whole_line = msgspec.json.Decoder(_Line).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
-#: What is read of objects, and of events.
+#: The members of objects and events that are read.
 _OBJECT = {
     "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
 }
+_CHANGES: Final = (ADDED, MODIFIED, DELETED)
 _EVENT = {"type": None, "object": _OBJECT}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -256,7 +256,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 def _decode_object(raw: bytes) -> _Object:
     try:
         return _decode_whole_object(raw)
-    except RecursionError as error:  # nested deeper than the decoder goes, which servers allow: it has a shard, too
+    except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
         if len(raw) > LARGE:
             raise Heavy from error
         return _decode_whole_object(finish(outline(raw, _OBJECT)))
@@ -280,7 +280,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 class _ShardResponse:
-    """An answer without the objects of other shards. What is no list or watch stays none."""
+    """A response without the objects of other shards. A body that is not a list or watch is passed on as invalid."""
 
     def __init__(self, owner: ShardedListWatch[T], response: Response, *, watch: bool, initial: bool) -> None:
         self._owner = owner
@@ -298,7 +298,7 @@ class _ShardResponse:
         return self._response.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What is left of the body, in the sizes in which it arrives."""
+        """Yield the filtered body, one chunk for each chunk that arrives."""
         chunks = self._response.chunks()
         try:
             async with aclosing(self._lines(chunks) if self._watch else self._items(chunks)) as kept:
@@ -306,21 +306,21 @@ class _ShardResponse:
                     yield chunk
         finally:
             if isinstance(chunks, AsyncGenerator):
-                await chunks.aclose()  # or asyncio would do it, some time, in a task of nobody's
+                await chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
 
     async def close(self) -> None:
-        """Lets the connection go."""
+        """Close the response."""
         await self._response.close()
 
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         values, broken = ValueStream(), False
         async for chunk in chunks:
             if broken:
-                yield chunk  # others have judged by now
+                yield chunk  # the reader of the response reports the broken value
                 continue
             left = bytearray()
             try:
-                for line in values.read(chunk, self._filtered, self._filtered_in_steps):
+                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps):
                     left += line or b""
                     await self._slicer.pause()
             except FrameTooLarge:
@@ -330,34 +330,34 @@ class _ShardResponse:
                 left += values.unread()
             if left:
                 yield bytes(left)
-        if not broken and (rest := values.unread()):  # an event that was cut off
+        if not broken and (rest := values.unread()):  # a truncated event
             yield rest
 
-    def _filtered(self, line: bytes) -> bytes:
+    def _filter_line(self, line: bytes) -> bytes:
         try:
-            said = _decode_line(line)
+            event = _decode_line(line)
         except _UNREADABLE as error:
             if _is_whole(line):
                 return line + b"\n"
             raise _Unreadable(line) from error
-        return self._judged(said, line)
+        return self._filter_event(event, line)
 
-    def _filtered_in_steps(self, line: bytes) -> Steps[bytes]:
+    def _filter_line_in_steps(self, line: bytes) -> Steps[bytes]:
         shown = yield from outline(line, _EVENT)
         try:
-            return self._judged(_decode_whole_line(shown), line)
+            return self._filter_event(_decode_whole_line(shown), line)
         except _UNREADABLE:
             return line + b"\n"
 
-    def _judged(self, said: _Line, line: bytes) -> bytes:
-        metadata = said.object.metadata
+    def _filter_event(self, event: _Line, line: bytes) -> bytes:
+        metadata = event.object.metadata
         if (
-            said.type == BOOKMARK
+            event.type == BOOKMARK
             and metadata is not None
             and INITIAL_EVENTS_END.encode() in bytes(metadata.annotations)
         ):
             self._initial = False
-        if said.type not in _CHANGES or self._owner.wants(metadata):
+        if event.type not in _CHANGES or self._owner.includes(metadata):
             return line + b"\n"
         if self._initial or metadata is None or not metadata.resource_version:
             return b""
@@ -365,7 +365,7 @@ class _ShardResponse:
         return msgspec.json.encode(bookmark) + b"\n"
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        parser = ListParser(self._kept, in_steps=self._kept_in_steps)
+        parser = ListParser(self._filter_item, in_steps=self._filter_item_in_steps)
         try:
             yield b'{"items":['
             between = b""
@@ -386,27 +386,27 @@ class _ShardResponse:
                 yield bytes(left)
             yield b"]," + msgspec.json.encode(parser.head())[1:]
         except (ApiError, DecodeError):
-            return  # whoever reads this finds that it ends in the middle
+            return  # the reader of the response detects that the list is truncated
 
-    def _kept(self, raw: bytes) -> bytes:
-        """The item; nothing if it is of another shard."""
+    def _filter_item(self, raw: bytes) -> bytes:
+        """Return the item; b"" if it belongs to another shard."""
         try:
             metadata = _decode_object(raw).metadata
         except _UNREADABLE as error:
             raise _Unreadable(raw) from error
-        return raw if self._owner.wants(metadata) else b""
+        return raw if self._owner.includes(metadata) else b""
 
-    def _kept_in_steps(self, raw: bytes) -> Steps[bytes]:
+    def _filter_item_in_steps(self, raw: bytes) -> Steps[bytes]:
         shown = yield from outline(raw, _OBJECT)
         try:
             metadata = _decode_whole_object(shown).metadata
         except _UNREADABLE as error:
             raise _Unreadable(raw) from error
-        return raw if self._owner.wants(metadata) else b""
+        return raw if self._owner.includes(metadata) else b""
 
 
 class _Unreadable(DecodeError):
-    """It is not the end of an item, or the item cannot be read, which others are to judge."""
+    """An item cannot be decoded. It is passed on unchanged, and the reader of the response reports it."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__("the object cannot be read")

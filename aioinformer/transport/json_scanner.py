@@ -1,11 +1,11 @@
-"""The members of a JSON object, found without recursion and in small steps.
+"""Find the members of a JSON object, without recursion and in small steps.
 
-An API server takes objects that are nested ten thousand levels deep; decoders give up long before that. It also takes
-objects of 3 MiB that consist of nothing but brackets, which any decoder needs tens of milliseconds to read. Whoever
-may create an object must not be able to stop an informer, or to block its event loop, with one: the identity of such
-an object is read here, in steps that a caller can pause between.
+An API server accepts objects that are nested ten thousand levels deep, which is too deep for decoders. It also accepts
+objects of 3 MiB that consist only of brackets, which take any decoder tens of milliseconds. An object must not be able
+to stop an informer or to block its event loop. The identity of such objects is therefore read here, in steps between
+which the caller can pause.
 
-What a step may cost is bounded by counted work, not by a clock: this module decides, and does not wait.
+The cost of a step is limited by the amount of work, not by a clock: this module does no I/O and does not wait.
 """
 
 from __future__ import annotations
@@ -13,27 +13,50 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Mapping
 from itertools import accumulate, islice
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+T = TypeVar("T")
+
+#: Work in steps: yields None where the caller may pause, and returns the result.
+Steps: TypeAlias = Generator[None, None, T]
+#: The members to read, by name; None for a member that is read as a whole.
+Wanted: TypeAlias = "Mapping[str, Wanted | None]"
+
 #: The largest JSON value that is accepted by default, in bytes.
-DEFAULT_MAX_FRAME = 64 * 1024 * 1024
-#: Some proxies write it in front of UTF-8.
-BOM = b"\xef\xbb\xbf"
-#: The largest number of bytes that one step looks at. Most values are small: windows begin small and grow.
-WINDOW = 4096
-_FIRST_WINDOW = 64
+DEFAULT_MAX_FRAME: Final = 64 * 1024 * 1024
+#: The byte order mark, which some proxies write before UTF-8.
+BOM: Final = b"\xef\xbb\xbf"
+#: The largest number of bytes that one step reads. Most values are small, so windows begin small and grow.
+WINDOW: Final = 4096
+_FIRST_WINDOW: Final = 64
+#: A decoder reads this number of bytes in less than a millisecond, whatever they are.
+LARGE: Final = 64 * 1024
+#: A decoder reads objects of this weight in a few milliseconds. A byte weighs 1, the possible start of a value 8 more.
+_HEAVY: Final = 3 * 512 * 1024
+_VALUE: Final = 8
+#: The number of members that one step reads.
+_MEMBERS: Final = 32
 
 _SIGNS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{[}]"))
 _BRACKET = re.compile(rb"[{}\[\]]")
+_KEY = re.compile(rb'[ \t\r\n,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SCALAR = re.compile(rb'[^",:{}\[\]]++')
+_FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+
+
+class Heavy(Exception):
+    """A decoder must not be given these bytes at once: they are large, and nested deeply or full of tiny values."""
 
 
 def unescaped(window: bytes) -> bytes:
     """Return the window with its escaped backslashes and quotes replaced, byte by byte.
 
-    A backslash at the end whose escaped byte is not in the window is left out.
+    A backslash at the end, whose escaped byte is not in the window, is removed.
     """
     if (len(window) - len(window.rstrip(b"\\"))) % 2:
         window = window[:-1]
@@ -41,7 +64,7 @@ def unescaped(window: bytes) -> bytes:
 
 
 class ItemScanner:
-    """Finds the end of one JSON object or array in a growing buffer. Looks at every byte once.
+    """Finds the end of one JSON object or array in a growing buffer. It reads every byte once.
 
     Args:
         start: offset of the opening bracket.
@@ -56,14 +79,14 @@ class ItemScanner:
         self._window = _FIRST_WINDOW
 
     def shift(self, by: int) -> None:
-        """Note that the first `by` bytes of the buffer are gone."""
+        """Adjust the position after the first `by` bytes of the buffer were removed."""
         self._position -= by
 
     def step(self, buffer: bytes | bytearray) -> int:
-        """Look at the next window.
+        """Read the next window.
 
         Returns:
-            The offset behind the value; 0 if there is more to look at; -1 if the buffer holds no more of the value.
+            The offset after the value; 0 if there are more bytes to read; -1 if the buffer ends within the value.
         """
         start = self._position
         window = bytes(buffer[start : start + self._window])
@@ -79,63 +102,37 @@ class ItemScanner:
         if closing >= self._depth and signs:
             depths = list(accumulate(memoryview(signs).cast("b"), initial=self._depth))
             if min(depths[1:]) <= 0:
-                # A value that begins with a closing bracket ends there: the caller finds that it is none.
+                # A value that begins with a closing bracket ends there. The caller detects that it is not a value.
                 last = 0 if depths[1] < 0 else depths.index(0, 1) - 1
-                return start + _place(parts, last, in_string=self._in_string)
+                return start + _bracket_end(parts, last, in_string=self._in_string)
         self._depth += len(signs) - 2 * closing
         self._in_string ^= len(parts) % 2 == 0
         self._position = start + len(window)
         return 0 if self._position < len(buffer) else -1
 
     def end(self, buffer: bytes | bytearray) -> int:
-        """Look at all that is left of the buffer.
+        """Read the rest of the buffer.
 
         Returns:
-            The offset behind the value, or -1 if it is not complete yet.
+            The offset after the value, or -1 if it is not complete.
         """
         while not (end := self.step(buffer)):
             pass
         return end
 
 
-def _place(parts: list[bytes], number: int, *, in_string: bool) -> int:
-    """Return the offset behind the bracket of this number, of those outside strings."""
+def _bracket_end(parts: list[bytes], number: int, *, in_string: bool) -> int:
+    """Return the offset after the n-th bracket outside strings, counted from 0."""
     for inside in range(not in_string, len(parts), 2):
         parts[inside] = b"_" * len(parts[inside])
     found = next(islice(_BRACKET.finditer(b'"'.join(parts)), number, None))
     return found.end()
 
 
-T = TypeVar("T")
-
-#: Work in steps: yields None where the caller may pause, and returns the result.
-Steps: TypeAlias = Generator[None, None, T]
-#: The members that will be read, by name; None for a member that is read as a whole.
-Wanted: TypeAlias = "Mapping[str, Wanted | None]"
-
-#: A decoder reads so many bytes in less than a millisecond, whatever they are.
-LARGE = 64 * 1024
-#: A decoder reads objects of this weight in a few milliseconds: a byte weighs 1, a value that may begin there 8 more.
-_HEAVY = 3 * 512 * 1024
-_VALUE = 8
-#: Members that are looked at in one step.
-_MEMBERS = 32
-
-_KEY = re.compile(rb'[ \t\r\n,]*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_SCALAR = re.compile(rb'[^",:{}\[\]]++')
-_FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
-_SPACE = re.compile(rb"[ \t\r\n]*+")
-
-
-class Heavy(Exception):
-    """A decoder must not be given these bytes at once: they are large, and nested deeply or full of tiny values."""
-
-
 def is_heavy(raw: bytes) -> bool:
-    """Whether a decoder would need more than a few milliseconds to read past this JSON.
+    """Return whether a decoder would need more than a few milliseconds to read this JSON.
 
-    Texts cost little: a ConfigMap of 1 MiB is light. Brackets and commas within texts count as well.
+    Strings cost little: a ConfigMap of 1 MiB is not heavy. Brackets and commas within strings count as well.
     """
     size = len(raw)
     if size <= LARGE:
@@ -154,21 +151,21 @@ def finish(steps: Steps[T]) -> T:
 
 
 def members(raw: bytes) -> dict[str, bytes]:
-    """As `find_members`, at once, for all names."""
+    """Do the same as `find_members`, at once, for all names."""
     return finish(find_members(raw))
 
 
 def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[str, bytes]]:
-    """Find the values of an object, still encoded, by name. Of two with the same name, the last one counts.
+    """Find the encoded values of an object by name. Of several values with the same name, the last one is returned.
 
-    Linear in the size, whatever the depth. Brackets match; nothing else says that the values are valid.
+    The time is linear in the size, whatever the depth. Brackets of the values match, but the values may be invalid.
 
     Args:
         raw: the JSON of the object.
         wanted: the names to find; None for all.
 
     Returns:
-        {} if the bytes are no object, or the object does not end where the bytes end.
+        name -> value; {} if the bytes are not exactly one object.
     """
     names = None if wanted is None else frozenset(wanted)
     found: dict[str, bytes] = {}
@@ -179,19 +176,19 @@ def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[
     while True:
         key = _KEY.match(raw, at, at + WINDOW)
         if key is not None and key.end() < at + WINDOW:
-            name, begin = _text(key[1]), key.end()
+            name, begin = _decode_text(key[1]), key.end()
         else:
-            # A long key or much white space; or the end of the object.
+            # A long key, much white space, or the end of the object.
             quote = _skip_space(raw, at, b" \t\r\n,")
             if not raw.startswith(b'"', quote):
                 return found if raw.startswith(b"}", quote) and not raw[quote + 1 :].strip() else {}
-            begin = yield from _behind_string(raw, quote)
-            name = _text(raw[quote + 1 : begin - 1]) if begin - quote < WINDOW else ""
+            begin = yield from _skip_string(raw, quote)
+            name = _decode_text(raw[quote + 1 : begin - 1]) if begin - quote < WINDOW else ""
             begin = _skip_space(raw, begin, b" \t\r\n")
             if not raw.startswith(b":", begin):
                 return {}
             begin = _skip_space(raw, begin + 1, b" \t\r\n")
-        at = yield from _behind_value(raw, begin)
+        at = yield from _skip_value(raw, begin)
         if at < 0:
             return {}
         if names is None or name in names:
@@ -205,25 +202,25 @@ def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[
 
 
 def outline(raw: bytes, wanted: Wanted) -> Steps[bytes]:
-    """Make an object that has nothing but these members of another, as far as that has them."""
+    """Return an object with only these members of another one, as far as they exist."""
     found = yield from find_members(raw, wanted)
     return (yield from narrowed(found, wanted))
 
 
 def narrowed(found: Mapping[str, bytes], wanted: Wanted) -> Steps[bytes]:
-    """As `outline`, of members that are found already."""
+    """Do the same as `outline`, for members that were found already."""
     shown = []
     for name, value in found.items():
         within = wanted[name]
         if within is not None:
-            # A path through something else than an object has no value.
+            # A path through a value that is not an object has no value.
             value = (yield from outline(value, within)) if value.startswith(b"{") else b"null"
         shown.append(b"%b:%b" % (msgspec.json.encode(name), value))
     return b"{%b}" % b",".join(shown)
 
 
-def _behind_value(raw: bytes, at: int) -> Steps[int]:
-    """The offset behind the value that begins here, or -1 if it does not end."""
+def _skip_value(raw: bytes, at: int) -> Steps[int]:
+    """Return the offset after the value that begins here, or -1 if it does not end."""
     first = raw[at : at + 1]
     if first in (b"{", b"["):
         flat = _FLAT.match(raw, at, at + WINDOW)
@@ -235,13 +232,13 @@ def _behind_value(raw: bytes, at: int) -> Steps[int]:
         return end
     if first == b'"':
         short = _STRING.match(raw, at, at + WINDOW)
-        return short.end() if short is not None else (yield from _behind_string(raw, at))
+        return short.end() if short is not None else (yield from _skip_string(raw, at))
     scalar = _SCALAR.match(raw, at)
     return -1 if scalar is None else scalar.end()
 
 
-def _behind_string(raw: bytes, at: int) -> Steps[int]:
-    """The offset behind the string that begins here, or -1 if it does not end."""
+def _skip_string(raw: bytes, at: int) -> Steps[int]:
+    """Return the offset after the string that begins here, or -1 if it does not end."""
     at += 1
     while window := raw[at : at + WINDOW]:
         if b"\\" in window:
@@ -264,7 +261,7 @@ def _skip_space(raw: bytes, at: int, spaces: bytes) -> int:
     return at + len(window) - len(rest) if window else at
 
 
-def _text(encoded: bytes) -> str:
+def _decode_text(encoded: bytes) -> str:
     try:
         return msgspec.json.decode(b'"%b"' % encoded, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):

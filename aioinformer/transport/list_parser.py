@@ -1,33 +1,35 @@
-"""A list body, taken apart while it arrives.
+"""Parse the body of a list while it arrives.
 
-A page of a list is one JSON document that may be hundreds of megabytes (a server ignores `limit` at
-`resourceVersion=0`). It is never held whole: items leave as soon as their last byte is there.
+A page of a list is one JSON document of up to hundreds of megabytes (a server ignores `limit` at `resourceVersion=0`).
+It is never in memory as a whole: each item is yielded as soon as its last byte has arrived.
 
-Finding where an item ends would need a scan of every token. But every item has to be decoded anyway, and no proper
-prefix of a JSON object is a JSON object. So the parser *guesses*, and the decoder is the judge:
+Finding the end of an item would require a scan of every token. But every item must be decoded anyway, and no proper
+prefix of a JSON object is a JSON object. The parser therefore *guesses* the end, and the decoder checks the guess:
 
-1. Items of one list begin alike (`{"metadata":{"name":` or `{"apiVersion":`). The next place where `},` is followed
-   by the beginning of the first item is taken for the end of this one. One search by the C library finds it, beyond
-   most of the length of the shortest item so far: one that is much shorter is searched again, and shortens the hop.
-2. If the decoder accepts what lies between, the guess was right, beyond doubt.
-3. If it does not (the item holds a list of templates that begin like items, or is malformed), an exact scanner that
-   knows strings and brackets finds the end. It remembers where it stopped, so that it is linear, too.
+1. The items of a list begin alike (`{"metadata":{"name":` or `{"apiVersion":`). The next `},` followed by the beginning
+   of the first item is assumed to be the end of an item. One search in C finds it. The search skips most of the length
+   of the shortest item so far. If an item is much shorter, it is searched again, and shortens the skipped part.
+2. If the decoder accepts the bytes in between, the guess was right.
+3. If it does not (the item contains a list of templates that begin like items, or is malformed), an exact scanner for
+   strings and brackets finds the end. It continues where it stopped before, so it takes linear time, too.
 
-Chunks are not put together: an item is cut out of the chunk that it came in. Only what came in several is joined, by a
-guess as well, and as long as there is no such guess, what has come is gathered in one growing buffer.
+Chunks are not concatenated: an item is cut out of its chunk. Only an item that spans two chunks is joined, also by a
+guess. Without such a guess, the chunks are collected in one growing buffer.
 
-An item that is large and full of tiny values, or nested deeper than a decoder goes, is left to the scanner and then
-decoded in steps: any decoder would block the event loop with it.
+An item that is large and full of tiny values, or nested too deeply for the decoder, is read by the scanner and then
+decoded in steps, because a decoder would block the event loop.
 
-The last item is taken to end at the last `}]` of the body, once that is complete; the decoder is the judge here, too.
-The scanner alone also handles everything unusual: white space, items of mixed beginnings.
-What is before and after the items is put together again as a document without items, and decoded last.
+The last item is assumed to end at the last `}]` of the complete body, and the decoder checks this, too. The scanner
+also reads all unusual bodies: white space, items that begin differently. The parts before and after the items are
+joined to a document without items, which is decoded last.
+
+The guess and the scanner share the buffer and their position in it, so the file is longer than most.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
@@ -36,6 +38,20 @@ from aioinformer.transport.json_scanner import BOM, DEFAULT_MAX_FRAME, LARGE, He
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+T = TypeVar("T")
+
+_ITEMS: Final = re.compile(rb'"items"\s*:\s*\[')
+_SEPARATORS: Final = b" \t\r\n,"
+_BETWEEN: Final = re.compile(b"[%b]*" % _SEPARATORS)
+_BEGINNING: Final = re.compile(rb'\{"[A-Za-z]{1,40}":(?:\{"[A-Za-z]{1,40}":)?')
+#: The scanner reads an item whose end is not found within this number of bytes.
+_PATIENCE: Final = 1024 * 1024
+#: The largest length of the text before the first item, or of the common beginning of items, that is searched again.
+_LONGEST_BEGINNING: Final = 96
+#: The head of a list is its type and metadata. A continue token is shorter than 1 KiB.
+_MAX_HEAD: Final = 1024 * 1024
 
 
 class ListMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -56,18 +72,25 @@ class _List(ListHead, gc=False):
     items: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_decode_head = msgspec.json.Decoder(_List).decode  # here, since event loops in two threads may be the first
+class _WholeList(ListHead, gc=False):
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+# Made during import: event loops in two threads may decode their first lists at the same time.
+_decode_head = msgspec.json.Decoder(_List).decode
+_decode_prologue = msgspec.json.Decoder(ListHead).decode
+_decode_whole_list = msgspec.json.Decoder(_WholeList).decode
 
 
 def head_of(document: bytes) -> ListHead:
-    """Read what a list says of itself. Its kind may be any: a custom resource chooses what its lists are called.
+    """Decode the kind and metadata of a list. The kind may be any: a custom resource names the kind of its lists.
 
     Args:
-        document: the list; its items may be left out, their brackets may not.
+        document: the list, with or without its items. Their brackets are required.
 
     Raises:
-        DecodeError: it is no list.
-        ApiError: it is a Status.
+        DecodeError: the document is not a list.
+        ApiError: the document is a Status.
     """
     try:
         head = _decode_head(document)
@@ -76,14 +99,14 @@ def head_of(document: bytes) -> ListHead:
     if head.kind == "Status":
         raise status_error(0, document)
     if head.kind == "Table":
-        raise DecodeError("the server answered with a Table; informers need the objects themselves")
+        raise DecodeError("the server answered with a Table; informers need a list of objects")
     if head.items is msgspec.UNSET:
         raise DecodeError("the server answered with something that is not a list: it has no items")
     return ListHead(head.metadata, head.kind)
 
 
 def status_error(status: int, body: bytes, *, retry_after: float | None = None) -> ApiError:
-    """The error in a body that should be a Status; a body that is none says so, without being quoted."""
+    """Return the error for a body that should be a Status. If it is not, the error does not quote the body."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -92,44 +115,23 @@ def status_error(status: int, body: bytes, *, retry_after: float | None = None) 
 
 
 def not_a_list(document: bytes) -> DecodeError:
-    """The error for a body that is no list, of which nothing is quoted."""
+    """Return the error for a body that is not a list. It does not quote the body."""
     start = document[:1]
     hint = " (it looks like HTML: is there a proxy in between?)" if start == b"<" else ""
     return DecodeError(f"the body is not a JSON list{hint}")
 
 
-T = TypeVar("T")
-
-_ITEMS = re.compile(rb'"items"\s*:\s*\[')
-_SEPARATORS = b" \t\r\n,"
-_BETWEEN = re.compile(b"[%b]*" % _SEPARATORS)
-_BEGINNING = re.compile(rb'\{"[A-Za-z]{1,40}":(?:\{"[A-Za-z]{1,40}":)?')
-#: The scanner takes over when an item has no visible end after so many bytes.
-_PATIENCE = 1024 * 1024
-#: What an item, or the list of items, begins with is shorter than this.
-_LONGEST_BEGINNING = 96
-#: The head of a list is its type and its metadata; a continue token is below 1 KiB.
-_MAX_HEAD = 1024 * 1024
-
-
-class _WholeList(ListHead, gc=False):
-    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
-
-
-_decode_prologue = msgspec.json.Decoder(ListHead).decode
-_decode_whole_list = msgspec.json.Decoder(_WholeList).decode
-
-
 class ListParser(Generic[T]):
-    """Takes the body of a list apart.
+    """Parses the body of a list.
 
-    Feed it chunks, take what `items()` yields after each; say `feed_eof()`, take the last items; ask for the `head()`.
+    Call `feed()` with each chunk, and iterate over `items()` after it. At the end, call `feed_eof()`, iterate over the
+    last items, and read the `head()`.
 
     Args:
-        decode: makes what `items()` yields of the bytes of one item; raises `DecodeError` if it cannot, and for all
-            that is not one whole object: it has to read every byte. Raises `Heavy` for what it must not read at once.
+        decode: decodes the bytes of one item. It must read all bytes, and raise `DecodeError` unless they are exactly
+            one object. It raises `Heavy` if the object must be decoded in steps.
         max_item: the largest item accepted, in bytes.
-        in_steps: does the same for an object that is too heavy to be decoded at once; None to decode all at once.
+        in_steps: does the same in steps, for heavy objects; None to decode all objects at once.
     """
 
     def __init__(
@@ -142,30 +144,30 @@ class ListParser(Generic[T]):
         self._decode = decode
         self._in_steps = in_steps
         self._max_item = max_item
-        #: A chunk as it came, unless an item needs more than one.
+        #: One chunk, or several if an item spans them.
         self._buffer: bytes | bytearray = b""
-        #: An item that ends in the chunk and began before it, if the guess is right.
+        #: An item that began before the current chunk and ends in it, if the guess is right.
         self._joint = b""
-        #: Offset of the first byte that no item has used.
+        #: The offset of the first byte after the last item.
         self._start = 0
-        #: Offset before which no separator is.
+        #: The offset before which there is no separator.
         self._searched = 0
         self._separator = b""
-        #: The latest guess was right: only then the end of the last item is guessed, too.
+        #: Whether the last guess was right. Only then, the end of the last item is guessed.
         self._trusted = False
         self._scanner: ItemScanner | None = None
-        #: Where guesses about the item ended that the decoder did not accept, and why.
-        self._refused: dict[int, DecodeError] = {}
-        #: The shortest item's length, and how much of the next one is not searched for its end at first.
+        #: The guessed ends of the current item that the decoder did not accept, with its errors.
+        self._rejected: dict[int, DecodeError] = {}
+        #: The length of the shortest item, and the length that the search for the end of the next one skips at first.
         self._shortest, self._hop = max_item, 0
-        #: Everything before the first item, once that is known.
+        #: The bytes before the first item, once they are known.
         self._prologue: bytes | None = None
         self._next_page: str | None = None
-        self._behind_items = False
+        self._after_items = False
         self._eof = False
 
     def feed(self, chunk: bytes) -> None:
-        """Takes the next chunk of the body; `items()` has what it completes."""
+        """Add the next chunk of the body. `items()` yields the items that it completes."""
         if self._joint:
             self._join()
         used, self._start = self._start, 0
@@ -173,13 +175,13 @@ class ListParser(Generic[T]):
         if not begun:
             self._buffer, self._searched = chunk, 0
             return
-        guessing = self._separator and self._scanner is None and not self._behind_items
+        guessing = self._separator and self._scanner is None and not self._after_items
         found = chunk.find(self._separator) if guessing else -1
         across = (
             guessing and self._separator in bytes(self._buffer[max(used, used + begun - overlap) :]) + chunk[:overlap]
         )
         if found >= 0 and not across and begun + found < self._max_item:
-            # What is behind this item stays in the chunk.
+            # The bytes after this item stay in the chunk.
             self._joint = bytes(self._buffer[used:]).lstrip(_SEPARATORS) + chunk[: found + 1]
             self._buffer, self._start, self._searched = chunk, found + 1, found + 1
             return
@@ -194,12 +196,12 @@ class ListParser(Generic[T]):
             self._scanner.shift(used)
 
     def feed_eof(self) -> None:
-        """The body has ended; `items()` has what is left."""
+        """End the body. `items()` yields the remaining items."""
         self._eof = True
 
     @property
     def next_page(self) -> str:
-        """The continue token, "" if there is none, or none yet: some servers write it behind the items."""
+        """The continue token; "" if there is none, or none yet: some servers write it after the items."""
         if self._next_page is None:
             if self._prologue is None:
                 return ""
@@ -211,59 +213,58 @@ class ListParser(Generic[T]):
         return self._next_page
 
     def items(self) -> Iterator[T | DecodeError | None]:
-        """Yields what is complete, in order; an item that does not decode is yielded as its error.
+        """Yield the complete items in order, with an error in place of an item that cannot be decoded.
 
-        Yields None in the middle of long work, where the caller may pause, if there is `in_steps`.
-
-        May be left and taken up again at any point, so that its user can pause between two items.
+        With `in_steps`, yield None during long work, where the caller may pause. The iteration may be abandoned and
+        started again at any point.
 
         Raises:
-            FrameTooLarge: an item exceeds the cap.
+            FrameTooLarge: an item is larger than `max_item`.
             DecodeError: the body is not a list.
         """
         if self._prologue is None and not self._find_items():
             if self._eof:
-                yield from self._whole()
+                yield from self._parse_whole()
             return
-        if self._behind_items and len(self._buffer) - self._start > _MAX_HEAD:
-            raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes behind its items")
+        if self._after_items and len(self._buffer) - self._start > _MAX_HEAD:
+            raise FrameTooLarge(f"the list does not end within {_MAX_HEAD} bytes after its items")
         if self._joint:
             item = self._guess(self._joint)
             if item is None or isinstance(item, DecodeError):
-                self._refused = {len(self._joint): item} if item is not None else {}
+                self._rejected = {len(self._joint): item} if item is not None else {}
                 self._join()
                 self._scanner = ItemScanner(0)
             else:
                 self._joint = b""
                 yield item
-        while not self._behind_items and self._find_item():
+        while not self._after_items and self._find_item():
             if self._scanner is None:
-                yield from self._guessed()
+                yield from self._guessed_items()
                 if not self._find_item():
                     break
             end = yield from self._find_end()
-            refused, self._refused = self._refused, {}
+            refused, self._rejected = self._rejected, {}
             if end < 0:
                 break
-            # Whoever refuses it (a transform) must not be asked twice.
+            # A transform that refused the item must not be called twice.
             item = refused.get(end) or (yield from self._decoded(bytes(self._buffer[self._start : end])))
-            self._found(end - self._start)
+            self._record_length(end - self._start)
             self._start = end
             self._searched = max(end, self._searched)
             self._scanner = None
             yield item
 
     def head(self) -> ListHead:
-        """The list without its items, once the body has ended.
+        """Return the list without its items. Call it after the end of the body.
 
         Raises:
-            DecodeError: the body ended in the middle, or is not a list.
+            DecodeError: the body is truncated, or is not a list.
             ApiError: the body is a Status.
         """
         rest = bytes(self._buffer[self._start :])
         if self._prologue is None:
             return head_of(rest.removeprefix(BOM))
-        if not self._behind_items:
+        if not self._after_items:
             raise DecodeError("the list ended in the middle")
         return head_of(self._prologue + rest)
 
@@ -280,15 +281,15 @@ class ListParser(Generic[T]):
         return False
 
     def _find_item(self) -> bool:
-        """Moves to the beginning of the next item; False if it is not there yet, or there is none."""
+        """Move to the beginning of the next item. Return False if it has not arrived yet, or there is none."""
         buffer = self._buffer
         between = _BETWEEN.match(buffer, self._start)
-        assert between is not None, "nothing at all is between two items, too"
+        assert between is not None, "the pattern matches the empty string"
         self._start = start = between.end()
         if start >= len(buffer):
             return False
-        if buffer[start] == 0x5D:  # "]": what is left belongs to the document around the items
-            self._behind_items = True
+        if buffer[start] == 0x5D:  # "]": the rest belongs to the document around the items
+            self._after_items = True
             return False
         if buffer[start] != 0x7B:  # "{"
             raise DecodeError("the list holds something that is not an object")
@@ -304,7 +305,7 @@ class ListParser(Generic[T]):
         self._buffer = bytearray(self._joint) + self._buffer[self._start :]
         self._joint, self._start, self._searched = b"", 0, 0
 
-    def _guessed(self) -> Iterator[T]:
+    def _guessed_items(self) -> Iterator[T]:
         """Yields items as long as guesses are right. One search, one copy and one call of the decoder for each."""
         buffer, separator, decode, hop = self._buffer, self._separator, self._decode, self._hop
         find, start, searched = buffer.find, self._start, max(self._start, self._searched)
@@ -327,16 +328,16 @@ class ListParser(Generic[T]):
                 return
             except DecodeError as error:
                 if find(separator, searched, found) < 0:
-                    self._refuse(error, found + 1)
+                    self._reject_guess(error, found + 1)
                     return
-                hop, self._refused[found + 1] = 0, error
+                hop, self._rejected[found + 1] = 0, error
                 continue
             if not hop:
-                self._refused = {}
+                self._rejected = {}
             if found - start < self._shortest:
-                self._found(found - start)
+                self._record_length(found - start)
             hop = self._hop
-            self._start = self._searched = start = searched = found + 2  # which is a part of what was found
+            self._start = self._searched = start = searched = found + 2  # the next item begins within the separator
             yield item
         self._searched = max(self._start, len(buffer) - len(separator))
         self._trusted = self._trusted or self._start > begin
@@ -350,23 +351,23 @@ class ListParser(Generic[T]):
             self._scanner = ItemScanner(start)
             return
         if isinstance(last, DecodeError):
-            self._refuse(last, end)
+            self._reject_guess(last, end)
             return
         self._start = self._searched = end
         yield last
 
-    def _found(self, length: int) -> None:
-        """An item was so long; the next is taken to be not much shorter than the shortest."""
+    def _record_length(self, length: int) -> None:
+        """Record the length of an item. The next one is assumed to be not much shorter than the shortest."""
         self._shortest = min(length, self._shortest)
         self._hop = self._shortest - self._shortest // 8
 
-    def _refuse(self, error: DecodeError, end: int) -> None:
-        """The decoder did not accept what a guess said: the scanner decides."""
-        self._refused[end], self._trusted = error, False
+    def _reject_guess(self, error: DecodeError, end: int) -> None:
+        """Let the scanner find the end of the item, because the decoder did not accept the guess."""
+        self._rejected[end], self._trusted = error, False
         self._scanner = ItemScanner(self._start)
 
     def _find_end(self) -> Steps[int]:
-        """The offset behind the item whose end could not be guessed, or -1 if it is not there yet."""
+        """Scan for the end of an item. Return the offset after it, or -1 if it has not arrived."""
         buffer, start = self._buffer, self._start
         if self._scanner is None:
             if not self._eof and len(buffer) - start < min(_PATIENCE, self._max_item):
@@ -381,26 +382,26 @@ class ListParser(Generic[T]):
             )
         return end
 
-    def _whole(self) -> Iterator[T | DecodeError | None]:
+    def _parse_whole(self) -> Iterator[T | DecodeError | None]:
         document = bytes(self._buffer).removeprefix(BOM)
         try:
             whole = _decode_whole_list(document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_a_list(document) from error
         if whole.items is msgspec.UNSET and whole.kind not in ("Status", "Table"):
-            # A list without objects says so; whatever this is, it must not look like one, and everything deleted.
+            # An empty list has items, too. This document must not look like one, or all objects would be deleted.
             raise DecodeError("the server answered with something that has no items")
         for raw in whole.items or ():
             item = bytes(raw)
             if not item.startswith(b"{"):
-                raise DecodeError("the list holds something that is not an object")
+                raise DecodeError("an item of the list is not an object")
             yield (yield from self._decoded(item))
 
     def _is_heavy(self, raw: bytes) -> bool:
         return self._in_steps is not None and is_heavy(raw)
 
     def _guess(self, raw: bytes) -> T | DecodeError | None:
-        """What the decoder makes of these bytes; None if they are too heavy to be a guess."""
+        """Return the result or error of the decoder; None if the bytes are too heavy to check a guess."""
         try:
             return None if self._is_heavy(raw) else self._decode(raw)
         except Heavy:
@@ -409,12 +410,12 @@ class ListParser(Generic[T]):
             return error
 
     def _decoded(self, raw: bytes) -> Steps[T | DecodeError]:
-        """What the decoder makes of one item that is known to end here."""
+        """Return the result or error of the decoder for one item whose end is known."""
         try:
             item = self._guess(raw)
             if item is None and self._in_steps is not None:
                 item = yield from self._in_steps(raw)
         except DecodeError as error:
             return error
-        assert item is not None, "only what is decoded in steps is too heavy"
+        assert item is not None, "without `in_steps`, no item is heavy"
         return item
