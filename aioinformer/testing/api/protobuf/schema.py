@@ -21,11 +21,11 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from aioinformer.testing.api.protobuf.wire import CHUNK, FIXED64, VARINT
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Wire types.
+VARINT, FIXED64, CHUNK = 0, 1, 2
 _WIRE_TYPES = {"double": FIXED64} | dict.fromkeys(("bool", "int32", "int64"), VARINT)
 _EVERY_VERSION = "*"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-VARINT, FIXED64, CHUNK, _GROUP, _GROUP_END, _FIXED32 = range(6)
+from aioinformer.testing.api.protobuf.schema import CHUNK, FIXED64, VARINT
+
+_GROUP, _GROUP_END, _FIXED32 = 3, 4, 5
 _LARGEST_FIELD = (1 << 29) - 1
 
 Occurrences = Sequence[tuple[int, int | bytes]]
