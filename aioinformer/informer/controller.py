@@ -70,7 +70,7 @@ class CacheController:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Run until cancelled or stopped; what is queued then is not processed any more.
+        """Run until cancelled or stopped. Deltas that are queued then are not processed.
 
         Raises:
             UsageError: it ran before.

@@ -64,7 +64,7 @@ async def test_cache_content_decides_between_add_and_update(queue: str) -> None:
 
 @pytest.mark.conformance("ARC-01")
 @pytest.mark.parametrize("made_by", ["itself", "a factory"])
-async def test_default_queue_groups_by_object_and_delivers_deletes_last(
+async def test_default_queue_groups_by_object_and_delivers_deletes(
     made_by: str,
 ) -> None:
     pods = Collection("a", "b")

@@ -1,4 +1,4 @@
-"""DeltaFIFO: client-go's rules, each by what its consumer gets."""
+"""DeltaFIFO: client-go's rules, observed at the consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists taken apart while they arrive, compared with what a JSON parser makes of the whole."""
+"""Lists that are parsed while they arrive, compared with a JSON parser for the whole body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that are no lists, or not whole, or too large: always an error that says so, and never a shorter list."""
+"""Bodies that are invalid, truncated or too large raise errors, and never look like a shorter list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is looked at to take a list apart: work that grows with the list, and no faster."""
+"""The work of parsing a list is linear in its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a server answers, and whenever: what the protocol promises for every conversation."""
+"""Invariants of the protocol, for any answers of a server at any time."""
 
 from __future__ import annotations
 

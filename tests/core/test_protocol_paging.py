@@ -1,4 +1,4 @@
-"""Lists in pages: what is asked for, in which order, and when a page cannot be had."""
+"""Lists in pages: requests, their order, and failing pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals: when the server is asked again, and what is shown meanwhile."""
+"""Refused requests: when they are retried, and the phase in the meantime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaming lists: what they ask, what completes them, and what leads from them to pages."""
+"""Streaming lists: requests, completion, and the fallback to pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that cannot be decoded, or that a transform refuses: skipped, shown, and never in the way of others."""
+"""Objects that are undecodable or refused: skipped, shown, and without effect on other objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: what is asked, what their events say, and how they end."""
+"""Watches: requests, events and ends."""
 
 from __future__ import annotations
 

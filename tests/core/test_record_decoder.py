@@ -1,4 +1,4 @@
-"""What comes in: admitted once, refused without being quoted, and not again if it is there already."""
+"""Records of received objects: admitted once, refused without quotes, and replaced by the equal cached record."""
 
 from __future__ import annotations
 

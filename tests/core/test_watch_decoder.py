@@ -1,4 +1,4 @@
-"""JSON values out of chunks, however they are cut, and however they are written."""
+"""JSON values of a stream, for any cuts and any notation."""
 
 from __future__ import annotations
 

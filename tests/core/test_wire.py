@@ -1,4 +1,4 @@
-"""Lines of a watch: what they say, however they are written, and that nothing but a DecodeError comes of garbage."""
+"""Lines of a watch: any notation is decoded, and garbage raises only DecodeError."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Quarantine:
     The event loop changes it. Any thread may ask for reasons: each answer shows one state.
 
     While a list is in progress, the objects of the list before it still count. When the list is complete, its objects
-    replace them. An object that decodes again is on its way to the cache. Until it is there, `reason` still returns its
+    replace them. An object that decodes again reaches the cache later. Until it is there, `reason` still returns its
     reason, so that the object does not look deleted.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Where an item of a list ends is known when all of it was read, however little of it a record is made of."""
+"""The end of an item is found by reading all of it, also if a record needs only a part."""
 
 from __future__ import annotations
 
