@@ -137,6 +137,8 @@ class Index(Generic[T]):
     def add(self, key: str, item: Any, new: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add the new values of an object. Return its old values; None if nothing is left to do."""
         if self.settles_records and isinstance(item, Record):
+            if key in self._keys.get(item.namespace, ()):
+                return None  # a failed update must not remove the object, which is still in the store
             self._put_in(item.namespace, key)
             return ()
         old = self._values_of(key)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.store import ThreadSafeStore
+from aioinformer.resources.keys import meta_namespace_index_func
 
 Item = dict[str, Any]
 
@@ -116,3 +119,20 @@ def test_existing_object_put_as_new_leaves_no_old_value() -> None:
     change.put("a", {"tags": ["y"]})
     change.commit()
     assert seen(cells) == {"*": ["a"], "y": ["a"]}
+
+
+def test_failed_update_keeps_the_namespace_of_a_record() -> None:
+    def record(version: int) -> Record:
+        metadata = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": str(version)}
+        return decode_record(json.dumps({"metadata": metadata}).encode())
+
+    def exhausted() -> None:
+        raise MemoryError
+
+    cells: ThreadSafeStore[Any] = ThreadSafeStore({"namespace": meta_namespace_index_func})
+    cells.put("n/a", record(1))
+    change = BulkChange(cells, fresh=False)
+    change.put("n/a", record(2))
+    with pytest.raises(MemoryError):
+        change.commit(exhausted)
+    assert cells.indexed_keys("namespace", "n") == ["n/a"]
