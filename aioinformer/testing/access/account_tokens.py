@@ -73,8 +73,8 @@ class AccountToken:
         extra = {f"{_EXTRA}/credential-id": [f"JTI={self.id}"]}
         for kind in ("node", "pod"):
             if kind in self.bound:
-                told = {"name": self.bound[kind].name, "uid": self.bound[kind].uid}
-                extra |= {f"{_EXTRA}/{kind}-{field}": [value] for field, value in told.items() if value}
+                reference = {"name": self.bound[kind].name, "uid": self.bound[kind].uid}
+                extra |= {f"{_EXTRA}/{kind}-{field}": [value] for field, value in reference.items() if value}
         return User(f"system:serviceaccount:{self.namespace}:{self.name}", self.uid, groups, extra)
 
 

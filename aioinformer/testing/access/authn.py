@@ -64,9 +64,9 @@ class Authenticator:
         """
         if (certified := _certified_user(request.transport)) is not None:
             return certified
-        said = request.headers.get("Authorization", "").strip()
-        token = _bearer(said)
-        if not token and said.lower().startswith("bearer  "):
+        header = request.headers.get("Authorization", "").strip()
+        token = _bearer(header)
+        if not token and header.lower().startswith("bearer  "):
             request[DEPRECATED] = _EXTRA_SPACE
         if token:
             try:
@@ -91,11 +91,11 @@ class Authenticator:
             return User(name, "", (*groups, AUTHENTICATED))
         from aioinformer.testing.access.account_tokens import check_token, read_token
 
-        said = read_token(token, self._key)
-        if said is None:
+        claims = read_token(token, self._key)
+        if claims is None:
             raise TokenError
-        check_token(self._cluster, said, audiences)
-        return said.user
+        check_token(self._cluster, claims, audiences)
+        return claims.user
 
     def token_of(self, user: str) -> str:
         """Return a new token for a user: the name and, after commas, the groups."""
@@ -134,9 +134,9 @@ def _certified_user(transport: asyncio.BaseTransport | None) -> User | None:
     connection = None if transport is None else transport.get_extra_info("ssl_object")
     if connection is None or not (data := connection.getpeercert(binary_form=True)):
         return None
-    told = [pair for part in connection.getpeercert()["subject"] for pair in part]
-    name = next((value for field, value in told if field == "commonName"), "")
-    groups = [value for field, value in told if field == "organizationName"]
+    attributes = [pair for part in connection.getpeercert()["subject"] for pair in part]
+    name = next((value for field, value in attributes if field == "commonName"), "")
+    groups = [value for field, value in attributes if field == "organizationName"]
     known = {_CREDENTIAL: [f"X509SHA256={hashlib.sha256(data).hexdigest()}"]}
     return User(name, "", (*groups, AUTHENTICATED), known) if name else None
 

@@ -105,11 +105,11 @@ def _confirm(
     if not missing:
         return
     groups = " ".join(map(quoted, user.groups))
-    told = "\n".join(sorted({_described(each) for each in _gathered(missing)}))
+    rules_text = "\n".join(sorted({_described(each) for each in _gathered(missing)}))
     why = f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
     wrong = authorizer.missing(user, namespace, plural=True)
     errors = f"; resolution errors: [{aggregated(wrong)}]" if wrong else ""
-    raise statuses.forbidden(resource, name, f"{why}\n{told}{errors}")
+    raise statuses.forbidden(resource, name, f"{why}\n{rules_text}{errors}")
 
 
 def _missing(owned: Sequence[Mapping[str, Any]], wanted: Iterable[Mapping[str, Any]]) -> list[_Piece]:

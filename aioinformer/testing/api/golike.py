@@ -62,9 +62,9 @@ def yaml_error(error: yaml.YAMLError) -> str:
         problem = f"did not find expected {_YAML_BLOCKS.get(error.context or '', 'key')}"
     elif unknown := re.fullmatch(r"found undefined alias '(.*)'", problem):
         return f"unknown anchor '{unknown[1]}' referenced"
-    for pattern, said in _YAML_PROBLEMS.items():
+    for pattern, message in _YAML_PROBLEMS.items():
         if re.fullmatch(pattern, problem):
-            problem = re.sub(pattern, said, problem)
+            problem = re.sub(pattern, message, problem)
     at, around = error.problem_mark, error.context_mark
     line = at.line if at is not None else 0
     if at is not None and "<stream end>" in error.problem and at.column:

@@ -41,9 +41,9 @@ async def deadline(attributes: RequestAttributes, query: Mapping[str, str]) -> A
         yield
         return
     allowed = _LONGEST
-    if said := query.get("timeout"):
+    if timeout := query.get("timeout"):
         try:
-            allowed = min(seconds(said), _LONGEST) or _LONGEST
+            allowed = min(seconds(timeout), _LONGEST) or _LONGEST
         except DurationError as error:
             raise _unqueued(statuses.bad_request(f"invalid timeout specified in the request URL - {error}")) from None
         if 0 < allowed < _SHORTEST:

@@ -70,8 +70,8 @@ def _conflict(error: ConflictError) -> StatusError:
 
 def _untyped(served: Served, metadata: Any, wrong: list[str]) -> StatusError:
     resource = served.resource
-    said = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (each if isinstance(each := said.get(field), str) else "" for field in ("namespace", "name"))
+    known = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (each if isinstance(each := known.get(field), str) else "" for field in ("namespace", "name"))
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    told = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
-    return statuses.internal_error(f"failed to create typed patch object ({namespace}/{name}; {kind}): {told}")
+    text = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
+    return statuses.internal_error(f"failed to create typed patch object ({namespace}/{name}; {kind}): {text}")

@@ -247,7 +247,7 @@ def apply(
     versions = Versions(manager.api_version, type_, views)
     merged = _pruned(merge(live, config, type_), after, former.fields, earlier.api_version, versions)
     changes = Changes(live, merged, versions)
-    said = named - _UNOWNED
+    own = named - _UNOWNED
     others = {each: owned for each, owned in after.items() if each != manager}
     conflicts = [
         Conflict(each, path)
@@ -259,8 +259,8 @@ def apply(
     result = _without(others, changes)
     # An apply that only shares fields keeps the times: the object has not changed.
     changed = bool(changes.taken(manager.api_version) or changes.removed(manager.api_version))
-    if said:
-        result[manager] = Owned(said, now if changed else former.time)
+    if own:
+        result[manager] = Owned(own, now if changed else former.time)
     return merged, _capped(result)
 
 
@@ -282,8 +282,8 @@ def _pruned(
     type_, shown = view.type_, view.show(merged)
     former = with_named_parents(former, type_)
     present = with_named_parents(fields_of(shown, type_), type_)
-    told = ((manager.api_version, each.fields) for manager, each in owners.items())
-    owned = with_named_parents(versions.fields_in(api_version, merged, told), type_)
+    named = ((manager.api_version, each.fields) for manager, each in owners.items())
+    owned = with_named_parents(versions.fields_in(api_version, merged, named), type_)
     left = with_named_parents(fields_of(remove(shown, former, type_), type_), type_)
     pruned = remove(shown, present - left - owned, type_)
     left = with_named_parents(fields_of(pruned, type_), type_)

@@ -60,11 +60,11 @@ class Versions:
             obj: in the version of the write.
             owned: pairs of version and fields; unknown versions are skipped.
         """
-        told: dict[str, FieldSet] = {}
+        by_version: dict[str, FieldSet] = {}
         for version, fields in owned:
-            told[version] = told.get(version, NO_FIELDS) | fields
-        found = told.pop(api_version, NO_FIELDS)
-        for version, fields in told.items():
+            by_version[version] = by_version.get(version, NO_FIELDS) | fields
+        found = by_version.pop(api_version, NO_FIELDS)
+        for version, fields in by_version.items():
             if version in self:
                 other, own = self[version], self[api_version]
                 shown = other.show(obj)

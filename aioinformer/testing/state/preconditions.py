@@ -27,12 +27,12 @@ def check_name(metadata: Mapping[str, Any], name: str) -> None:
     Raises:
         StatusError: 400.
     """
-    said = metadata.get("name")
-    if not said:
+    own_name = metadata.get("name")
+    if not own_name:
         why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         raise statuses.bad_request(why)
-    if said != name:
-        raise statuses.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    if own_name != name:
+        raise statuses.bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
 
 
 def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, Any]) -> None:
@@ -56,10 +56,10 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
         StatusError: 409; 422 if a required resourceVersion is missing; 500 if it is not a number.
     """
     resource, name = served.resource, record.name
-    said = str(metadata.get("resourceVersion") or "0")
-    if why := not_a_number(said, bits=64):
-        raise statuses.internal_error(f"strconv.ParseUint: parsing {quoted(said)}: {why}")
-    version = int(said)
+    sent = str(metadata.get("resourceVersion") or "0")
+    if why := not_a_number(sent, bits=64):
+        raise statuses.internal_error(f"strconv.ParseUint: parsing {quoted(sent)}: {why}")
+    version = int(sent)
     if needs_version(served) and not version:
         cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
         raise statuses.invalid(resource.plural, resource.group, name, [cause])
@@ -106,9 +106,9 @@ def check_stored(served: Served, record: Record, uid: str, version: str) -> None
 def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     """Return what is wrong with the deletion fields of an update. They may be omitted."""
     causes = [
-        Cause.invalid(f"metadata.{field}", encode_plain(said).decode(), "field is immutable")
+        Cause.invalid(f"metadata.{field}", encode_plain(sent).decode(), "field is immutable")
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
-        if (said := metadata.get(field)) is not None and said != old.get(field)
+        if (sent := metadata.get(field)) is not None and sent != old.get(field)
     ]
     # The API checks it twice and reports it twice.
     return causes * 2
@@ -132,14 +132,14 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
         )
 
 
-def _wrong_uid(served: Served, key: str, said: str, stored: str) -> str:
-    return _wrong(served, key, "UID", said, stored)
+def _wrong_uid(served: Served, key: str, sent: str, stored: str) -> str:
+    return _wrong(served, key, "UID", sent, stored)
 
 
-def _wrong(served: Served, key: str, what: str, said: str, stored: str) -> str:
+def _wrong(served: Served, key: str, what: str, sent: str, stored: str) -> str:
     return (
         f"StorageError: invalid object, Code: 4, Key: /registry/{served.resource.plural}/{key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {said}, {what} in object meta: {stored}"
+        f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {sent}, {what} in object meta: {stored}"
     )
 
 

@@ -25,9 +25,9 @@ def settle_selector(job: dict[str, Any]) -> None:
         return
     labels = own_labels(metadata)
     template = spec["template"].setdefault("metadata", {})
-    told = template.get("labels") or {}
-    template["labels"] = {**labels, **told}
-    if (metadata.get("labels") or {}) == told:
+    own = template.get("labels") or {}
+    template["labels"] = {**labels, **own}
+    if (metadata.get("labels") or {}) == own:
         # A job without labels of its own gets those of its pods, including these.
         metadata["labels"] = dict(template["labels"])
     selector = spec["selector"] = dict(spec.get("selector") or {})

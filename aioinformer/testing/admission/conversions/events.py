@@ -35,6 +35,6 @@ def core_event(newer: Mapping[str, Any]) -> dict[str, Any]:
 
 def newer_event(core: Mapping[str, Any]) -> dict[str, Any]:
     """Convert an event from `v1` to `events.k8s.io/v1`."""
-    fields = {name: core[told] for name, told in _CORE_NAMES.items() if core.get(told) not in (None, "")}
+    fields = {name: core[core_name] for name, core_name in _CORE_NAMES.items() if core.get(core_name) not in (None, "")}
     whole = {"regarding": {}, "deprecatedSource": {}, **fields}
     return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core.get("metadata", {}), **whole}

@@ -102,8 +102,8 @@ def _access_status(
     if path is not None:
         attributes = RequestAttributes(str(path.get("verb") or ""), path=str(path.get("path") or ""))
     decision = access.decide(user, attributes)
-    told = {"reason": decision.reason, "evaluationError": evaluation_error(wanted or {})}
-    return {"allowed": decision.allowed} | {field: text for field, text in told.items() if text}
+    texts = {"reason": decision.reason, "evaluationError": evaluation_error(wanted or {})}
+    return {"allowed": decision.allowed} | {field: text for field, text in texts.items() if text}
 
 
 def _said(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,6 +130,6 @@ def _token_status(spec: Mapping[str, Any], access: Access) -> dict[str, Any]:
     try:
         user = access.authn.holder(spec["token"], audiences)
     except TokenError as error:
-        told = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
-        return {"user": {}, "error": told}
+        text = f"[invalid bearer token, {error}]" if str(error) else "invalid bearer token"
+        return {"user": {}, "error": text}
     return {"authenticated": True, "user": user.describe(), "audiences": audiences}

@@ -93,11 +93,11 @@ def health_report(
     failed = any(name in failing and name not in excluded for name in checks)
     if not failed and not verbose:
         return Report(True, "ok")
-    told = [_told(name, excluded, failing) for name in checks]
+    lines = [_line(name, excluded, failing) for name in checks]
     if unknown := sorted(set(excluded).difference(checks)):
         names = ",".join(quoted(name) for name in unknown)
-        told.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
-    return Report(not failed, f"{''.join(told)}{endpoint} check {'failed' if failed else 'passed'}\n")
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
+    return Report(not failed, f"{''.join(lines)}{endpoint} check {'failed' if failed else 'passed'}\n")
 
 
 def health_paths() -> Iterator[str]:
@@ -107,7 +107,7 @@ def health_paths() -> Iterator[str]:
         yield from (f"/{endpoint}/{name}" for name in checks)
 
 
-def _told(name: str, excluded: Collection[str], failing: Collection[str]) -> str:
+def _line(name: str, excluded: Collection[str], failing: Collection[str]) -> str:
     if name in excluded:
         return f"[+]{name} excluded: ok\n"
     return f"[-]{name} failed: reason withheld\n" if name in failing else f"[+]{name} ok\n"

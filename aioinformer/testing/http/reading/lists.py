@@ -57,7 +57,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
         StatusError: 400 for a malformed token, 410 for an expired version or token, 504 for a token of the future.
     """
     selection = options.selection
-    version, start, told = current, "", current
+    version, start, reported = current, "", current
     if options.token:
         version, start = decode_token(options.token, selection.namespace)
         if version < 0:
@@ -66,9 +66,9 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
             raise statuses.expired(_TOKEN_TOO_OLD, metadata={"continue": restart_token(options.token)})
         elif version > current:
             raise statuses.version_too_large(version, current)
-        told = version
+        reported = version
     elif options.exact:
-        version = told = options.version_number
+        version = reported = options.version_number
         if version < collection.floor:
             raise statuses.expired(_TOO_OLD)
     records = collection.records(selection.namespace, start=start, version=version)
@@ -83,8 +83,10 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
         if not more:
             limit = 0
     if not limit or left == 0:
-        return Page(told, page)
-    return Page(told, page, encode_token(told, page[-1].namespace, page[-1].name, scope=selection.namespace), left)
+        return Page(reported, page)
+    return Page(
+        reported, page, encode_token(reported, page[-1].namespace, page[-1].name, scope=selection.namespace), left
+    )
 
 
 async def _select(records: list[Record], selection: Selection, limit: int) -> tuple[list[Record], bool]:

@@ -133,9 +133,9 @@ class Watch:
                 return None
             for change in changes:
                 self._position += 1
-                told = self._told(change)
-                if told is not None:
-                    kind, body = told
+                found = self._event(change)
+                if found is not None:
+                    kind, body = found
                     parts += (_TYPES[kind], body, _END)
                     size += len(body)
                     lines += 1
@@ -144,7 +144,7 @@ class Watch:
         self.sent += lines
         return parts
 
-    def _told(self, change: Change) -> tuple[str, bytes] | None:
+    def _event(self, change: Change) -> tuple[str, bytes] | None:
         if change.version <= self._skip_until:
             return None
         selection = self._selection

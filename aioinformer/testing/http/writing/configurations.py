@@ -44,8 +44,8 @@ def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[di
         raise statuses.bad_request("metadata.managedFields must be nil")
     repeated = [] if directive == "Ignore" else repeated_in_yaml(patch)
     if repeated and directive == "Strict":
-        told = "".join(f"\n  {each}" for each in repeated)
-        why = f"error converting YAML to JSON: yaml: unmarshal errors:{told}"
+        lines = "".join(f"\n  {each}" for each in repeated)
+        why = f"error converting YAML to JSON: yaml: unmarshal errors:{lines}"
         raise statuses.bad_request(f"error strict decoding YAML: {why}")
     return wanted, repeated
 
@@ -66,20 +66,20 @@ def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> No
         metadata = wanted["metadata"] = {}
     if not isinstance(metadata, dict):
         return
-    said = metadata.get("name")
-    if not said:
+    own_name = metadata.get("name")
+    if not own_name:
         if not exists:
             why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
             raise statuses.bad_request(why)
         metadata["name"] = name
-    elif isinstance(said, str) and said != name:
-        raise statuses.bad_request(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    elif isinstance(own_name, str) and own_name != name:
+        raise statuses.bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
 
 
 def _check_kind(served: Served, wanted: dict[str, Any]) -> None:
     resource = served.resource
-    said = [wanted.get(field) for field in ("apiVersion", "kind")]
-    api_version, kind = (each if isinstance(each, str) else "" for each in said)
+    header = [wanted.get(field) for field in ("apiVersion", "kind")]
+    api_version, kind = (each if isinstance(each, str) else "" for each in header)
     if (api_version, kind) != (resource.api_version, resource.kind):
         group, _, version = api_version.rpartition("/")
         raise statuses.bad_request(f"invalid object type: {group}/{version}, Kind={kind}")

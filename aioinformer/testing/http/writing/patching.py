@@ -71,12 +71,12 @@ def patch_object(
     Raises:
         StatusError: the patch or its result is invalid.
     """
-    told = [] if warnings is None else warnings
+    collected_warnings = [] if warnings is None else warnings
     if patch_type(served, content_type) == APPLY_PATCH:
-        return _apply(cluster, served, namespace, name, patch, options, subresource, told)
+        return _apply(cluster, served, namespace, name, patch, options, subresource, collected_warnings)
     current = decode(served.body(cluster.store.get(served, namespace, name).body))
-    with warned(told):
-        patched = checked_patch(served, current, patch, content_type, options.directive, told)
+    with warned(collected_warnings):
+        patched = checked_patch(served, current, patch, content_type, options.directive, collected_warnings)
         metadata = checked_metadata(served, namespace, patched)
         check_name(metadata, name)
         uid = metadata.get("uid") or current["metadata"]["uid"]
@@ -102,11 +102,11 @@ def patch_type(served: Served, content_type: str) -> str:
         StatusError: 415, it is unknown. For built-in resources, a malformed type gets another response than an unknown
             one.
     """
-    said = content_type.partition(";")[0]
+    sent_type = content_type.partition(";")[0]
     accepted = [each for each in _PATCHES if each != STRATEGIC_MERGE_PATCH or not served.custom]
-    if said in accepted:
-        return said
-    looks_like_one = media_type(content_type).partition(",")[0] in accepted and said == said.lower()
+    if sent_type in accepted:
+        return sent_type
+    looks_like_one = media_type(content_type).partition(",")[0] in accepted and sent_type == sent_type.lower()
     if looks_like_one or served.custom:
         raise statuses.unsupported_media_type(accepted)
     raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
@@ -251,15 +251,15 @@ def _apply(
     live = cluster.store.find(served, namespace, name)
     with warned(warnings):
         name_configuration(wanted, name, exists=live is not None)
-        said = wanted.get("metadata")
-        if isinstance(said, dict) and (uid := said.get("uid")):
+        metadata = wanted.get("metadata")
+        if isinstance(metadata, dict) and (uid := metadata.get("uid")):
             if live is None:
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise statuses.conflict(served.resource, name, why)
             if uid != live.uid:
                 raise _another_uid(served, name, uid)
-        if live is None and isinstance(said, dict):
-            said.pop("resourceVersion", None)
+        if live is None and isinstance(metadata, dict):
+            metadata.pop("resourceVersion", None)
         return cluster.writer.apply(
             served,
             namespace,

@@ -212,21 +212,21 @@ def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:
 async def _delete_options(request: web.BaseRequest, query: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the DeleteOptions of the body, or those of the query if there is no body."""
     data = await request.read()
-    said = read_options(data, request.headers.get("Content-Type", ""))
-    return checked_delete_options(said, {} if data else query)
+    sent = read_options(data, request.headers.get("Content-Type", ""))
+    return checked_delete_options(sent, {} if data else query)
 
 
-def checked_delete_options(said: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:
+def checked_delete_options(sent: Mapping[str, Any], query: Mapping[str, str]) -> Mapping[str, Any]:
     """Check DeleteOptions and return them normalized.
 
     Args:
-        said: options in the body.
+        sent: options in the body.
         query: of the request; it takes precedence.
 
     Raises:
         StatusError: 422.
     """
-    options = dict(said)
+    options = dict(sent)
     if query.get("propagationPolicy"):
         options["propagationPolicy"] = query["propagationPolicy"]
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
