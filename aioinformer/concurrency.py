@@ -143,7 +143,7 @@ class Slicer:
         self._since = perf_counter() if at is None else at
         self._gap = self._left = 1
 
-    def due(self) -> bool:
+    def count_step(self) -> bool:
         """Count a step of work; return whether the slice is used up."""
         self._left -= 1
         if self._left:
@@ -151,15 +151,15 @@ class Slicer:
         self._left = self._gap = min(2 * self._gap, _STEPS)
         return perf_counter() - self._since >= self.seconds
 
-    async def let_go(self) -> None:
+    async def yield_to_loop(self) -> None:
         """Let the event loop run other tasks, then begin a slice."""
         await asyncio.sleep(0)
         self.start()
 
     async def pause(self) -> None:
-        """Count a step of work, and call `let_go` if the slice is used up."""
-        if self.due():
-            await self.let_go()
+        """Count a step of work, and call `yield_to_loop` if the slice is used up."""
+        if self.count_step():
+            await self.yield_to_loop()
 
 
 def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.0005) -> None:

@@ -46,7 +46,7 @@ class TTLPolicy:
     ttl: float
 
     def is_expired(self, entry: TimestampedEntry[Any], now: float) -> bool:
-        """Whether the entry is older than the time to live (and not exactly as old)."""
+        """Return whether the entry is older than the time to live (and not exactly as old)."""
         return 0 < self.ttl < now - entry.timestamp
 
 

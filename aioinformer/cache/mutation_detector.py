@@ -133,7 +133,7 @@ def _enabled_by_environment() -> bool:
 
 
 def _is_shared(item: Any, obj: Any) -> bool:
-    """Whether the object is mutable, and the next reader gets the same one."""
+    """Return whether the object is mutable, and the next reader gets the same one."""
     return not isinstance(obj, View) and (not isinstance(item, Record) or item.recall() is obj)
 
 

@@ -151,7 +151,7 @@ def _check_save_folder(name: str) -> None:
 
 
 def _may_replace(path: Path) -> bool:
-    """Whether the file does not exist, is empty, or was written by an earlier run."""
+    """Return whether the file does not exist, is empty, or was written by an earlier run."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return False

@@ -254,7 +254,7 @@ class DynamicInformers:
         return await all_synced(self.informers(), timeout=timeout)
 
     def is_ready(self) -> bool:
-        """Whether every informer is ready; see `SharedIndexInformer.is_ready`."""
+        """Return whether every informer is ready; see `SharedIndexInformer.is_ready`."""
         return self._informers.is_ready()
 
     async def __aenter__(self) -> Self:

@@ -213,7 +213,7 @@ class SharedInformerFactory(Accessors):
         return await all_synced(self._informers.by_key, timeout=timeout)
 
     def is_ready(self) -> bool:
-        """Whether every informer is ready: it is running, its cache has synced, and its objects decode.
+        """Return whether every informer is ready: it is running, its cache has synced, and its objects decode.
 
         Use it for a readiness probe; see `SharedIndexInformer.is_ready`.
         """

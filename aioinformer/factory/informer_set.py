@@ -146,7 +146,7 @@ class InformerSet(Generic[I]):
             self._retire()
 
     def is_ready(self) -> bool:
-        """Whether every informer is ready."""
+        """Return whether every informer is ready."""
         return self._owner.running and all(informer.is_ready() for informer in self.informers())
 
     def _expect_start(self) -> None:

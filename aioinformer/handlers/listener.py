@@ -187,7 +187,7 @@ class ProcessorListener(Generic[T]):
             self._waiting += batch.size
             self._taken += batch.size
 
-    def upstream_synced(self) -> None:
+    def mark_upstream_synced(self) -> None:
         """Note that all notifications of the initial list have been added."""
         self._upstream_synced = True
         self._check_synced()

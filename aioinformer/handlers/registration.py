@@ -67,7 +67,7 @@ class HandlerRegistration(Generic[T]):
         return self._listener.call()
 
     def has_synced(self) -> bool:
-        """Whether the informer has synced, and the initial list was delivered to this handler."""
+        """Return whether the informer has synced, and the initial list was delivered to this handler."""
         return bool(self._listener.synced)
 
     async def wait_for_sync(self) -> None:
@@ -157,7 +157,7 @@ class Registrations(Generic[T]):
             listener.add(Batch(self._initial(left, listener), len(records), len(records), left))
         self._processor.add_listener(listener)
         if self._synced:
-            listener.upstream_synced()
+            listener.mark_upstream_synced()
         return HandlerRegistration(listener)
 
     def _initial(self, records: Iterator[Record], listener: ProcessorListener[T]) -> Iterator[AddNotification[T]]:
@@ -191,14 +191,14 @@ class Registrations(Generic[T]):
             listener.resync.adopt(self.periods.check, now)
 
     def should_resync(self) -> bool:
-        """Whether a resync is due for any handler; those take part in the next resync."""
+        """Return whether a resync is due for any handler; those take part in the next resync."""
         return self._processor.should_resync(_now())
 
-    def upstream_synced(self) -> None:
+    def mark_upstream_synced(self) -> None:
         """Mark the initial list as delivered to all current listeners."""
         self._synced = True
         for listener in self._processor.listeners:
-            listener.upstream_synced()
+            listener.mark_upstream_synced()
 
     def fail(self, failure: BaseException) -> None:
         """Stop all listeners. Waits for handlers that have not synced raise `failure`."""

@@ -32,7 +32,7 @@ class _Tracker:
         self._check()
 
     def has_synced(self) -> bool:
-        """Whether all of the initial list was started and finished. Once true, it stays true."""
+        """Return whether all of the initial list was started and finished. Once true, it stays true."""
         return bool(self._synced)
 
     async def wait_for_sync(self) -> None:

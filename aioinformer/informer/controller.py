@@ -96,7 +96,7 @@ class CacheController:
             tasks.create_task(self._process_loop(), name=f"{name}: process loop")
 
     def has_synced(self) -> bool:
-        """Whether everything of the first list has been popped."""
+        """Return whether everything of the first list has been popped."""
         return self._config.queue.has_synced()
 
     @property
@@ -122,9 +122,9 @@ class CacheController:
                                     process(*step)
                                 except Exception as error:
                                     self._key_failed(*step, error)
-                            if (sliced or step is None) and slicer.due():
+                            if (sliced or step is None) and slicer.count_step():
                                 flush()
-                                await slicer.let_go()
+                                await slicer.yield_to_loop()
                     finally:
                         flush()
                         if batch.size > _DEEP or config.counters is not None:

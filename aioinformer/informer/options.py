@@ -188,7 +188,7 @@ def merge_indexers(indexer: Indexer[T], requested: Indexers[T]) -> Indexers[T]:
 
 
 def same_function(one: Any, other: Any) -> bool:
-    """Whether two functions or classes are the same, or closures of the same code over the same values."""
+    """Return whether two functions or classes are the same, or closures of the same code over the same values."""
     if one == other:
         return True
     if not isinstance(one, FunctionType) or not isinstance(other, FunctionType) or one.__code__ is not other.__code__:

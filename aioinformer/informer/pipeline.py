@@ -205,9 +205,9 @@ class Pipeline(Generic[T]):
         while True:
             try:
                 for _ in self.updates.forget(forgotten):
-                    if slicer.due():
+                    if slicer.count_step():
                         self.processor.flush()
-                        await slicer.let_go()
+                        await slicer.yield_to_loop()
                 self.processor.flush()
                 return
             except EXHAUSTION:  # the retry passes over objects that have been deleted

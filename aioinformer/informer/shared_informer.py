@@ -368,7 +368,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         """Mark the cache and the initial list of handlers as synced."""
         self._undecodable.accept()
         self._synced.set()
-        self._pipeline.handlers.upstream_synced()
+        self._pipeline.handlers.mark_upstream_synced()
         self._awaits_sync = False  # only now: if memory runs out above, this is repeated after the next batch
 
     def _report(self, error: Exception) -> None:

@@ -281,7 +281,7 @@ class LeaseMachine:
         return Verdict.NOT_LEADING
 
     def _is_assigned(self, now: float) -> bool:
-        """Whether the server has assigned the Lease to this candidate, in this term or a new one."""
+        """Return whether the server has assigned the Lease to this candidate, in this term or a new one."""
         same_term = not self._leading or (self._claim is not None and self.record.term == self._claim.term)
         valid = self._observed_at + self.record.lease_duration_seconds > now
         return (
@@ -289,7 +289,7 @@ class LeaseMachine:
         )
 
     def _has_preferred_holder(self) -> bool:
-        """Whether the server asks the holder to make way for another candidate."""
+        """Return whether the server asks the holder to make way for another candidate."""
         return bool((self._lease.get("spec") or {}).get("preferredHolder"))
 
     def release(self) -> Generator[LeaseRequest, LeaseReply, AioinformerError | None]:
@@ -335,7 +335,7 @@ class LeaseMachine:
         return False
 
     def _is_ours(self, record: LeaseRecord) -> bool:
-        """Whether the observed record is the one written; the server may format times differently."""
+        """Return whether the observed record is the one written; the server may format times differently."""
         seen = self.record
         return (seen.holder_identity, seen.lease_transitions) == (record.holder_identity, record.lease_transitions)
 

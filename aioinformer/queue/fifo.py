@@ -59,7 +59,7 @@ class Queue(Protocol[T]):
         ...
 
     def has_synced(self) -> bool:
-        """Whether all of the first population has been popped."""
+        """Return whether all of the first population has been popped."""
         ...
 
     def mark_incomplete(self, *, initial: bool) -> None:
@@ -195,7 +195,7 @@ class FIFO(ABC, Generic[T, P]):
         self._populated_in_part = self._populated_in_part or initial
 
     def has_synced(self) -> bool:
-        """Whether all of the first population has been popped."""
+        """Return whether all of the first population has been popped."""
         return self._populated and self._initial <= 0 and not self._populated_in_part
 
     def key_of(self, obj: Any) -> str:

@@ -102,7 +102,7 @@ class WatchParser:
             for event in self._values.read(chunk, *(self._initial if initial else self._changed)):
                 if event is not None:
                     events.append(event)
-                if (sliced or event is None) and slicer.due():
+                if (sliced or event is None) and slicer.count_step():
                     yield Watched(events)
                     events = []
                     slicer.start()
@@ -150,11 +150,11 @@ class PageParser:
         else:
             parser.feed(chunk)
         items: list[Record | DecodeError] = []
-        due = self._slicer.due
+        count_step = self._slicer.count_step
         for item in parser.items():
             if item is not None:
                 items.append(item)
-            if due():
+            if count_step():
                 yield Listed(items)
                 items = []
                 self._slicer.start()

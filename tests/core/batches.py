@@ -26,9 +26,9 @@ async def process_batch(
             for step in batch:
                 if step is not None:
                     process(*step)
-                if slicer.due():
+                if slicer.count_step():
                     flush()
-                    await slicer.let_go()
+                    await slicer.yield_to_loop()
         finally:
             flush()
         return batch.version

@@ -87,7 +87,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
                 listener.add(Batch(told, how[2], how[2]))
                 listener.start(tasks)
                 if synced:
-                    listener.upstream_synced()
+                    listener.mark_upstream_synced()
                 handlers.append((handler, listener))
             elif what == "tell":
                 words = [f"word {number + each}" for each in range(how[0])]
@@ -98,7 +98,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
             elif what == "synced":
                 synced = True
                 for _, listener in handlers:
-                    listener.upstream_synced()
+                    listener.mark_upstream_synced()
             elif what == "remove" and len(handlers) > how[0]:
                 handler, listener = handlers.pop(how[0])
                 handler.told_when_removed = len(handler.told)

@@ -80,7 +80,7 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 
 def is_own(steps: tuple[str, ...]) -> bool:
-    """Whether every record has the value at a path, without a declared field."""
+    """Return whether every record has the value at a path, without a declared field."""
     return steps in _OWN or steps[:2] == _LABELS
 
 

@@ -129,7 +129,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         self.body = HeldBody(body)
 
     def same_version(self, other: Record) -> bool:
-        """Whether both are the same version of the same incarnation of the object."""
+        """Return whether both are the same version of the same incarnation of the object."""
         return self.resource_version == other.resource_version and self.uid == other.uid
 
     def same_bytes(self, other: Record) -> bool:

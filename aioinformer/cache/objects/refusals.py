@@ -44,7 +44,7 @@ def refusal(error: BaseException) -> str:
 
 
 def is_validation(error: BaseException) -> bool:
-    """Whether an error means that data does not fit a model, so that its text may quote the data."""
+    """Return whether an error means that data does not fit a model, so that its text may quote the data."""
     return isinstance(error, msgspec.ValidationError) or _details(error) is not None
 
 

@@ -20,7 +20,7 @@ _STYLES = {
 
 
 def wants_colour(stream: IO[Any] | None) -> bool:
-    """Whether the stream is a terminal that shows colours, and NO_COLOR (https://no-color.org) is not set."""
+    """Return whether the stream is a terminal that shows colours, and NO_COLOR (https://no-color.org) is not set."""
     return (
         stream is not None
         and stream.isatty()

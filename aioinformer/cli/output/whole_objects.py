@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def is_secret(resource: Resource[Any] | None, kind: object = None) -> bool:
-    """Whether objects are Secrets, by their resource or by their kind."""
+    """Return whether objects are Secrets, by their resource or by their kind."""
     return kind == "Secret" or (resource is not None and resource.holds_secrets)
 
 

@@ -41,7 +41,7 @@ _decode_shape = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def has_model(model: str) -> bool:
-    """Whether there is a model of this name."""
+    """Return whether there is a model of this name."""
     return model in _shapes()
 
 
