@@ -173,7 +173,9 @@ class SharedIndexInformer(ObservedInformer[T]):
                 or async. Alternatively, pass functions by these names. An `on_add` with a parameter
                 `is_in_initial_list` receives it. `on_delete` may receive a `DeletedFinalStateUnknown`.
             resync_period: in seconds, 0 for no resyncs, None for the informer's period.
-            on_add, on_update, on_delete: functions, if there is no handler.
+            on_add: a function for added objects, if there is no handler.
+            on_update: a function for changed objects, if there is no handler.
+            on_delete: a function for deleted objects, if there is no handler.
 
         Raises:
             InformerStopped: the informer has stopped.
