@@ -129,11 +129,12 @@ async def _run(make: Callable[[Callable[[bytes], None]], Program], failures: lis
 
     writer = LineWriter(sys.stdout.fileno(), on_failure)
     program = make(writer.write)
-    shutdown.set_listener(interrupt)
-    try:
-        return await program.run(), writer
-    finally:
-        shutdown.set_listener(None)
+    with shutdown.waking(loop):
+        shutdown.set_listener(interrupt)
+        try:
+            return await program.run(), writer
+        finally:
+            shutdown.set_listener(None)
 
 
 def _is_closed(error: OSError) -> bool:

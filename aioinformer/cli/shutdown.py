@@ -4,18 +4,25 @@ The first signal asks the program to end, and the program stops its tasks. Some 
 resolution in a thread, or a write to a stopped terminal. Therefore a watchdog thread ends the process when the grace
 is over, and a second signal ends it at once. These handlers replace Python's own from the start: KeyboardInterrupt
 could be raised anywhere, and tasks could not be stopped in order.
+
+Python runs a handler between two instructions of the main thread. A signal that comes in just before the event loop
+waits for its sockets does not interrupt that wait, so its handler would run with the next event, perhaps minutes later.
+Therefore a socket wakes the event loop at each signal.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 GRACE = 1.5
@@ -49,6 +56,21 @@ class Shutdown:
         self._listener = listener
         if self.signalled and listener is not None:
             listener()
+
+    @contextmanager
+    def waking(self, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+        """Wake this event loop, which runs in the main thread, at each signal while the block runs."""
+        receiving, sending = socket.socketpair()
+        with receiving, sending:
+            receiving.setblocking(False)
+            sending.setblocking(False)
+            loop.add_reader(receiving, receiving.recv, 4096)
+            before = signal.set_wakeup_fd(sending.fileno(), warn_on_full_buffer=False)
+            try:
+                yield
+            finally:
+                signal.set_wakeup_fd(before)
+                loop.remove_reader(receiving)
 
     def start(self, code: int) -> None:
         """Let the process end with this code, and end it when the grace is over.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.shell import PROJECT, config_map
+from tests.cli.shell import PATIENCE, PROJECT, config_map
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,6 +81,33 @@ async def test_signal_ends_a_command_that_backs_off(shell: Shell) -> None:
     command = await shell.start("watch", "cm", "--server", "http://127.0.0.1:1")
     await command.says("retrying in")
     assert (await command.finish(signal.SIGTERM)).code == 0
+
+
+SIGNALLED_ELSEWHERE = """
+import os, signal, threading
+from aioinformer.cli import main
+
+def interrupt():
+    # Long after the event loop went to sleep. A thread that is signalled itself does not interrupt that sleep.
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Timer(2, interrupt).start()
+main()
+"""
+
+
+async def test_signal_that_interrupts_no_wait_ends_the_command(silent: SilentServer) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SIGNALLED_ELSEWHERE, "watch", "v1/pods", "--server", silent.url),
+        env={"PYTHONPATH": str(PROJECT)},
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def test_closed_stdout_ends_the_command_quietly(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,14 +115,19 @@ class Machine:
         here = here.replace(".venv/bin/python", "python")
         in_background = here.endswith("&")
         process = await self._start(here.rstrip("& "))
-        if in_background:
-            await self._first_line(process)
-            return process
-        if command.startswith(ENDLESS) and not {"--exit-after", "--until-synced", "--duration"} & {*words}:
-            await self._first_line(process)
-            os.killpg(process.pid, signal.SIGINT)
-        async with asyncio.timeout(PATIENCE):
-            printed, errors = await process.communicate()
+        try:
+            if in_background:
+                await self._first_line(process)
+                return process
+            if command.startswith(ENDLESS) and not {"--exit-after", "--until-synced", "--duration"} & {*words}:
+                await self._first_line(process)
+                os.killpg(process.pid, signal.SIGINT)
+            async with asyncio.timeout(PATIENCE):
+                printed, errors = await process.communicate()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
         assert process.returncode in (0, -signal.SIGINT, 128 + signal.SIGINT), errors.decode()
         if output:
             assert [_label(line) for line in printed.decode().splitlines()] == [_label(line) for line in output]
