@@ -5,8 +5,9 @@ add() ──> queue ──> pop task ──> queue ──> run task ──> hand
 ```
 
 `add` never waits, so a slow handler delays nothing else: notifications wait in unbounded queues. The pop task moves
-batches on. The run task calls the handler with one notification after the other, in order. Both handle batches, so a
-hand-over costs a batch and not a notification. Listeners share batches, which they only read.
+batches on; at the end, it waits for the run task. The run task calls the handler with one notification after the other,
+in order. Both handle batches, so a hand-over costs a batch and not a notification. Listeners share batches, which they
+only read.
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         return cls(notifications, len(notifications), initial)
 
 
+#: Ends the queue of the pop task.
+_END: Final[Batch[Any]] = Batch((), 0)
+
+
 class ProcessorListener(Generic[T]):
     """Delivers notifications to one registered handler, and counts its calls and errors.
 
@@ -113,7 +118,7 @@ class ProcessorListener(Generic[T]):
         #: Set once the notifications of the initial list have been delivered; failed if the informer stops.
         self.synced = Latch()
         #: Set when the handler is not called any more.
-        self.finished = asyncio.Event()
+        self.finished = Latch()
         self.errors = 0
         self.last_error: HandlerError | None = None
         self.longest_call = 0.0
@@ -142,8 +147,8 @@ class ProcessorListener(Generic[T]):
         self._initial = 0
         self._upstream_synced = False
         self._stopped = False
+        #: The pop task and the run task, once they are started.
         self._tasks: list[asyncio.Task[None]] = []
-        self._attendance: asyncio.Task[None] | None = None
 
     @property
     def pending(self) -> int:
@@ -199,24 +204,24 @@ class ProcessorListener(Generic[T]):
             asyncio.get_running_loop().create_task(self.run(), name=f"{self.name}: run"),
         ]
         # Not by the task itself: a task that is cancelled before its first step never runs.
-        self._tasks[1].add_done_callback(lambda _: self.finished.set())
-        self._attendance = tasks.create_task(self._attend(self._tasks[1]), name=f"{self.name}: attendance")
+        self._tasks[1].add_done_callback(self._finish)
 
     def stop(self) -> None:
         """Deliver nothing more; a call that is under way may finish."""
         if self._stopped:
             return
         self._stopped = True
-        self._added, self._next = (
-            asyncio.Queue(),
-            asyncio.Queue(),
-        )  # queued objects must not live as long as the registration
+        # Queued objects must not live as long as the registration.
+        while not self._added.empty():
+            self._added.get_nowait()
+        self._added.put_nowait(_END)
+        self._next = asyncio.Queue()
         self._taken -= self._waiting
         self._waiting = 0
         if not self._tasks:
             self.finished.set()
-        for task in self._tasks if not self._delivering else self._tasks[:1]:
-            task.cancel()
+        elif not self._delivering:
+            self._tasks[1].cancel()
 
     def stopped(self) -> bool:
         """Return whether the listener was stopped."""
@@ -232,7 +237,7 @@ class ProcessorListener(Generic[T]):
     def cut(self) -> bool:
         """Cancel the current call; return whether there was one."""
         self.stop()
-        if self._delivering and not self.finished.is_set():
+        if self._delivering and not self.finished:
             self._tasks[1].cancel()
             return True
         return False
@@ -241,20 +246,29 @@ class ProcessorListener(Generic[T]):
         """Stop waiting for a call that ignores its cancellation."""
         self.finished.set()
 
-    async def _attend(self, run: asyncio.Task[None]) -> None:
-        # The task group waits for this task and not for the handler, which may ignore its cancellation.
+    def _finish(self, run: asyncio.Task[None]) -> None:
+        self.finished.set()
+        self._added.put_nowait(_END)
+
+    async def pop(self) -> None:
+        """Move batches from the queue of `add` to the queue of the run task, until it has finished or is abandoned.
+
+        The task group waits for this task and not for the run task, whose handler may ignore its cancellation.
+
+        Raises:
+            BaseException: the run task crashed with it.
+        """
+        run = self._tasks[1]
         try:
+            while (batch := await self._added.get()) is not _END:
+                self._next.put_nowait(batch)
+                del batch  # a batch may be a whole list, and the next batch may come much later
             await self.finished.wait()
         finally:
             self._stopped = True
             run.cancel()
         if run.done() and not run.cancelled():
             run.result()
-
-    async def pop(self) -> None:
-        """Move batches from the queue of `add` to the queue of the run task."""
-        while True:
-            self._next.put_nowait(await self._added.get())
 
     def run(self) -> Steps:
         """Return the coroutine of the run task: it calls the handler until stopped, and logs and counts its errors."""
@@ -319,12 +333,12 @@ class ProcessorListener(Generic[T]):
                 if self._stopped:
                     self._taken -= length_hint(self._left)
                 self._left = None
-            del batch, notifications  # a batch may be a whole list, and the next batch may come much later
+            del batch, notifications  # as above
 
     def _is_asked_to_end(self) -> bool:
         """Return whether the listener was stopped, or the tasks of the informer were cancelled."""
-        attendance = self._attendance
-        return self._stopped or attendance is None or attendance.done() or attendance.cancelling() > 0
+        pop = self._tasks[0] if self._tasks else None
+        return self._stopped or pop is None or pop.done() or pop.cancelling() > 0
 
     def _take(self, error: BaseException, task: asyncio.Task[None]) -> None:
         """Count an error of the handler, or raise it if this task is to end.

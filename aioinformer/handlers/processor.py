@@ -6,7 +6,6 @@ listener that is added late therefore sees a store that matches the batches it r
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import anyio
@@ -16,6 +15,8 @@ from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
+    import asyncio
+
     from aioinformer.handlers.listener import ProcessorListener
     from aioinformer.handlers.notifications import Notification
 
@@ -28,7 +29,7 @@ CLEANING_UP = 10.0
 
 
 class SharedProcessor(Generic[T]):
-    """Distributes notifications to listeners, and owns their tasks while it runs.
+    """Distributes notifications to listeners, and starts and stops them.
 
     Attributes:
         listeners: the current listeners.
@@ -100,7 +101,7 @@ class SharedProcessor(Generic[T]):
         """Remove a listener; notifications that wait for its handler are dropped."""
         if listener in self.listeners:
             self.listeners.remove(listener)
-            self._leaving = [each for each in (*self._leaving, listener) if not each.finished.is_set()]
+            self._leaving = [each for each in (*self._leaving, listener) if not each.finished]
         listener.stop()
 
     def _count_error(self) -> None:
@@ -111,25 +112,28 @@ class SharedProcessor(Generic[T]):
         due = [listener for listener in self.listeners if listener.resync.decide(now)]
         return bool(due)
 
-    async def run(self, ready: asyncio.Event) -> None:
-        """Run the tasks of the listeners until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            for listener in self.listeners:
-                listener.start(tasks)
-            ready.set()
-            try:
-                await asyncio.get_running_loop().create_future()
-            finally:
-                self._tasks = None
-                self._overdue.close()
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Start the current listeners; those that are added later start at once.
+
+        Args:
+            tasks: owns the tasks of the listeners. Call `stop` before it ends.
+        """
+        self._tasks = tasks
+        for listener in self.listeners:
+            listener.start(tasks)
 
     async def stop(self, grace: float) -> None:
         """Stop all listeners: queued notifications are dropped, and a running handler has `grace` seconds to finish.
 
         Then it is cancelled and has `CLEANING_UP` seconds to end. If it does not, it is logged and abandoned.
         """
-        listeners = [*self.listeners, *self._leaving]
+        self._tasks = None
+        try:
+            await self._stop([*self.listeners, *self._leaving], grace)
+        finally:
+            self._overdue.close()
+
+    async def _stop(self, listeners: list[ProcessorListener[T]], grace: float) -> None:
         for listener in listeners:
             listener.stop()
         with anyio.move_on_after(grace):
@@ -142,6 +146,6 @@ class SharedProcessor(Generic[T]):
             for listener in cut:
                 await listener.finished.wait()
         for listener in cut:
-            if not listener.finished.is_set():
+            if not listener.finished:
                 _log.error("%s did not end within %g s of its cancellation: abandoned", listener.name, CLEANING_UP)
                 listener.abandon()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from aioinformer.concurrency import Slicer, is_cancelled
+from aioinformer.concurrency import Latch, Slicer, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 
@@ -33,6 +33,10 @@ _PAUSE: Final = 1.0
 _DEEP: Final = 10
 _SLOW_EACH: Final = 0.1
 _SLOW_BATCH: Final = 1.0
+
+
+class _Stop(Exception):
+    """Ends the task group of a controller."""
 
 
 @dataclass(slots=True)
@@ -65,9 +69,8 @@ class CacheController:
     def __init__(self, config: CacheControllerConfig) -> None:
         self.reflector = config.reflector
         self._config = config
-        self._started = self._stopped = False
-        #: Cancelled once or more often, it cancels the reflector once, which then closes its response undisturbed.
-        self._task: asyncio.Task[None] | None = None
+        self._started = False
+        self._stopping = Latch()
 
     async def run(self) -> None:
         """Run until cancelled or stopped. Deltas that are queued then are not processed.
@@ -78,22 +81,25 @@ class CacheController:
         if self._started:
             raise UsageError("a cache controller runs once; make a new one")
         self._started = True
-        async with asyncio.TaskGroup() as tasks:
-            self._task = tasks.create_task(self._run(), name=f"{self.reflector.name}: controller")
-            if self._stopped:  # before the task was known here
-                self._task.cancel()
+        name, task = self.reflector.name, asyncio.current_task()
+        assert task is not None
+        cancellations = task.cancelling()
+        try:
+            # However often `stop` is called and this task is cancelled, the group cancels the reflector once, which
+            # then closes its response undisturbed.
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.reflector.run(), name=name)
+                tasks.create_task(self._process_loop(), name=f"{name}: process loop")
+                await self._stopping.wait()
+                raise _Stop
+        except* _Stop:
+            pass
+        if task.cancelling() > cancellations:
+            raise asyncio.CancelledError  # which the group has dropped, since it was ending already
 
     def stop(self) -> None:
         """Make `run` return, now or when it is called."""
-        self._stopped = True
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _run(self) -> None:
-        name = self.reflector.name
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.reflector.run(), name=name)
-            tasks.create_task(self._process_loop(), name=f"{name}: process loop")
+        self._stopping.set()
 
     def has_synced(self) -> bool:
         """Return whether everything of the first list has been popped."""

@@ -168,7 +168,7 @@ class Pipeline(Generic[T]):
         closing: Callable[[], None],
         shutdown_grace: float,
     ) -> None:
-        """Run the processor and the compressor beside `follow`, and end when it ends.
+        """Run the listeners and the compressor beside `follow`, and end when it ends.
 
         Args:
             follow: fills the cache and keeps it fresh, until it is cancelled.
@@ -179,20 +179,23 @@ class Pipeline(Generic[T]):
         self.handlers.begin()
         self._store.on_release = partial(discard, asyncio.get_running_loop())
         async with asyncio.TaskGroup() as tasks:
-            listening = asyncio.Event()
-            beside = [tasks.create_task(self.processor.run(listening), name=f"{self._name}: processor")]
-            await listening.wait()
-            if self._compressor is not None:
-                compression = self._compressor.run(self._store, synced)
-                beside.append(tasks.create_task(compression, name=f"{self._name}: compression"))
+            self.processor.start(tasks)
+            compression = self._start_compression(tasks, synced)
             try:
                 await follow()
             finally:
                 closing()
                 with anyio.CancelScope(shield=True):
                     await self.processor.stop(shutdown_grace)
-                for task in beside:
-                    task.cancel()
+                if compression is not None:
+                    compression.cancel()
+
+    def _start_compression(
+        self, tasks: asyncio.TaskGroup, synced: Callable[[], Awaitable[None]]
+    ) -> asyncio.Task[None] | None:
+        if self._compressor is None:
+            return None
+        return tasks.create_task(self._compressor.run(self._store, synced), name=f"{self._name}: compression")
 
     async def forget(self, keys: Iterable[str]) -> None:
         """Delete objects that the informer no longer follows from the cache, in slices, and deliver tombstones.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ from aioinformer.informer.controller import CacheController, CacheControllerConf
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.reflector import Reflector
 from tests.shell.collection import PODS, Collection, Response, line
-from tests.shell.virtual_time import settled
+from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
@@ -131,6 +132,56 @@ async def test_controller_stopped_before_its_run_ends_at_once() -> None:
     controller.stop()
     await asyncio.wait_for(controller.run(), 10)
     assert pods.requests == []
+
+
+@pytest.mark.parametrize("first", ["stop", "cancel"])
+@pytest.mark.parametrize("turns", range(1, 8))
+async def test_stop_and_cancellations_close_the_response_once(turns: int, first: str) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    pods, closes = Collection("a"), 0
+
+    async def close(self: Response) -> None:
+        nonlocal closes
+        closes += 1
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.closed = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Response, "close", close)
+        queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+        reflector = Reflector(pods, queue)
+        controller = CacheController(CacheControllerConfig(reflector, queue, lambda deltas, is_in_initial_list: None))
+        running = asyncio.create_task(controller.run())
+        await settled()
+        closes = 0
+        controller.stop() if first == "stop" else running.cancel()
+        loop.after_turns(turns, running.cancel)
+        await asyncio.wait({running})
+    assert running.cancelled()
+    assert closes == 1
+    assert [response for response in pods.responses if not response.closed] == []
+
+
+async def test_stop_after_a_withdrawn_cancellation_returns() -> None:
+    queue: DeltaFIFO[Record] = DeltaFIFO(key_of)
+    controller = CacheController(
+        CacheControllerConfig(Reflector(Collection(), queue), queue, lambda deltas, is_in_initial_list: None)
+    )
+
+    async def run() -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        await controller.run()
+        return "returned"
+
+    running = asyncio.create_task(run())
+    await settled()
+    running.cancel()
+    await settled()
+    controller.stop()
+    assert await running == "returned"
 
 
 @pytest.mark.conformance("LW-01", "LW-03")

@@ -42,20 +42,18 @@ async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch
     processor: SharedProcessor[Any] = SharedProcessor()
     for number in range(count):
         processor.add_listener(ProcessorListener(f"handler {number}", clock.pass_in_handler, ResyncSchedule(0.0)))
-    ready, longest, last = asyncio.Event(), 0.0, 0.0
-    running = asyncio.create_task(processor.run(ready))
-    await ready.wait()
-    for _ in range(500):
-        processor.distribute(UpdateNotification("old", "new"))
-    processor.flush()
-    while any(listener.pending for listener in processor.listeners):
-        await asyncio.sleep(0)
-        longest, last = max(longest, clock.now - last), clock.now
+    longest = last = 0.0
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        for _ in range(500):
+            processor.distribute(UpdateNotification("old", "new"))
+        processor.flush()
+        while any(listener.pending for listener in processor.listeners):
+            await asyncio.sleep(0)
+            longest, last = max(longest, clock.now - last), clock.now
+        await processor.stop(0)
     assert clock.now == pytest.approx(500 * count * STEP)
     assert longest <= 0.01
-    await processor.stop(0)
-    running.cancel()
-    await asyncio.wait({running})
 
 
 async def test_pending_batches_are_tracked_once_by_the_collector() -> None:
@@ -78,20 +76,17 @@ async def turns() -> None:
 async def test_idle_handler_keeps_no_batch_alive() -> None:
     processor: SharedProcessor[Any] = SharedProcessor()
     processor.add_listener(ProcessorListener("handler", lambda _: None, ResyncSchedule(0.0)))
-    ready = asyncio.Event()
-    running = asyncio.create_task(processor.run(ready))
-    await ready.wait()
-    payloads = [Payload() for _ in range(10)]
-    left = [ref(each) for each in payloads]
-    for each in payloads:
-        processor.distribute(UpdateNotification(each, "new"))
-    del each, payloads
-    processor.flush()
-    await turns()
-    alive = [each() is not None for each in left[:-1]]
-    await processor.stop(0)
-    running.cancel()
-    await asyncio.wait({running})
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        payloads = [Payload() for _ in range(10)]
+        left = [ref(each) for each in payloads]
+        for each in payloads:
+            processor.distribute(UpdateNotification(each, "new"))
+        del each, payloads
+        processor.flush()
+        await turns()
+        alive = [each() is not None for each in left[:-1]]
+        await processor.stop(0)
     assert not any(alive)
 
 
@@ -100,22 +95,19 @@ async def test_removal_drops_pending_notifications() -> None:
     go_on = asyncio.Event()
     listener: ProcessorListener[Any] = ProcessorListener("handler", lambda _: go_on.wait(), ResyncSchedule(0.0))
     processor.add_listener(listener)
-    ready = asyncio.Event()
-    running = asyncio.create_task(processor.run(ready))
-    await ready.wait()
-    processor.distribute(UpdateNotification("old", "new"))
-    processor.flush()
-    await turns()
-    payload = Payload()
-    waits = ref(payload)
-    processor.distribute(UpdateNotification(payload, "new"))
-    del payload
-    processor.flush()
-    await turns()
-    processor.remove_listener(listener)
-    go_on.set()
-    await listener.finished.wait()
-    alive = waits() is not None
-    running.cancel()
-    await asyncio.wait({running})
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        processor.distribute(UpdateNotification("old", "new"))
+        processor.flush()
+        await turns()
+        payload = Payload()
+        waits = ref(payload)
+        processor.distribute(UpdateNotification(payload, "new"))
+        del payload
+        processor.flush()
+        await turns()
+        processor.remove_listener(listener)
+        go_on.set()
+        await listener.finished.wait()
+        alive = waits() is not None
     assert not alive

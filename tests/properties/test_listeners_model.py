@@ -121,7 +121,7 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
             assert handler.told == handler.given[: len(handler.told)]
             assert len(handler.told) == handler.told_when_removed, "told after it was removed"
             assert handler.done == len(handler.told)
-            assert listener.finished.is_set()
+            assert listener.finished
 
 
 @pytest.fixture(autouse=True)

@@ -128,6 +128,22 @@ async def test_tasks_have_the_informer_name_and_end_with_it() -> None:
     assert names_of_tasks() == before
 
 
+async def test_informer_has_five_tasks_and_two_per_further_handler() -> None:
+    informer = SharedIndexInformer(Collection("a"), name="pods")
+    first = informer.add_event_handler(Recorder())
+    async with informer:
+        await settled()
+        five = ["pods", "pods", f"{first.name}: pop", f"{first.name}: run", "pods: process loop"]
+        assert names_of_tasks() == five
+        second = informer.add_event_handler(Recorder())
+        await settled()
+        assert names_of_tasks() == sorted([*five, f"{second.name}: pop", f"{second.name}: run"])
+        informer.remove_event_handler(second)
+        await settled()
+        assert names_of_tasks() == five
+    assert names_of_tasks() == []
+
+
 @pytest.mark.conformance("REF-16", "LW-02")
 async def test_stop_closes_every_response() -> None:
     pods = Collection("a")
