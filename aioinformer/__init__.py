@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
     from aioinformer.cache.mutation_cache import MutationCache
     from aioinformer.cache.mutation_detector import MutationDetector
+    from aioinformer.cache.objects.changes import evolve
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
     from aioinformer.errors import (
@@ -214,6 +215,7 @@ __all__ = [
     "deletion_handling_meta_namespace_key_func",
     "deletion_handling_object_name",
     "discover_event_sink",
+    "evolve",
     "meta_namespace_index_func",
     "meta_namespace_key_func",
     "object_name",
@@ -241,6 +243,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "cache.lister": "ClusterLister Lister NamespaceLister",
             "cache.mutation_cache": "MutationCache",
             "cache.mutation_detector": "MutationDetector",
+            "cache.objects.changes": "evolve",
             "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "cache.undelta_store": "UndeltaStore",
             "errors": (

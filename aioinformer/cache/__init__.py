@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
     from aioinformer.cache.mutation_cache import MutationCache
     from aioinformer.cache.mutation_detector import MutationDetector
+    from aioinformer.cache.objects.changes import evolve
     from aioinformer.cache.objects.fields import parse_path
     from aioinformer.cache.objects.storage import Storage
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
@@ -33,6 +34,7 @@ __all__ = [
     "TTLPolicy",
     "ThreadSafeStore",
     "UndeltaStore",
+    "evolve",
     "parse_path",
     "ttl_store",
 ]
@@ -48,6 +50,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "lister": "ClusterLister Lister NamespaceLister",
             "mutation_cache": "MutationCache",
             "mutation_detector": "MutationDetector",
+            "objects.changes": "evolve",
             "objects.fields": "parse_path",
             "objects.storage": "Storage",
             "store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",

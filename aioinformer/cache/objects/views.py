@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 import msgspec
 from msgspec.structs import force_setattr
 
+from aioinformer.cache.objects.changes import change_of, changed, check_names, share
 from aioinformer.cache.objects.frozen import FrozenDict, closed, freeze_decoded
 from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
@@ -27,7 +28,7 @@ from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import announce
 from aioinformer.cache.objects.record import Record, decode_record, decode_whatever, labels_of, undecodable
 from aioinformer.cache.objects.refusals import refusal
-from aioinformer.errors import DecodeError
+from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
 
 if TYPE_CHECKING:
@@ -151,6 +152,10 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
     _record: Record
     _body: Any = None
 
+    def _decoder(self) -> Callable[[bytes], Any]:
+        """Return the function that decodes the body."""
+        raise NotImplementedError
+
     @property
     def _key(self) -> str:
         return self._record.key
@@ -171,6 +176,31 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise failed_read(self._record, str(undecodable(self._record.json, error))) from None
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **document}
+
+    def evolve(self, *changes: Any) -> Self:
+        """Return a changed copy: `evolve({"spec": {"replicas": 3}})`, or `evolve("spec.replicas", 3)`.
+
+        The function `evolve` has the details. Use it if the object has a field of the same name.
+
+        Args:
+            changes: a mapping; or a path and a value.
+
+        Raises:
+            UsageError: the change does not fit the object.
+        """
+        change = change_of(*changes)
+        if self._resource.model:
+            check_names(self._resource.model, change)
+        old = self._record.recall() if self._body is None else self._body
+        try:
+            record = decode_whatever(decode_record, changed(self._record.json, change))
+            body = share(old, decoded_body(record, self._decoder()), change)
+        except DecodeError as error:
+            reason = str(error)
+        else:
+            record.remember(body)
+            return type(self)(record, body)
+        raise UsageError(f"the change does not fit {self!r}: {reason}")
 
     def __copy__(self) -> Self:
         return self
@@ -212,10 +242,13 @@ class ModelView(View, frozen=True, eq=False, gc=False):
     openapi_types: ClassVar[dict[str, str]]
     attribute_map: ClassVar[dict[str, str]]
 
+    def _decoder(self) -> Callable[[bytes], Any]:
+        return decoder_for(self._resource.model)
+
     def _load(self) -> Any:
         body = self._body
         if body is None:
-            body = load_body(self._record, decoder_for(self._resource.model))
+            body = load_body(self._record, self._decoder())
             force_setattr(self, "_body", body)
         return body
 
@@ -275,10 +308,13 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         """The JSON key of each attribute: the same name."""
         return {key: key for key in self}
 
+    def _decoder(self) -> Callable[[bytes], _MappingBody]:
+        return _decode_mapping
+
     def _load(self) -> _MappingBody:
         body = self._body
         if body is None:
-            body = load_body(self._record, _decode_mapping)
+            body = load_body(self._record, self._decoder())
             force_setattr(self, "_body", body)
         return body  # type: ignore[no-any-return]
 
