@@ -20,24 +20,34 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.changes import evolve
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
+    from aioinformer.client.client import Client
+    from aioinformer.client.resource_client import ResourceClient
     from aioinformer.errors import (
         AioinformerError,
+        AlreadyExists,
         ApiError,
+        ApiNotFound,
+        Conflict,
         DecodeError,
         Expired,
         FIFOClosed,
+        Forbidden,
         FrameTooLarge,
+        Gone,
         IndexNotFound,
         InformerStopped,
+        Invalid,
         KeyFuncError,
         NotFound,
         OptionError,
         ProcessingError,
         ResourceVersionTooLarge,
         SelectorError,
+        TooManyRequests,
         TransportError,
         UnknownOption,
         UsageError,
+        WriteOutcomeUnknown,
     )
     from aioinformer.events.broadcaster import EventBroadcaster
     from aioinformer.events.recorder import EventRecorder, FakeRecorder
@@ -113,14 +123,18 @@ __all__ = [
     "DEFAULT_RETRY",
     "NAMESPACE_INDEX",
     "AioinformerError",
+    "AlreadyExists",
     "ApiError",
+    "ApiNotFound",
     "AsyncTracker",
     "BackoffOptions",
     "BucketRateLimiter",
     "CacheController",
     "CacheControllerConfig",
+    "Client",
     "ClusterLister",
     "CoalescingHandler",
+    "Conflict",
     "DecodeError",
     "DelayingQueue",
     "DeletedFinalStateUnknown",
@@ -141,7 +155,9 @@ __all__ = [
     "FakeRecorder",
     "FieldSelector",
     "FilteringResourceEventHandler",
+    "Forbidden",
     "FrameTooLarge",
+    "Gone",
     "HandlerRegistration",
     "HttpTransport",
     "Index",
@@ -154,6 +170,7 @@ __all__ = [
     "InformerState",
     "InformerStopped",
     "InformerWatch",
+    "Invalid",
     "ItemExponentialFailureRateLimiter",
     "ItemFastSlowRateLimiter",
     "KeyFuncError",
@@ -187,6 +204,7 @@ __all__ = [
     "ReflectorOptions",
     "ReselectingInformer",
     "Resource",
+    "ResourceClient",
     "ResourceEventHandler",
     "ResourceEventHandlerDetailedFuncs",
     "ResourceEventHandlerFuncs",
@@ -203,6 +221,7 @@ __all__ = [
     "Term",
     "ThreadSafeStore",
     "ThreadedHandler",
+    "TooManyRequests",
     "TransportError",
     "UndeltaStore",
     "UnknownOption",
@@ -210,6 +229,7 @@ __all__ = [
     "UsageError",
     "WithMaxWaitRateLimiter",
     "WorkQueue",
+    "WriteOutcomeUnknown",
     "connect",
     "default_controller_rate_limiter",
     "deletion_handling_meta_namespace_key_func",
@@ -246,10 +266,13 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "cache.objects.changes": "evolve",
             "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "cache.undelta_store": "UndeltaStore",
+            "client.client": "Client",
+            "client.resource_client": "ResourceClient",
             "errors": (
-                "AioinformerError ApiError DecodeError Expired FIFOClosed FrameTooLarge IndexNotFound "
-                "InformerStopped KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge "
-                "SelectorError TransportError UnknownOption UsageError"
+                "AioinformerError AlreadyExists ApiError ApiNotFound Conflict DecodeError Expired FIFOClosed Forbidden "
+                "FrameTooLarge Gone IndexNotFound InformerStopped Invalid KeyFuncError NotFound OptionError "
+                "ProcessingError ResourceVersionTooLarge SelectorError TooManyRequests TransportError UnknownOption "
+                "UsageError WriteOutcomeUnknown"
             ),
             "events.broadcaster": "EventBroadcaster",
             "events.recorder": "EventRecorder FakeRecorder",

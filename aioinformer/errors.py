@@ -15,8 +15,16 @@ AioinformerError
 │   └── FrameTooLarge         an object is larger than the configured limit
 ├── ProcessingError           objects from the server could not be put into the cache
 ├── TransportError            the server was not reached, or the connection broke
+│   └── WriteOutcomeUnknown   a write was sent, and its answer was lost
 └── ApiError                  the server answered with an error
-    ├── Expired               410: the server no longer has the requested version
+    ├── ApiNotFound           404: the object or the resource does not exist (also a NotFound)
+    ├── Forbidden             403: the user may not do that
+    ├── Conflict              409: the object has changed since the version that the write names
+    ├── AlreadyExists         409: an object of this name exists
+    ├── Invalid               422: the object breaks rules of its kind, by field
+    ├── TooManyRequests       429: the server asks to wait, or an eviction would break a disruption budget
+    ├── Gone                  410: what was requested no longer exists
+    │   └── Expired           410: the server no longer has the requested version
     └── ResourceVersionTooLarge   the server does not have the requested version yet
 ```
 """
@@ -25,6 +33,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -131,9 +140,21 @@ class TransportError(AioinformerError):
     Attributes:
         sent: whether the connection broke after the request was sent; False if that is not known. Transports set it.
             It distinguishes a watch whose connection was cut from a server that cannot be reached.
+        unsent: whether the request was certainly not sent, so that the server cannot have processed it.
+        transient: whether the same request may succeed in a moment: a server that starts refuses connections. An
+            untrusted certificate or an unknown host name is not transient.
     """
 
     sent = False
+    unsent = False
+    transient = False
+
+
+class WriteOutcomeUnknown(TransportError):
+    """A write was sent, and its answer was lost: the server may have processed it or not. The cause is chained.
+
+    It was not repeated. Read the object to find out, or repeat the write if processing it twice does no harm.
+    """
 
 
 class ApiError(AioinformerError):
@@ -147,6 +168,7 @@ class ApiError(AioinformerError):
         message: the server's message.
         retry_after: seconds that the server asks to wait before the next request, or None.
         causes: the reasons in `details.causes` of the Status.
+        details: the `details` of the Status; {} if the server sent none.
     """
 
     def __init__(
@@ -158,15 +180,92 @@ class ApiError(AioinformerError):
         retry_after: float | None = None,
         causes: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(f"{status} {reason}: {message}" if message else f"{status} {reason}".strip())
+        # Not super(): after this class, the order of ApiNotFound has NotFound, which has other arguments.
+        Exception.__init__(self, f"{status} {reason}: {message}" if message else f"{status} {reason}".strip())
         self.status = status
         self.reason = visible(reason)
         self.message = visible(message)
         self.retry_after = retry_after
         self.causes = tuple(map(visible, causes))
+        self.details: Mapping[str, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
 
 
-class Expired(ApiError):
+def _restored(kind: type[ApiError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ApiError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error
+
+
+class ApiNotFound(ApiError, NotFound):
+    """404: the server does not have the object, or does not serve the resource.
+
+    `except NotFound` catches this error and that of a lister, which says that the *cache* does not have the object.
+    """
+
+    @property
+    def group_resource(self) -> str:  # type: ignore[override]
+        """The resource, such as "deployments.apps"; "" if the server did not name it."""
+        kind, group = _cut(self.details.get("kind")), _cut(self.details.get("group"))
+        return f"{kind}.{group}" if group else kind
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the object; "" if the server did not name it."""
+        return _cut(self.details.get("name"))
+
+
+class Forbidden(ApiError):
+    """403: the user may not do that, or admission refuses it."""
+
+
+class Conflict(ApiError):
+    """409: the object has changed since the version or the uid that the write names. Read it again, and decide anew."""
+
+
+class AlreadyExists(ApiError):
+    """409: an object of this name exists."""
+
+
+class TooManyRequests(ApiError):
+    """429: the server has too much to do, or an eviction would break a disruption budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why one field is not valid.
+
+    Attributes:
+        field: the path of the field, "spec.replicas"; "" if the server named none.
+        reason: for machines, "FieldValueInvalid".
+        message: for people.
+    """
+
+    field: str
+    reason: str
+    message: str
+
+
+class Invalid(ApiError):
+    """422: the object breaks rules of its kind."""
+
+    @property
+    def fields(self) -> dict[str, tuple[Cause, ...]]:
+        """The causes by the path of their field; {} if the server named none."""
+        found: dict[str, tuple[Cause, ...]] = {}
+        for entry in _causes(self.details):
+            cause = Cause(_shown(entry.get("field")), _shown(entry.get("reason")), _shown(entry.get("message")))
+            found[cause.field] = (*found.get(cause.field, ()), cause)
+        return found
+
+
+class Gone(ApiError):
+    """410: what was requested no longer exists."""
+
+
+class Expired(Gone):
     """410: the server no longer has the requested resourceVersion or continue token."""
 
 
@@ -188,16 +287,11 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
     reason, message = _cut(body.get("reason")) or _phrase(status), _cut(body.get("message"))
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
-    entries = details.get("causes")
-    causes = tuple(
-        _cut(cause.get("reason") or cause.get("message"))
-        for cause in (entries if isinstance(entries, (list, tuple)) else ())
-        if isinstance(cause, Mapping)
-    )
+    causes = tuple(_cut(cause.get("reason") or cause.get("message")) for cause in _causes(details))
     seconds = details.get("retryAfterSeconds")
     if retry_after is None and isinstance(seconds, (int, float)) and seconds > 0:
         retry_after = float(min(seconds, sys.maxsize))  # an integer of JSON may be too large for a float
-    kind: type[ApiError] = ApiError
+    kind = _KINDS.get((status, reason)) or _KINDS.get((status, ""), ApiError)
     if status == 410 or reason in ("Expired", "Gone"):
         kind = Expired
     elif "ResourceVersionTooLarge" in causes or (
@@ -205,7 +299,29 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
         reason == "Timeout" and any("Too large resource version" in text for text in (message, *causes))
     ):
         kind = ResourceVersionTooLarge
-    return kind(status, reason, message, retry_after=retry_after, causes=causes)
+    error = kind(status, reason, message, retry_after=retry_after, causes=causes)
+    error.details = details
+    return error
+
+
+#: The classes of errors by status and reason. Those without a reason are for all other reasons of the status.
+_KINDS: Final[Mapping[tuple[int, str], type[ApiError]]] = {
+    (403, ""): Forbidden,
+    (404, ""): ApiNotFound,
+    (409, "Conflict"): Conflict,
+    (409, "AlreadyExists"): AlreadyExists,
+    (422, "Invalid"): Invalid,
+    (429, ""): TooManyRequests,
+}
+
+
+def _causes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    entries = details.get("causes")
+    return [cause for cause in (entries if isinstance(entries, (list, tuple)) else ()) if isinstance(cause, Mapping)]
+
+
+def _shown(text: object) -> str:
+    return visible(_cut(text))
 
 
 def _phrase(status: int) -> str:

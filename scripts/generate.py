@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import introspection
-from render_accessors import render_accessors
+from render_accessors import CLIENT, FACTORY, render_accessors
 from render_catalog import render_catalog
 from render_shapes import render_shapes
 
@@ -26,7 +26,8 @@ def generate() -> dict[str, str]:
     return {
         "aioinformer/resources/catalog/rows.py": render_catalog(resources, discovery),
         "aioinformer/cache/objects/models/shapes.json": render_shapes(introspection.shapes()),
-        **render_accessors(resources, discovery),
+        **render_accessors(resources, discovery, FACTORY),
+        **render_accessors(resources, discovery, CLIENT),
     }
 
 

@@ -19,6 +19,7 @@ ROOMS = (
     "cache",
     "queue",
     "reflector",
+    "client",
     "handlers",
     "informer",
     "factory",

@@ -36,12 +36,24 @@ def transport_error(server: str, error: BaseException, hint: str = "") -> Transp
     failure.sent = isinstance(
         error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | aiohttp.ClientOSError | ConnectionError
     ) and not isinstance(error, aiohttp.ClientConnectorError)
+    failure.unsent = isinstance(error, _UNSENT)
+    failure.transient = not isinstance(error, _LASTING) and not _is_unknown_host(error)
     failure.__cause__ = ConnectionError(reason) if isinstance(error, aiohttp.ClientResponseError) else bare(error)
     return failure
 
 
 class SocksError(aiohttp.ClientConnectionError):
     """A SOCKS proxy did not connect to the server; the message names the proxy and the reason."""
+
+
+#: Failures before a connection was there.
+_UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError, SocksError)
+#: Failures that a repetition does not change.
+_LASTING = (aiohttp.ClientSSLError, aiohttp.ClientHttpProxyError, aiohttp.InvalidURL)
+
+
+def _is_unknown_host(error: BaseException) -> bool:
+    return isinstance(error, aiohttp.ClientConnectorDNSError) and error.os_error.errno != socket.EAI_AGAIN
 
 
 def authority(url: URL) -> str:

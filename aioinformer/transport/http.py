@@ -189,7 +189,11 @@ class HttpTransport:
 
     async def _ask(self, refused: Credential | None = None) -> Credential:
         self._check_open()  # otherwise a renewal could begin after aclose(), and nothing would end it
-        return await obtain(self._credentials, refused)
+        try:
+            return await obtain(self._credentials, refused)
+        except TransportError as error:
+            error.unsent = True
+            raise
 
     def _check_open(self) -> None:
         if self._closed:

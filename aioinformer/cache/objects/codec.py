@@ -165,7 +165,7 @@ class ObjectType(Generic[T]):
         """
         if isinstance(obj, Record):
             return obj
-        record = obj._record if isinstance(obj, View) else self.decode(_encoded(obj))
+        record = obj._record if isinstance(obj, View) else self.decode(encoded(obj))
         return self.on_arrival(record)
 
     def _transformed(self, record: Record, transform: Transform[T]) -> Record:
@@ -185,7 +185,7 @@ class ObjectType(Generic[T]):
         elif result is None:
             raise DecodeError("the transform returned None; it must return an object", key=record.key)
         else:
-            made = decode_whatever(self.decode, _encoded(result))
+            made = decode_whatever(self.decode, encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made
@@ -195,7 +195,8 @@ def _key_of(raw: bytes) -> str:
     return decode_record(raw).key
 
 
-def _encoded(obj: Any) -> bytes:
+def encoded(obj: Any) -> bytes:
+    """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user."""
     if hasattr(obj, "model_dump_json"):
         return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
     return msgspec.json.encode(_with_plain_views(obj), enc_hook=_plain)

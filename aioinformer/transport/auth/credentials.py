@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient, Configuration
 
+    from aioinformer.client.client import Client
+
 _log = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -59,6 +61,16 @@ class Connection:
     api_client: ApiClient
     namespace: str
     context: str
+    _clients: list[Client] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def client(self) -> Client:
+        """Reads and writes objects over `transport`; always the same client, with the default options."""
+        if not self._clients:
+            from aioinformer.client.client import Client
+
+            self._clients.append(Client(self.transport))
+        return self._clients[0]
 
     async def aclose(self) -> None:
         """Close transport and client. May be repeated."""

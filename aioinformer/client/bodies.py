@@ -1,0 +1,183 @@
+"""The bodies of requests and answers: objects of any class to JSON, and JSON to what listers return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from aioinformer.cache.objects.codec import encoded
+from aioinformer.cache.objects.record import NO_LABELS, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.views import View, json_of
+from aioinformer.client.lists import Page
+from aioinformer.errors import DecodeError, UsageError
+from aioinformer.transport.list_parser import ListParser
+
+if TYPE_CHECKING:
+    from aioinformer.cache.objects.codec import ObjectType
+    from aioinformer.resources.resource import Resource
+
+T = TypeVar("T")
+
+
+class Status(msgspec.Struct, rename="camel", frozen=True):
+    """What the server answers if it has no object to return: a deletion that is complete, for example.
+
+    Attributes:
+        status: "Success"; failures are raised as `ApiError`.
+        reason: for machines, "" for none.
+        message: for people, "" for none.
+        code: the HTTP status.
+        details: what the answer is about, such as `name`, `kind` and `uid` of a deleted object.
+    """
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+
+
+class _Type(msgspec.Struct, gc=False):
+    api_version: str | None = msgspec.field(name="apiVersion", default=None)
+    kind: str | None = None
+
+
+class _NamelessMetadata(msgspec.Struct, gc=False):
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = msgspec.field(name="resourceVersion", default=None)
+
+
+class _Nameless(msgspec.Struct, gc=False):
+    metadata: _NamelessMetadata | None = None
+
+
+_decode_type = msgspec.json.Decoder(_Type).decode
+_decode_nameless = msgspec.json.Decoder(_Nameless).decode
+_decode_status = msgspec.json.Decoder(Status).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(obj: Any, resource: Resource[Any]) -> bytes:
+    """Return the JSON of an object. Its `apiVersion` and `kind` are added where they are missing.
+
+    Args:
+        obj: a mapping with the keys of the JSON, a view, a model of kubernetes_asyncio, or an object of a msgspec,
+            dataclass or pydantic class of the user.
+        resource: the resource of the object.
+
+    Raises:
+        UsageError: it has no JSON form, or is of another kind.
+    """
+    if type(obj) is dict and obj.get("apiVersion") and obj.get("kind"):
+        check_type(obj["apiVersion"], obj["kind"], resource)
+        return encode_plain(obj)
+    raw = json_of(obj) if isinstance(obj, View) else encode_plain(obj)
+    try:
+        stated = _decode_type(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise UsageError(f"{resource.gvr}: expected an object, not {type(obj).__name__}") from None
+    check_type(stated.api_version, stated.kind, resource)
+    if stated.kind and stated.api_version:
+        return raw
+    # Not spliced in: the members may exist and be null, and a second one of the same name would be a duplicate.
+    members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    members.pop("apiVersion", None)
+    members.pop("kind", None)
+    return _encode({"apiVersion": resource.api_version, "kind": resource.kind, **members})
+
+
+def encode_plain(value: Any) -> bytes:
+    """Return the JSON of a value.
+
+    Raises:
+        UsageError: it has no JSON form.
+    """
+    try:
+        return encoded(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the body cannot be sent: {error}") from None
+
+
+def check_type(api_version: object, kind: object, resource: Resource[Any]) -> None:
+    """Raise if an object that states its type is of another one.
+
+    Raises:
+        UsageError: its `apiVersion` or `kind` differs from that of the resource.
+    """
+    stated = (api_version or resource.api_version, kind or resource.kind)
+    if stated != (resource.api_version, resource.kind):
+        raise UsageError(
+            f"{resource.gvr} has objects of {resource.api_version} {resource.kind}, not of {stated[0]} {stated[1]}; "
+            "client.resource_for(obj) returns the client of the object's own resource"
+        )
+
+
+def decode(raw: bytes, objects: ObjectType[T]) -> T:
+    """Return an object that the server has sent, as a lister of this type returns it.
+
+    Raises:
+        DecodeError: it is not an API object, or the user's decoder refuses it.
+    """
+    record = _record_of(raw)
+    if objects.decodes_early:
+        record = objects.on_arrival(record)
+    return objects.to_view(record)
+
+
+def decode_or_status(raw: bytes, objects: ObjectType[T]) -> T | Status:
+    """Return an object that the server has sent, or the Status that it has sent instead.
+
+    Raises:
+        DecodeError: it is neither.
+    """
+    status = status_in(raw)
+    return decode(raw, objects) if status is None else status
+
+
+def status_in(raw: bytes) -> Status | None:
+    """Return the Status that the server has sent; None if it has sent anything else."""
+    try:
+        stated = _decode_type(raw)
+        return _decode_status(raw) if stated.kind == "Status" and stated.api_version == "v1" else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _record_of(raw: bytes) -> Record:
+    try:
+        return decode_whatever(decode_record, raw)
+    except DecodeError:
+        # Reviews and some other objects that are not stored have no name.
+        try:
+            metadata = _decode_nameless(raw).metadata or _NamelessMetadata()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            failure = undecodable(raw, error)
+        else:
+            version = metadata.resource_version or ""
+            return Record("", metadata.namespace or "", "", metadata.uid or "", version, NO_LABELS, raw)
+    raise failure
+
+
+def decode_list(raw: bytes, objects: ObjectType[T]) -> Page[T]:
+    """Return the objects of a list that the server has sent; none if it has sent a Status.
+
+    Raises:
+        DecodeError: it is neither, or an object cannot be read.
+    """
+    if status_in(raw) is not None:
+        return Page([], "")
+    parser = ListParser(lambda item: decode_whatever(decode_record, item), len(raw))
+    parser.feed(raw)
+    found = list(parser.items())
+    parser.feed_eof()
+    records = []
+    for item in (*found, *parser.items()):
+        if isinstance(item, DecodeError):
+            raise item
+        if item is not None:
+            records.append(objects.on_arrival(item) if objects.decodes_early else item)
+    metadata = parser.head().metadata
+    version = (metadata.resource_version or "") if metadata is not None else ""
+    return Page(list(map(objects.to_view, records)), version)

@@ -1,0 +1,183 @@
+"""`Client`: reads and writes the objects of one API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
+from aioinformer.cache.objects.views import View
+from aioinformer.client.accessors import Accessors
+from aioinformer.client.requests import Settings
+from aioinformer.client.resource_client import ResourceClient
+from aioinformer.client.retries import Sender
+from aioinformer.errors import UsageError
+from aioinformer.resources import catalog
+from aioinformer.resources.discovery import Discovery
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.restmapper import UnknownResource
+from aioinformer.resources.scopes import check_namespace
+from aioinformer.transport.clients import transport_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+T = TypeVar("T")
+
+
+class Client(Accessors):
+    """Reads and writes the objects of one API server, without a cache.
+
+        client = Client(transport, field_manager="shop-operator")
+        pod = await client.core.v1.pods.get("shop/web-0")
+
+    Every built-in resource is an attribute path, `client.apps.v1.deployments`; `resource` and `resource_for` return the
+    clients of all others. The client has no connection of its own: you close the transport.
+
+    Args:
+        transport: sends the requests; a `Connection` or a transport.
+        namespace: the namespace of all namespaced resources, "" for any.
+        field_manager: the name under which the server records who set which field; None for one that the server makes
+            of the User-Agent. `apply` requires it.
+        timeout: seconds for each call, with all waits and repetitions; None for no limit.
+        dry_run: process all writes, and store nothing.
+        field_validation: what the server does about unknown and duplicate fields: "Ignore", "Warn" or "Strict"; None
+            for its default, "Warn". Warnings are logged.
+        impersonate: the user as whom requests are processed, by name or as `Impersonation`.
+        retry: wait for a server that is starting or has too much to do, and repeat the request where that is safe.
+
+    Attributes:
+        transport: sends the requests.
+        namespace: the namespace of all namespaced resources, "" for any.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Connection,
+        *,
+        namespace: str = "",
+        field_manager: str | None = None,
+        timeout: float | None = 30.0,
+        dry_run: bool = False,
+        field_validation: FieldValidation | None = None,
+        impersonate: Impersonation | str | None = None,
+        retry: bool = True,
+    ) -> None:
+        check_namespace(namespace)
+        settings = Settings(timeout, impersonate, retry, dry_run, field_manager, field_validation)
+        self.transport = transport_of(transport)
+        self.namespace = namespace
+        self._set_up(Sender(self.transport), settings, Discovery(self.transport))
+
+    def _set_up(self, sender: Sender, settings: Settings, discovery: Discovery) -> None:
+        self._sender = sender
+        self._settings = settings
+        self._discovery = discovery
+        self._known: dict[Resource[Any], ResourceClient[Any]] = {}
+
+    def __repr__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"<{type(self).__name__} of {self.transport!r}{where}>"
+
+    def with_options(self, *, namespace: str | None = None, **options: Unpack[WriteOptions]) -> Client:
+        """Return a client with other options. What is omitted is as in this client.
+
+        Args:
+            namespace: the namespace of all namespaced resources, "" for any; None for that of this client.
+            options: see `WriteOptions`.
+
+        Raises:
+            UsageError: an option is invalid.
+        """
+        other = object.__new__(type(self))
+        other.transport = self.transport
+        other.namespace = self.namespace if namespace is None else namespace
+        check_namespace(other.namespace)
+        other._set_up(self._sender, self._settings.changed(options, "with_options()"), self._discovery)
+        return other
+
+    @overload
+    def resource(self, resource: Resource[T], decoder: None = None) -> ResourceClient[T]: ...
+    @overload
+    def resource(self, resource: Resource[Any], decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
+    @overload
+    def resource(self, resource: str, decoder: None = None) -> ResourceClient[Any]: ...
+    @overload
+    def resource(self, resource: str, decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
+
+    def resource(self, resource: Resource[Any] | str, decoder: BodyDecoder[Any] | None = None) -> ResourceClient[Any]:
+        """Return the client of a resource.
+
+        Args:
+            resource: a `Resource`, or the `gvr` of a built-in one: "apps/v1/deployments", "v1/pods".
+            decoder: as for `SharedIndexInformer`: a class that msgspec or pydantic can decode from JSON, or a function
+                of an object's JSON bytes.
+
+        Raises:
+            UsageError: there is no built-in resource of this name, or the decoder cannot be used.
+        """
+        if isinstance(resource, str):
+            resource = _built_in(resource)
+        elif not isinstance(resource, Resource):
+            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
+        if decoder is not None:
+            return self._make(resource, decoder)
+        found = self._known.get(resource)
+        if found is None:
+            found = self._known[resource] = self._make(resource, None)
+        return found
+
+    async def resource_for(self, obj: Any, decoder: BodyDecoder[Any] | None = None) -> ResourceClient[Any]:
+        """Return the client of the resource of an object, by its `apiVersion` and `kind`.
+
+        A resource that is not built in is found by discovery, once for each client.
+
+        Args:
+            obj: a view, a mapping with the keys of the JSON, or an object with the attributes `api_version` and `kind`.
+            decoder: as for `resource`.
+
+        Raises:
+            UsageError: the object does not state its type.
+            UnknownResource: the server has no resource of this type.
+            ApiError: the server refused the discovery.
+            TransportError: the server was not reached.
+        """
+        if isinstance(obj, View):
+            return self.resource(obj._resource, decoder)
+        get = obj.get if hasattr(obj, "keys") else lambda name: getattr(obj, name, None)
+        api_version, kind = get("apiVersion") or getattr(obj, "api_version", None), get("kind")
+        if not (isinstance(api_version, str) and isinstance(kind, str) and api_version and kind):
+            raise UsageError(f"{type(obj).__name__} does not state apiVersion and kind; use client.resource(resource)")
+        group, _, version = api_version.rpartition("/")
+        found = catalog.by_kind(group, version, kind) or await self._discovered(group, version, kind)
+        return self.resource(found, decoder)
+
+    async def _discovered(self, group: str, version: str, kind: str) -> Resource[Any]:
+        for refresh in (False, True):
+            for resource in await self._discovery.resources(refresh=refresh):
+                if (resource.group, resource.version, resource.kind) == (group, version, kind):
+                    return resource
+        raise UnknownResource(f"{kind}.{version}.{group}" if group else f"{kind}.{version}")
+
+    def _make(self, resource: Resource[Any], decoder: BodyDecoder[Any] | None) -> ResourceClient[Any]:
+        objects: ObjectType[Any] = ObjectType(resource, decoder)
+        namespace = self.namespace if resource.namespaced else ""
+        return ResourceClient(self._sender, self._settings, resource, objects, namespace)
+
+
+def _built_in(name: str) -> Resource[Any]:
+    api_version, _, plural = name.rpartition("/")
+    group, _, version = api_version.rpartition("/")
+    found = catalog.find(group, version, plural)
+    if found is None:
+        raise UsageError(
+            f'resource: there is no built-in resource {name!r}; write "apps/v1/deployments" or "v1/pods", or make a '
+            "Resource"
+        )
+    return found

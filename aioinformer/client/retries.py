@@ -1,0 +1,202 @@
+"""Send the requests of a client, wait for a server that is not ready, and repeat a request where that is safe.
+
+A request is repeated only if the server has certainly not processed it, or if processing it twice changes nothing:
+
+| failure | reads and dry runs | writes |
+|---|---|---|
+| no connection to the server, so that nothing was sent | repeat | repeat |
+| 429 with `Retry-After`; 503 with `Retry-After`; a server that says it is starting | repeat | repeat |
+| any other answer of 500 and above with `Retry-After` | repeat | raise |
+| the connection broke after the request was sent | repeat | `WriteOutcomeUnknown` |
+| the timeout passed after the request was sent | raise | `WriteOutcomeUnknown` |
+| any other answer, 429 without `Retry-After` included | raise | raise |
+
+The precondition of a version does not make a write repeatable: if the server processed the first one, the repetition
+answers with a conflict, and the caller would take a success for a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as random_module
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Final
+
+from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.backoff import retry_after as seconds_to_wait
+from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, WriteOutcomeUnknown
+from aioinformer.logs import get_logger
+from aioinformer.transport.list_parser import status_error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
+    from aioinformer.client.requests import Settings
+    from aioinformer.transport import Request, Response, Transport
+
+    T = TypeVar("T")
+
+_log = get_logger("aioinformer.client")
+
+#: The largest answer that is read as a whole, in bytes. The largest object that etcd stores by default has 1.5 MiB.
+MAX_ANSWER: Final = 256 * 1024 * 1024
+_MAX_STATUS: Final = 1024 * 1024
+_PAUSES: Final = BackoffOptions(initial=0.1, factor=2.0, cap=2.0, jitter=0.5)
+_MAX_WARNINGS: Final = 1000
+
+
+def pause_before_repeating(error: AioinformerError, *, safe: bool) -> float | None:
+    """Return how long to wait at least before a request is repeated, in seconds; None if it must not be repeated.
+
+    Args:
+        error: the failure of the request.
+        safe: processing the request twice changes nothing.
+    """
+    if isinstance(error, ApiError):
+        if error.retry_after is None:
+            return None
+        refused = error.status in (429, 503) or (error.status == 500 and "server is starting" in error.message)
+        return error.retry_after if refused or (safe and error.status >= 500) else None
+    if isinstance(error, TransportError) and error.transient and (safe or error.unsent):
+        return 0.0
+    return None
+
+
+class Sender:
+    """Sends the requests of a client.
+
+    Args:
+        transport: sends single requests.
+        random: returns numbers in [0, 1), for the jitter of pauses.
+    """
+
+    def __init__(self, transport: Transport, random: Callable[[], float] = random_module.random) -> None:
+        self.transport = transport
+        self._random = random
+        self._logged: set[str] = set()
+
+    async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
+        """Send a request, and return the body of the answer.
+
+        Args:
+            request: the request.
+            settings: the timeout, and whether to repeat.
+            safe: processing the request twice changes nothing.
+
+        Raises:
+            ApiError: the server refused the request.
+            TransportError: there is no answer, and the request had no effect.
+            WriteOutcomeUnknown: there is no answer, and the request may have had its effect.
+            DecodeError: the answer is larger than `MAX_ANSWER`.
+        """
+        return await self.persist(lambda: self._exchange_once(request), request, settings, safe=safe)
+
+    async def open(self, request: Request) -> Response:
+        """Send a request once, and return the response as soon as its head has arrived. You close it.
+
+        Raises:
+            ApiError: the server refused the request.
+            TransportError: there is no answer.
+        """
+        response = await self.transport.request(request)
+        if "Warning" in response.headers:
+            self._log_warnings(response)
+        if 200 <= response.status < 300:
+            return response
+        try:
+            body = await _read(response, _MAX_STATUS)
+        finally:
+            await response.close()
+        raise status_error(response.status, body, retry_after=seconds_to_wait(response.headers))
+
+    async def persist(
+        self, attempt: Callable[[], Awaitable[T]], request: Request, settings: Settings, *, safe: bool
+    ) -> T:
+        """Call a function that sends the request, until it succeeds or must not be repeated.
+
+        Args:
+            attempt: sends the request, and reads the answer.
+            request: for messages.
+            settings: the timeout, and whether to repeat.
+            safe: processing the request twice changes nothing.
+
+        Raises:
+            AioinformerError: the failure of the last attempt.
+        """
+        failure: AioinformerError | None = None
+        backoff: Backoff | None = None
+        waiting = False
+        try:
+            async with asyncio.timeout(settings.timeout) as limit:
+                while True:
+                    waiting = False
+                    try:
+                        return await attempt()
+                    except (ApiError, TransportError) as error:
+                        failure = error
+                    pause = pause_before_repeating(failure, safe=safe) if settings.retry else None
+                    if pause is None:
+                        break
+                    now = asyncio.get_running_loop().time()
+                    backoff = backoff or Backoff(_PAUSES, random=self._random)
+                    pause = max(pause, backoff.next(now))
+                    deadline = limit.when()
+                    if deadline is not None and now + pause >= deadline:
+                        break
+                    waiting = True
+                    await asyncio.sleep(pause)
+        except TimeoutError:
+            if not waiting or failure is None:
+                failure = TransportError(f"{request.method} {request.path}: no answer within {settings.timeout:g} s")
+        assert failure is not None
+        raise failure if safe else _of_a_write(failure, request)
+
+    async def _exchange_once(self, request: Request) -> bytes:
+        response = await self.open(request)
+        try:
+            return await _read(response, MAX_ANSWER)
+        finally:
+            await response.close()
+
+    def _log_warnings(self, response: Response) -> None:
+        """Log the warnings of an answer, each text once."""
+        headers = response.headers
+        get_all = getattr(headers, "getall", None)
+        for text in get_all("Warning") if get_all is not None else [headers["Warning"]]:
+            if text not in self._logged and len(self._logged) < _MAX_WARNINGS:
+                self._logged.add(text)
+                _log.warning("the server warns: %s", _warning_text(text))
+
+
+def _of_a_write(failure: AioinformerError, request: Request) -> AioinformerError:
+    if not isinstance(failure, TransportError) or failure.unsent:
+        return failure
+    unknown = WriteOutcomeUnknown(
+        f"{request.method} {request.path}: the answer was lost, so the server may have processed the request or not: "
+        f"{failure}"
+    )
+    unknown.sent, unknown.__cause__ = failure.sent, failure
+    return unknown
+
+
+async def _read(response: Response, limit: int) -> bytes:
+    chunks = response.chunks()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in chunks:
+            parts.append(chunk)
+            size += len(chunk)
+            if size > limit:
+                raise DecodeError(f"the server's answer is larger than {limit} bytes")
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()  # otherwise asyncio closes it later, in a task of its own
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _warning_text(header: str) -> str:
+    """Return the text in a header: `299 - "spec.x is deprecated"`."""
+    _, quote, rest = header.partition('"')
+    return rest.rpartition('"')[0].replace('\\"', '"').replace("\\\\", "\\") if quote and rest else header
