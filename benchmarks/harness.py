@@ -24,38 +24,21 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, TypeAlias
 
-HERE = Path(__file__).parent
+from pods import encoded
+from servers import HERE, CannotServe, Offer, Server, on_core
+
+__all__ = ["RESULTS", "Figures", "Measure", "Offer", "Question", "Requirement", "Server", "machine", "on_core", "run"]
+
 RESULTS = HERE / "results"
+_CALIBRATION_TEXT, _CALIBRATION_ROUNDS = encoded(1, 1), 1000
 
 Figures: TypeAlias = dict[str, float]
 #: Takes the URL of the load server and returns figures. Runs in a process of its own.
 Measure: TypeAlias = Callable[[str], Awaitable[Figures]]
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What the load server prepares.
-
-    Attributes:
-        pods: number of objects in the list.
-        events: number of changes that a client can request.
-        spread: the number of pods that change, 0 for all.
-        forms: the available formats, separated by commas.
-        protobuf_tool: the command that encodes protobuf.
-        program: the file of the server.
-    """
-
-    pods: int = 20_000
-    events: int = 20_000
-    spread: int = 0
-    forms: str = "json"
-    protobuf_tool: tuple[str, ...] = ()
-    program: str = "load_server.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +52,7 @@ class Requirement:
         at_most: the limit.
         base: if given, the limit applies to the ratio to a figure of this subject.
         base_figure: the name of that figure; the same one by default.
+        difference: the limit applies to the difference, not to the ratio.
     """
 
     title: str
@@ -77,15 +61,16 @@ class Requirement:
     at_most: float
     base: str = ""
     base_figure: str = ""
+    difference: bool = False
 
     def median_of(self, rounds: list[dict[str, Figures]]) -> float | None:
         """Return the median over the rounds, None if the figure was not measured."""
         values = []
         for each in rounds:
-            if self.subject not in each or (self.base and self.base not in each):
-                continue
-            value = each[self.subject][self.figure]
-            values.append(value / each[self.base][self.base_figure or self.figure] if self.base else value)
+            value = each.get(self.subject, {}).get(self.figure)
+            base = each.get(self.base, {}).get(self.base_figure or self.figure) if self.base else 1.0
+            if value is not None and base is not None:
+                values.append(value - base if self.difference else value / base)
         return round(median(values), 3) if values else None
 
 
@@ -124,10 +109,19 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
 
 
-def on_core(core: int, command: list[str]) -> list[str]:
-    """Return the command pinned to one of the available cores, or unchanged if there are not enough."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return ["taskset", "-c", str(cores[core]), *command] if len(cores) > core else command
+def calibration() -> float:
+    """Return the milliseconds of CPU that a fixed piece of work takes now, on the core of the clients."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    if len(cores) > 1:
+        os.sched_setaffinity(0, {min(cores)})
+    try:
+        begin = process_time()
+        for _ in range(_CALIBRATION_ROUNDS):
+            json.loads(_CALIBRATION_TEXT)
+        return (process_time() - begin) * 1000
+    finally:
+        if len(cores) > 1:
+            os.sched_setaffinity(0, cores)
 
 
 def run(question: Question) -> None:
@@ -149,20 +143,30 @@ def run(question: Question) -> None:
     if arguments.subject:
         measure = question.subjects[arguments.subject]
         assert callable(measure)
-        print(json.dumps(asyncio.run(_await(measure(arguments.url)))))
+        with asyncio.Runner(loop_factory=getattr(measure, "loop_factory", None)) as runner:
+            print(json.dumps(runner.run(_await(measure(arguments.url)))))
         return
     subjects = [name for name in question.subjects if not arguments.only or name in arguments.only]
     print(question.text)
     rounds: list[dict[str, Figures]] = []
+    speeds: list[dict[str, list[float]]] = []
     notes = list(question.notes)
     begin = perf_counter()
-    with Server(question.offer) as url:
+    try:
+        server = Server(question.offer)
+    except CannotServe as error:
+        print(f"  not measured: {error}")
+        return
+    with server as url:
         ready = perf_counter()
         for number in range(arguments.rounds):
             measured: dict[str, Figures] = {}
+            speed: dict[str, list[float]] = {}
             for name in list(subjects):
+                before = calibration()
                 try:
-                    measured[name] = _measure(question, name, url)
+                    measured[name] = _measure(question, name, url, server.environment)
+                    speed[name] = [round(before, 2), round(calibration(), 2)]
                 except (OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
                     if callable(question.subjects[name]):
                         raise
@@ -170,11 +174,15 @@ def run(question: Question) -> None:
                     notes.append(f"{name} was not measured: {_reason(error)}.")
                     print(f"  {notes[-1]}", flush=True)
             rounds.append(measured)
+            speeds.append(speed)
             spent = perf_counter() - ready
             print(f"  round {number + 1} of {arguments.rounds}, after {spent:.0f} s", flush=True)
             if spent * (number + 2) / (number + 1) > question.seconds:
                 break
     result = _report(question, subjects, rounds, notes, perf_counter() - begin)
+    result["calibration_ms"] = speeds
+    every = sorted(value for speed in speeds for pair in speed.values() for value in pair)
+    print(f"  calibration: {every[0]:.1f} to {every[-1]:.1f} ms of CPU for the same work")
     # A part of the subjects must not replace the results of all.
     if not arguments.only and not arguments.dry_run:
         RESULTS.mkdir(exist_ok=True)
@@ -195,35 +203,13 @@ async def _await(figures: Awaitable[Figures]) -> Figures:
     return await figures
 
 
-class Server:
-    """A load server in a process of its own: `with Server(offer) as url:`."""
-
-    def __init__(self, offer: Offer) -> None:
-        arguments = ["--pods", str(offer.pods), "--events", str(offer.events)]
-        arguments += ["--spread", str(offer.spread), "--forms", offer.forms]
-        if offer.protobuf_tool:
-            arguments += ["--protobuf-tool", json.dumps(offer.protobuf_tool)]
-        self._command = on_core(1, [sys.executable, str(HERE / offer.program), *arguments])
-
-    def __enter__(self) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=environment)
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def __exit__(self, *exc: object) -> None:
-        self._process.terminate()
-        self._process.communicate()
-
-
-def _measure(question: Question, subject: str, url: str) -> Figures:
+def _measure(question: Question, subject: str, url: str, environment: dict[str, str]) -> Figures:
     measure = question.subjects[subject]
     if callable(measure):
         script = HERE / f"{question.name}.py"
         command = [sys.executable, str(script), "--subject", subject, "--url", url]
     else:
         command = [each.replace("URL", url) for each in measure]
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     done = subprocess.run(
         on_core(0, command), stdout=subprocess.PIPE, text=True, check=True, env=environment, timeout=question.patience
     )
@@ -253,7 +239,7 @@ def _report(
                 "at_most": each.at_most,
                 "measured": measured,
                 "met": met,
-                "is_ratio": bool(each.base),
+                "is_ratio": bool(each.base) and not each.difference,
             }
         )
         print(f"  {'met   ' if met else 'MISSED'}  {each.title}: at most {each.at_most:g}, measured {measured:g}")

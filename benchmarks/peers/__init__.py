@@ -54,6 +54,21 @@ class Peers:
         forms = _GO_LARGE if large else _GO
         return {name: [str(program), *flags, "URL", str(events)] for name, flags in forms.items()}
 
+    def load_server(self) -> str:
+        """Return the program of the load server that writes event by event, empty if it could not be built."""
+        program = _BUILT / "load-server"
+        name = "The load server that writes event by event"
+        built = self._build(name, "go", ["build", "-o", str(program), "."], _HERE / "load_server_go")
+        return str(program) if built else ""
+
+    def lone(self, rates: str) -> dict[str, list[str]]:
+        """Return the commands of client-go's informers at these rates of events, and set `protobuf_tool`."""
+        return {
+            name: [*command[:-2], "-rates", rates, "URL", "0"]
+            for name, command in self.go(0).items()
+            if "dynamic" not in name
+        }
+
     def rust(self, events: int, *, large: bool = False) -> dict[str, list[str]]:
         """Return the commands of kube-rs' reflectors."""
         target = _BUILT / "kube-rs"

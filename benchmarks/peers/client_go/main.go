@@ -1,6 +1,6 @@
 // Measures one client-go informer: prints one JSON object with the figures of benchmarks/harness.py.
 //
-//	client-go [-metadata|-dynamic|-protobuf] [-pages] URL EVENTS
+//	client-go [-metadata|-dynamic|-protobuf] [-pages] [-rates RATE:BEFORE:MEASURED;...] URL EVENTS
 //	client-go encode < watch events as JSON > watch events as protobuf
 package main
 
@@ -60,6 +60,7 @@ func main() {
 	unstructured := flag.Bool("dynamic", false, "unstructured objects")
 	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
 	pages := flag.Bool("pages", false, "list in pages, not streamed")
+	rates := flag.String("rates", "", "the rates of benchmarks/lone_events.py: RATE:EVENTS BEFORE:MEASURED EVENTS;...")
 	flag.Parse()
 	if *pages {
 		if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
@@ -96,9 +97,14 @@ func main() {
 	var begin time.Time
 	var beginCPU, watchCPU, watchWall float64
 	done := make(chan struct{})
+	lone := &arrivals{}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) {},
 		UpdateFunc: func(any, any) {
+			if *rates != "" {
+				lone.note()
+				return
+			}
 			if seen.Add(1) == events {
 				watchCPU, watchWall = cpu()-beginCPU, time.Since(begin).Seconds()
 				close(done)
@@ -140,6 +146,11 @@ func main() {
 		}
 		report["watch_us_per_event"] = watchCPU / float64(events) * 1e6
 		report["watch_events_per_second"] = float64(events) / watchWall
+	}
+	if *rates != "" {
+		if err := lone.run(url, *rates, report); err != nil {
+			panic(err)
+		}
 	}
 	close(stop)
 	if err := json.NewEncoder(os.Stdout).Encode(report); err != nil {

@@ -1,0 +1,3 @@
+module aioinformer/benchmarks/load-server
+
+go 1.26.0
