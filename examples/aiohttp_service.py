@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from aioinformer import SharedInformerFactory
+from aioinformer.models import core_v1
 
 import cluster
-
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
 
 ARGUMENTS = web.AppKey("ARGUMENTS", argparse.Namespace)
 FACTORY = web.AppKey("FACTORY", SharedInformerFactory)
 
 
-def by_node(pod: V1Pod) -> list[str]:
-    return [pod.spec.node_name] if pod.spec.node_name else []
+def by_node(pod: core_v1.Pod) -> list[str]:
+    return [pod.spec.node_name] if pod.spec and pod.spec.node_name else []
 
 
 async def informers(app: web.Application) -> AsyncIterator[None]:

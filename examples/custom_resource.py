@@ -12,16 +12,14 @@ python examples/custom_resource.py [--kubeconfig FILE]
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from aioinformer import Resource, SharedInformerFactory
+from aioinformer.models import apiextensions_v1
 
 import cluster
-
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1CustomResourceDefinition
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -89,7 +87,7 @@ def widget(name: str, size: int) -> dict[str, Any]:
     }
 
 
-def is_served(definition: V1CustomResourceDefinition | None) -> bool:
+def is_served(definition: apiextensions_v1.CustomResourceDefinition | None) -> bool:
     if definition is None or definition.status is None:
         return False
     conditions = definition.status.conditions or ()

@@ -23,9 +23,11 @@ async def main(arguments: argparse.Namespace) -> None:
 
         # Reads are plain calls on local memory, without await.
         for deployment in sorted(deployments.list(), key=meta_namespace_key_func):
-            containers = deployment.spec.template.spec.containers
-            images = ", ".join(container.image for container in containers)
-            print(f"{meta_namespace_key_func(deployment)}: {deployment.spec.replicas} of {images}")
+            if deployment.spec and deployment.spec.template.spec:
+                containers = deployment.spec.template.spec.containers
+                images = ", ".join(container.image or "?" for container in containers)
+                replicas = deployment.spec.replicas
+                print(f"{meta_namespace_key_func(deployment)}: {replicas} of {images}")
 
         print(f"{len(deployments.list('!canary'))} deployments without the label canary")
         try:

@@ -17,23 +17,20 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from aioinformer import SharedInformerFactory
+from aioinformer.models import core_v1
 from aioinformer.prometheus import PrometheusMetrics
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
 
-
-def by_node(pod: V1Pod) -> list[str]:
-    return [pod.spec.node_name] if pod.spec.node_name else []
+def by_node(pod: core_v1.Pod) -> list[str]:
+    return [pod.spec.node_name] if pod.spec and pod.spec.node_name else []
 
 
 def service(arguments: argparse.Namespace) -> FastAPI:

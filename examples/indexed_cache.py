@@ -10,22 +10,20 @@ python examples/indexed_cache.py [--kubeconfig FILE]
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from aioinformer import SharedInformerFactory
+from aioinformer.models import core_v1
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
+
+def by_node(pod: core_v1.Pod) -> list[str]:
+    return [pod.spec.node_name] if pod.spec and pod.spec.node_name else []
 
 
-def by_node(pod: V1Pod) -> list[str]:
-    return [pod.spec.node_name] if pod.spec.node_name else []
-
-
-def by_image(pod: V1Pod) -> list[str]:
-    return [container.image for container in pod.spec.containers]
+def by_image(pod: core_v1.Pod) -> list[str]:
+    containers = pod.spec.containers if pod.spec else ()
+    return [container.image for container in containers if container.image]
 
 
 async def main(arguments: argparse.Namespace) -> None:

@@ -12,28 +12,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
-from aioinformer import ListPager, ListWatch, Resource, RetryWatcher, until
+from aioinformer import ListPager, ListWatch, RetryWatcher, until
 from aioinformer.informer import Event
+from aioinformer.models import core_v1
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
-
-PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
 PATH = "/api/v1/namespaces/default/pods"
 NAME = "aioinformer-example"
 
 
-def is_ours(event: Event[V1Pod]) -> bool:
+def is_ours(event: Event[core_v1.Pod]) -> bool:
     return event.object.metadata.name == NAME
 
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
-        pods = ListWatch(transport, PODS)
+        pods = ListWatch(transport, core_v1.PODS)
         pager = ListPager(pods, page_size=5)
         count = 0
         async with aclosing(pager.each()) as listed:

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aioinformer import (
     ListWatch,
     MultiNamespaceInformer,
-    Resource,
     deletion_handling_object_name,
 )
+from aioinformer.models import core_v1
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1ConfigMap
-
-CONFIG_MAPS: Resource[V1ConfigMap] = Resource(
-    "", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap"
-)
 NAMESPACES = ["default", "kube-public"]
 LABELS = {"example": "multi-namespace"}
 SELECTOR = "example=multi-namespace"
@@ -36,10 +30,10 @@ async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
         for namespace in NAMESPACES:
             body = {"metadata": {"name": "of-many", "labels": LABELS}}
-            await cluster.create(transport, CONFIG_MAPS.path(namespace), body)
+            await cluster.create(transport, core_v1.CONFIG_MAPS.path(namespace), body)
 
         informer = MultiNamespaceInformer(
-            lambda namespace: ListWatch(transport, CONFIG_MAPS, namespace, SELECTOR),
+            lambda namespace: ListWatch(transport, core_v1.CONFIG_MAPS, namespace, SELECTOR),
             NAMESPACES[:1],
         )
         gone = asyncio.Event()
@@ -51,7 +45,7 @@ async def main(arguments: argparse.Namespace) -> None:
         def show(what: str) -> None:
             print(f"{what}: {', '.join(sorted(informer.get_store().list_keys()))}")
 
-        def on_add(obj: V1ConfigMap) -> None:
+        def on_add(obj: core_v1.ConfigMap) -> None:
             print(f"added: {obj.metadata.namespace}/{obj.metadata.name}")
 
         informer.add_event_handler(on_add=on_add, on_delete=on_delete)
@@ -66,7 +60,9 @@ async def main(arguments: argparse.Namespace) -> None:
                 await gone.wait()
         finally:
             for namespace in NAMESPACES:
-                await cluster.send(transport, "DELETE", CONFIG_MAPS.path(namespace, "of-many"))
+                await cluster.send(
+                    transport, "DELETE", core_v1.CONFIG_MAPS.path(namespace, "of-many")
+                )
 
 
 if __name__ == "__main__":

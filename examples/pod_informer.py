@@ -11,38 +11,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
 
 from aioinformer import (
     DeletedFinalStateUnknown,
     ListWatch,
-    Resource,
     SharedIndexInformer,
     meta_namespace_key_func,
 )
+from aioinformer.models import core_v1
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
-
-PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
 ONE_MINUTE = 60.0
 
 
-def on_add(pod: V1Pod) -> None:
-    print(f"added    {meta_namespace_key_func(pod)} on {pod.spec.node_name or 'no node yet'}")
+def phase(pod: core_v1.Pod) -> str | None:
+    return pod.status.phase if pod.status else None
 
 
-async def on_update(old: V1Pod, new: V1Pod) -> None:
+def on_add(pod: core_v1.Pod) -> None:
+    node = pod.spec.node_name if pod.spec else None
+    print(f"added    {meta_namespace_key_func(pod)} on {node or 'no node yet'}")
+
+
+async def on_update(old: core_v1.Pod, new: core_v1.Pod) -> None:
     if old.metadata.resource_version == new.metadata.resource_version:
         print(f"resynced {meta_namespace_key_func(new)}")
     else:
         await asyncio.sleep(0)  # for example, a request
-        print(f"updated  {meta_namespace_key_func(new)}: {old.status.phase} -> {new.status.phase}")
+        print(f"updated  {meta_namespace_key_func(new)}: {phase(old)} -> {phase(new)}")
 
 
-def on_delete(pod: V1Pod | DeletedFinalStateUnknown[V1Pod]) -> None:
+def on_delete(pod: core_v1.Pod | DeletedFinalStateUnknown[core_v1.Pod]) -> None:
     if isinstance(pod, DeletedFinalStateUnknown):
         print(f"deleted  {pod.key} (missed)")
     else:
@@ -51,7 +51,7 @@ def on_delete(pod: V1Pod | DeletedFinalStateUnknown[V1Pod]) -> None:
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
-        informer = SharedIndexInformer(ListWatch(transport, PODS), resync_period=ONE_MINUTE)
+        informer = SharedIndexInformer(ListWatch(transport, core_v1.PODS), resync_period=ONE_MINUTE)
         informer.add_event_handler(on_add=on_add, on_update=on_update, on_delete=on_delete)
         async with informer:
             await cluster.pause(arguments)

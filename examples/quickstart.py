@@ -9,8 +9,13 @@ import argparse
 
 from aioinformer import SharedInformerFactory
 from aioinformer import deletion_handling_meta_namespace_key_func as key_of
+from aioinformer.models import core_v1
 
 import cluster
+
+
+def phase(pod: core_v1.Pod) -> str | None:
+    return pod.status.phase if pod.status else None
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -21,7 +26,7 @@ async def main(arguments: argparse.Namespace) -> None:
         pods = factory.core.v1.pods
         pods.informer().add_event_handler(
             on_add=lambda pod: print(f"+ {key_of(pod)}"),
-            on_update=lambda old, new: print(f"~ {key_of(new)} is {new.status.phase}"),
+            on_update=lambda old, new: print(f"~ {key_of(new)} is {phase(new)}"),
             on_delete=lambda pod: print(f"- {key_of(pod)}"),
         )
         factory.start()

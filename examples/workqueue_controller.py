@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING
 
 from aioinformer import (
     Lister,
@@ -21,26 +20,22 @@ from aioinformer import (
     NotFound,
     ObjectName,
     RateLimitingQueue,
-    Resource,
     SharedIndexInformer,
     deletion_handling_object_name,
     object_name,
 )
+from aioinformer.models import core_v1
 
 import cluster
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client import V1Pod
-
-PODS: Resource[V1Pod] = Resource("", "v1", "pods", kind="Pod", model="V1Pod")
 WORKERS = 2
 MOST_RETRIES = 5
 
 
 class Controller:
-    def __init__(self, informer: SharedIndexInformer[V1Pod]) -> None:
+    def __init__(self, informer: SharedIndexInformer[core_v1.Pod]) -> None:
         self.queue: RateLimitingQueue[ObjectName] = RateLimitingQueue(name="pods")
-        self.pods: Lister[V1Pod] = informer.lister()
+        self.pods: Lister[core_v1.Pod] = informer.lister()
         informer.add_event_handler(
             on_add=lambda pod: self.queue.add(object_name(pod)),
             on_update=lambda old, new: self.queue.add(object_name(new)),
@@ -72,14 +67,15 @@ class Controller:
             print(f"deleted {key}")
             return
         await asyncio.sleep(0)  # for example, a request
-        if not pod.spec.node_name:
+        node = pod.spec.node_name if pod.spec else None
+        if not node:
             raise LookupError("the pod has no node yet")
-        print(f"synced  {key} on {pod.spec.node_name}")
+        print(f"synced  {key} on {node}")
 
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
-        informer = SharedIndexInformer(ListWatch(transport, PODS))
+        informer = SharedIndexInformer(ListWatch(transport, core_v1.PODS))
         controller = Controller(informer)
         async with informer, asyncio.TaskGroup() as workers, controller.queue:
             await informer.wait_for_sync()

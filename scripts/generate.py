@@ -11,9 +11,11 @@ import json
 import sys
 from pathlib import Path
 
+import definitions
 import introspection
 from render_accessors import CLIENT, FACTORY, render_accessors
 from render_catalog import render_catalog
+from render_models import render_models
 from render_shapes import render_shapes
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -23,9 +25,11 @@ def generate() -> dict[str, str]:
     """Return the text of each generated file, by its path in the project."""
     resources = introspection.resources()
     discovery = json.loads((PROJECT / "scripts" / "discovery.json").read_text())
+    types = definitions.types(introspection.shapes(), resources)
     return {
         "aioinformer/resources/catalog/rows.py": render_catalog(resources, discovery),
         "aioinformer/cache/objects/models/shapes.json": render_shapes(introspection.shapes()),
+        **render_models(types, resources),
         **render_accessors(resources, discovery, FACTORY),
         **render_accessors(resources, discovery, CLIENT),
     }

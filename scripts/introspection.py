@@ -49,11 +49,6 @@ class ApiResource:
         return _MODEL_PREFIX.sub("", self.model)
 
     @property
-    def model_module(self) -> str:
-        """Return the module that defines the class of the model."""
-        return str(getattr(model_package, self.model).__module__)
-
-    @property
     def name(self) -> str:
         """Return `group/version/plural`, or `version/plural` for the core group."""
         parts = (self.group, self.version, self.plural) if self.group else (self.version, self.plural)

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from render_models import module_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -127,7 +129,7 @@ def _family_module(family: str, groups: Mapping[str, Mapping[str, list[ApiResour
     members = [resource for versions in groups.values() for resources in versions.values() for resource in resources]
     leaves = sorted({style.leaf(resource) for resource in members})
     home = f"{style.package}.access" if style.scoped else "aioinformer.client.resource_client"
-    imports = [_import(module, model) for module, model in sorted({(r.model_module, r.model) for r in members})]
+    modules = sorted({module_of(resource) for resource in members})
     classes = [text for name, versions in groups.items() for text in _group_classes(name, versions, style)]
     return (
         f'''"""Accessors of the groups {", ".join(groups)}. {_GENERATED}"""
@@ -139,9 +141,8 @@ from typing import TYPE_CHECKING
 from {style.package}.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-{chr(10).join(imports)}
-
     from {home} import {", ".join(leaves)}
+{_import(modules)}
 
 
 {chr(10).join(classes)}'''.rstrip()
@@ -167,15 +168,16 @@ def _group_classes(name: str, versions: Mapping[str, list[ApiResource]], style: 
     return [*(_version_class(name, version, versions[version], style) for version in sorted(versions)), of_group]
 
 
-def _import(module: str, model: str) -> str:
-    line = f"    from {module} import {model}"
-    return line if len(line) <= 120 else f"    from {module} import (\n        {model},\n    )"
+def _import(modules: list[str]) -> str:
+    line = f"    from aioinformer.models import {', '.join(modules)}"
+    names = "".join(f"        {module},\n" for module in modules)
+    return line if len(line) <= 120 else f"    from aioinformer.models import (\n{names}    )"
 
 
 def _version_class(name: str, version: str, resources: list[ApiResource], style: Style) -> str:
     group = resources[0].group
     properties = [
-        f"    @property\n    def {resource.plural}(self) -> {style.leaf(resource)}[{resource.model}]:\n"
+        f"    @property\n{_signature(resource, style)}\n"
         f'        return self.{style.maker(resource)}("{resource.plural}")\n'
         for resource in resources
     ]
@@ -189,3 +191,9 @@ def _version_class(name: str, version: str, resources: list[ApiResource], style:
 
 {chr(10).join(properties)}
 '''
+
+
+def _signature(resource: ApiResource, style: Style) -> str:
+    result = f"{style.leaf(resource)}[{module_of(resource)}.{resource.kind}]"
+    line = f"    def {resource.plural}(self) -> {result}:"
+    return line if len(line) <= 120 else f"    def {resource.plural}(\n        self,\n    ) -> {result}:"

@@ -86,7 +86,7 @@ async def test_cached_object_is_accepted_as_a_request_body(
     ):
         lister = factory.core.v1.configmaps.lister()
         await factory.wait_for_cache_sync()
-        cached = lister.namespaced(namespace).get("original")
+        cached: Any = lister.namespaced(namespace).get("original")
         core = CoreV1Api(connection.api_client)
         answer = await core.replace_namespaced_config_map("original", namespace, cached)
     assert answer.metadata.resource_version == cached.metadata.resource_version

@@ -200,5 +200,7 @@ async def test_informer_transform_overrides_the_factory() -> None:
     pods, nodes = factory.core.v1.pods.lister(), factory.informer_for(NODES, transform=named("own"))
     async with factory:
         await factory.wait_for_cache_sync()
-    assert pods.list()[0].status.phase == "all"
+    status = pods.list()[0].status
+    assert status is not None
+    assert status.phase == "all"
     assert nodes.lister().list()[0].status.phase == "own"

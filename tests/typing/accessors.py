@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, assert_type
-
-from kubernetes_asyncio.client.models.core_v1_event import CoreV1Event
-from kubernetes_asyncio.client.models.events_v1_event import EventsV1Event
-from kubernetes_asyncio.client.models.v1_deployment import V1Deployment
-from kubernetes_asyncio.client.models.v1_node import V1Node
-from kubernetes_asyncio.client.models.v1_pod import V1Pod
 
 from aioinformer import HttpTransport, connect
 from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult
+from aioinformer.models import apps_v1, core_v1, events_v1
 from aioinformer.transport import Connection, KubernetesTransport
 
 if TYPE_CHECKING:
@@ -28,23 +24,25 @@ async def connections() -> None:
 
 
 def informers(factory: SharedInformerFactory) -> None:
-    assert_type(factory.apps.v1.deployments.informer(), SharedIndexInformer[V1Deployment])
-    assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[V1Pod])
-    assert_type(factory.core.v1.pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[V1Pod])
-    assert_type(factory.core.v1.events.informer(), SharedIndexInformer[CoreV1Event])
-    assert_type(factory.events.v1.events.informer(), SharedIndexInformer[EventsV1Event])
+    assert_type(factory.apps.v1.deployments.informer(), SharedIndexInformer[apps_v1.Deployment])
+    assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[core_v1.Pod])
+    assert_type(
+        factory.core.v1.pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[core_v1.Pod]
+    )
+    assert_type(factory.core.v1.events.informer(), SharedIndexInformer[core_v1.Event])
+    assert_type(factory.events.v1.events.informer(), SharedIndexInformer[events_v1.Event])
 
 
 def listers(factory: SharedInformerFactory) -> None:
-    assert_type(factory.apps.v1.deployments.lister(), Lister[V1Deployment])
-    assert_type(factory.apps.v1.deployments.lister().list("app=web"), list[V1Deployment])
-    assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[V1Deployment])
-    assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), V1Deployment)
-    assert_type(factory.core.v1.nodes.lister(), ClusterLister[V1Node])
-    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[V1Node])
-    assert_type(factory.core.v1.nodes.lister().list({"zone": "a"}), list[V1Node])
+    assert_type(factory.apps.v1.deployments.lister(), Lister[apps_v1.Deployment])
+    assert_type(factory.apps.v1.deployments.lister().list("app=web"), list[apps_v1.Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[apps_v1.Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), apps_v1.Deployment)
+    assert_type(factory.core.v1.nodes.lister(), ClusterLister[core_v1.Node])
+    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[core_v1.Node])
+    assert_type(factory.core.v1.nodes.lister().list({"zone": "a"}), list[core_v1.Node])
     assert_type(factory.core.v1.nodes.lister().undecodable(), list[str])
-    assert_type(factory.core.v1.nodes.lister().get("a"), V1Node)
+    assert_type(factory.core.v1.nodes.lister().get("a"), core_v1.Node)
 
 
 async def waits(factory: SharedInformerFactory) -> None:
@@ -55,10 +53,14 @@ async def waits(factory: SharedInformerFactory) -> None:
 
 def objects(factory: SharedInformerFactory) -> None:
     deployment = factory.apps.v1.deployments.lister().namespaced("a").get("b")
-    assert_type(deployment.spec.replicas, int)
+    assert deployment.spec is not None
+    assert deployment.spec.template.spec is not None
+    assert_type(deployment.spec.replicas, int | None)
+    assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
     assert_type(deployment.spec.template.spec.containers[0].name, str)
-    assert_type(deployment.metadata.creation_timestamp, datetime)
-    assert_type(deployment.metadata.labels, dict[str, str])
+    assert_type(deployment.metadata.creation_timestamp, datetime | None)
+    assert_type(deployment.metadata.labels, Mapping[str, str] | None)
+    assert_type(deployment.metadata.name, str)
 
 
 def mistakes(factory: SharedInformerFactory) -> Any:
@@ -69,4 +71,4 @@ def mistakes(factory: SharedInformerFactory) -> Any:
     factory.core.v1.pods.informer(resync=60.0)  # type: ignore[call-arg]
     factory.core.v1.pods.informer(resync_period="1m")  # type: ignore[arg-type]
     factory.core.v1.pods.lister(labels="app=web")  # type: ignore[call-arg]
-    return factory.core.v1.pods.lister().get("a/b").spec.node  # type: ignore[attr-defined]
+    return factory.core.v1.pods.lister().get("a/b").metadata.node  # type: ignore[attr-defined]

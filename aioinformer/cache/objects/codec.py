@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from aioinformer.cache.objects.fields import FieldDecoder
+from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.record import Decode, Record, decode_record, decode_whatever
 from aioinformer.cache.objects.refusals import is_validation, refusal
@@ -23,7 +24,7 @@ from aioinformer.cache.objects.storage import (
     decoded_secret,
     tier_for,
 )
-from aioinformer.cache.objects.views import MetadataView, View, decoded_body, load_body, view_class
+from aioinformer.cache.objects.views import View, decoded_body, load_body, view_class
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import Timed, function_name, plain_function, untimed
 from aioinformer.logs import get_logger

@@ -21,12 +21,13 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from aioinformer.cache.objects.changes import change_of, changed, check_names, share
-from aioinformer.cache.objects.frozen import FrozenDict, closed, freeze_decoded
+from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
+from aioinformer.cache.objects.metadata import OBJECT_META, MetadataView
 from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import announce
-from aioinformer.cache.objects.record import Record, decode_record, decode_whatever, labels_of, undecodable
+from aioinformer.cache.objects.record import Record, decode_record, decode_whatever, undecodable
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from aioinformer.resources.resource import Resource
-
-_META = "V1ObjectMeta"
 
 
 def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
@@ -80,68 +79,6 @@ def failed_read(record: Record, reason: str) -> DecodeError:
     """Count a failed read, and return the error to raise."""
     announce(record, reason)
     return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
-
-
-class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """Metadata of a cached object. Identity and labels need no decoding; all other attributes decode the body."""
-
-    openapi_types: ClassVar[dict[str, str]] = {}
-    attribute_map: ClassVar[dict[str, str]] = {}
-
-    _owner: Any
-
-    @property
-    def name(self) -> str:
-        """The name of the object."""
-        return str(self._owner._record.name)
-
-    @property
-    def namespace(self) -> str | None:
-        """The namespace of the object; None for cluster-scoped ones."""
-        return self._owner._record.namespace or None
-
-    @property
-    def uid(self) -> str:
-        """The uid of the object."""
-        return str(self._owner._record.uid)
-
-    @property
-    def resource_version(self) -> str:
-        """The version of the object."""
-        return str(self._owner._record.resource_version)
-
-    @property
-    def labels(self) -> FrozenDict[str, str] | None:
-        """The labels of the object; None if it has none."""
-        labels = labels_of(self._owner._record)
-        return closed(labels) if labels else None
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._owner._metadata(), name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a plain copy with the keys of the JSON."""
-        metadata: dict[str, Any] = self._owner.to_dict().get("metadata") or {}
-        return metadata
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MetadataView) and self.to_dict() == other.to_dict()
-
-    def __ne__(self, other: object) -> bool:
-        return not self.__eq__(other)  # Struct's own compares identities
-
-    def __hash__(self) -> int:
-        return hash((self.namespace, self.name, self.uid, self.resource_version))
-
-    def __repr__(self) -> str:
-        return visible(f"<metadata of {self._owner._record.key}>")
-
-
-for _attribute in attributes_of(_META):
-    MetadataView.openapi_types[_attribute.name] = _attribute.type
-    MetadataView.attribute_map[_attribute.name] = _attribute.wire
 
 
 class View(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -320,7 +257,7 @@ class MappingView(View, frozen=True, eq=False, gc=False):
 
     def _metadata(self) -> Any:
         try:
-            return decoder_for(_META)(bytes(_decode_with_metadata(self._record.json).metadata))
+            return decoder_for(OBJECT_META)(bytes(_decode_with_metadata(self._record.json).metadata))
         except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error) if isinstance(error, DecodeError) else refusal(error)
         raise failed_read(self._record, reason)
@@ -360,6 +297,9 @@ class MappingView(View, frozen=True, eq=False, gc=False):
             return self._load()[name]
         except KeyError:
             raise AttributeError(f"{self!r} has no {name!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self})
 
 
 Mapping.register(MappingView)

@@ -7,30 +7,15 @@ from typing import TYPE_CHECKING
 from aioinformer.client.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.core_v1_event import CoreV1Event
-    from kubernetes_asyncio.client.models.events_v1_event import EventsV1Event
-    from kubernetes_asyncio.client.models.v1_binding import V1Binding
-    from kubernetes_asyncio.client.models.v1_component_status import V1ComponentStatus
-    from kubernetes_asyncio.client.models.v1_config_map import V1ConfigMap
-    from kubernetes_asyncio.client.models.v1_endpoint_slice import V1EndpointSlice
-    from kubernetes_asyncio.client.models.v1_endpoints import V1Endpoints
-    from kubernetes_asyncio.client.models.v1_lease import V1Lease
-    from kubernetes_asyncio.client.models.v1_limit_range import V1LimitRange
-    from kubernetes_asyncio.client.models.v1_namespace import V1Namespace
-    from kubernetes_asyncio.client.models.v1_node import V1Node
-    from kubernetes_asyncio.client.models.v1_persistent_volume import V1PersistentVolume
-    from kubernetes_asyncio.client.models.v1_persistent_volume_claim import V1PersistentVolumeClaim
-    from kubernetes_asyncio.client.models.v1_pod import V1Pod
-    from kubernetes_asyncio.client.models.v1_pod_template import V1PodTemplate
-    from kubernetes_asyncio.client.models.v1_replication_controller import V1ReplicationController
-    from kubernetes_asyncio.client.models.v1_resource_quota import V1ResourceQuota
-    from kubernetes_asyncio.client.models.v1_secret import V1Secret
-    from kubernetes_asyncio.client.models.v1_service import V1Service
-    from kubernetes_asyncio.client.models.v1_service_account import V1ServiceAccount
-    from kubernetes_asyncio.client.models.v1alpha2_lease_candidate import V1alpha2LeaseCandidate
-    from kubernetes_asyncio.client.models.v1beta1_lease_candidate import V1beta1LeaseCandidate
-
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.models import (
+        coordination_v1,
+        coordination_v1alpha2,
+        coordination_v1beta1,
+        core_v1,
+        discovery_v1,
+        events_v1,
+    )
 
 
 class CoordinationV1(VersionAccessor):
@@ -42,7 +27,7 @@ class CoordinationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def leases(self) -> ResourceClient[V1Lease]:
+    def leases(self) -> ResourceClient[coordination_v1.Lease]:
         return self._resource("leases")
 
 
@@ -55,7 +40,7 @@ class CoordinationV1alpha2(VersionAccessor):
     _version = "v1alpha2"
 
     @property
-    def leasecandidates(self) -> ResourceClient[V1alpha2LeaseCandidate]:
+    def leasecandidates(self) -> ResourceClient[coordination_v1alpha2.LeaseCandidate]:
         return self._resource("leasecandidates")
 
 
@@ -68,7 +53,7 @@ class CoordinationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def leasecandidates(self) -> ResourceClient[V1beta1LeaseCandidate]:
+    def leasecandidates(self) -> ResourceClient[coordination_v1beta1.LeaseCandidate]:
         return self._resource("leasecandidates")
 
 
@@ -99,71 +84,71 @@ class CoreV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def bindings(self) -> ResourceClient[V1Binding]:
+    def bindings(self) -> ResourceClient[core_v1.Binding]:
         return self._resource("bindings")
 
     @property
-    def componentstatuses(self) -> ResourceClient[V1ComponentStatus]:
+    def componentstatuses(self) -> ResourceClient[core_v1.ComponentStatus]:
         return self._resource("componentstatuses")
 
     @property
-    def configmaps(self) -> ResourceClient[V1ConfigMap]:
+    def configmaps(self) -> ResourceClient[core_v1.ConfigMap]:
         return self._resource("configmaps")
 
     @property
-    def endpoints(self) -> ResourceClient[V1Endpoints]:
+    def endpoints(self) -> ResourceClient[core_v1.Endpoints]:
         return self._resource("endpoints")
 
     @property
-    def events(self) -> ResourceClient[CoreV1Event]:
+    def events(self) -> ResourceClient[core_v1.Event]:
         return self._resource("events")
 
     @property
-    def limitranges(self) -> ResourceClient[V1LimitRange]:
+    def limitranges(self) -> ResourceClient[core_v1.LimitRange]:
         return self._resource("limitranges")
 
     @property
-    def namespaces(self) -> ResourceClient[V1Namespace]:
+    def namespaces(self) -> ResourceClient[core_v1.Namespace]:
         return self._resource("namespaces")
 
     @property
-    def nodes(self) -> ResourceClient[V1Node]:
+    def nodes(self) -> ResourceClient[core_v1.Node]:
         return self._resource("nodes")
 
     @property
-    def persistentvolumeclaims(self) -> ResourceClient[V1PersistentVolumeClaim]:
+    def persistentvolumeclaims(self) -> ResourceClient[core_v1.PersistentVolumeClaim]:
         return self._resource("persistentvolumeclaims")
 
     @property
-    def persistentvolumes(self) -> ResourceClient[V1PersistentVolume]:
+    def persistentvolumes(self) -> ResourceClient[core_v1.PersistentVolume]:
         return self._resource("persistentvolumes")
 
     @property
-    def pods(self) -> ResourceClient[V1Pod]:
+    def pods(self) -> ResourceClient[core_v1.Pod]:
         return self._resource("pods")
 
     @property
-    def podtemplates(self) -> ResourceClient[V1PodTemplate]:
+    def podtemplates(self) -> ResourceClient[core_v1.PodTemplate]:
         return self._resource("podtemplates")
 
     @property
-    def replicationcontrollers(self) -> ResourceClient[V1ReplicationController]:
+    def replicationcontrollers(self) -> ResourceClient[core_v1.ReplicationController]:
         return self._resource("replicationcontrollers")
 
     @property
-    def resourcequotas(self) -> ResourceClient[V1ResourceQuota]:
+    def resourcequotas(self) -> ResourceClient[core_v1.ResourceQuota]:
         return self._resource("resourcequotas")
 
     @property
-    def secrets(self) -> ResourceClient[V1Secret]:
+    def secrets(self) -> ResourceClient[core_v1.Secret]:
         return self._resource("secrets")
 
     @property
-    def serviceaccounts(self) -> ResourceClient[V1ServiceAccount]:
+    def serviceaccounts(self) -> ResourceClient[core_v1.ServiceAccount]:
         return self._resource("serviceaccounts")
 
     @property
-    def services(self) -> ResourceClient[V1Service]:
+    def services(self) -> ResourceClient[core_v1.Service]:
         return self._resource("services")
 
 
@@ -186,7 +171,7 @@ class DiscoveryV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def endpointslices(self) -> ResourceClient[V1EndpointSlice]:
+    def endpointslices(self) -> ResourceClient[discovery_v1.EndpointSlice]:
         return self._resource("endpointslices")
 
 
@@ -209,7 +194,7 @@ class EventsV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def events(self) -> ResourceClient[EventsV1Event]:
+    def events(self) -> ResourceClient[events_v1.Event]:
         return self._resource("events")
 
 

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 from aioinformer.client.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_local_subject_access_review import V1LocalSubjectAccessReview
-    from kubernetes_asyncio.client.models.v1_self_subject_access_review import V1SelfSubjectAccessReview
-    from kubernetes_asyncio.client.models.v1_self_subject_review import V1SelfSubjectReview
-    from kubernetes_asyncio.client.models.v1_self_subject_rules_review import V1SelfSubjectRulesReview
-    from kubernetes_asyncio.client.models.v1_subject_access_review import V1SubjectAccessReview
-    from kubernetes_asyncio.client.models.v1_token_review import V1TokenReview
-
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.models import authentication_v1, authorization_v1
 
 
 class AuthenticationV1(VersionAccessor):
@@ -26,11 +20,11 @@ class AuthenticationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def selfsubjectreviews(self) -> ResourceClient[V1SelfSubjectReview]:
+    def selfsubjectreviews(self) -> ResourceClient[authentication_v1.SelfSubjectReview]:
         return self._resource("selfsubjectreviews")
 
     @property
-    def tokenreviews(self) -> ResourceClient[V1TokenReview]:
+    def tokenreviews(self) -> ResourceClient[authentication_v1.TokenReview]:
         return self._resource("tokenreviews")
 
 
@@ -53,19 +47,19 @@ class AuthorizationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def localsubjectaccessreviews(self) -> ResourceClient[V1LocalSubjectAccessReview]:
+    def localsubjectaccessreviews(self) -> ResourceClient[authorization_v1.LocalSubjectAccessReview]:
         return self._resource("localsubjectaccessreviews")
 
     @property
-    def selfsubjectaccessreviews(self) -> ResourceClient[V1SelfSubjectAccessReview]:
+    def selfsubjectaccessreviews(self) -> ResourceClient[authorization_v1.SelfSubjectAccessReview]:
         return self._resource("selfsubjectaccessreviews")
 
     @property
-    def selfsubjectrulesreviews(self) -> ResourceClient[V1SelfSubjectRulesReview]:
+    def selfsubjectrulesreviews(self) -> ResourceClient[authorization_v1.SelfSubjectRulesReview]:
         return self._resource("selfsubjectrulesreviews")
 
     @property
-    def subjectaccessreviews(self) -> ResourceClient[V1SubjectAccessReview]:
+    def subjectaccessreviews(self) -> ResourceClient[authorization_v1.SubjectAccessReview]:
         return self._resource("subjectaccessreviews")
 
 

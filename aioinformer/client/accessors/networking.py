@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 from aioinformer.client.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_flow_schema import V1FlowSchema
-    from kubernetes_asyncio.client.models.v1_ingress import V1Ingress
-    from kubernetes_asyncio.client.models.v1_ingress_class import V1IngressClass
-    from kubernetes_asyncio.client.models.v1_ip_address import V1IPAddress
-    from kubernetes_asyncio.client.models.v1_network_policy import V1NetworkPolicy
-    from kubernetes_asyncio.client.models.v1_priority_level_configuration import V1PriorityLevelConfiguration
-    from kubernetes_asyncio.client.models.v1_service_cidr import V1ServiceCIDR
-    from kubernetes_asyncio.client.models.v1beta1_ip_address import V1beta1IPAddress
-    from kubernetes_asyncio.client.models.v1beta1_service_cidr import V1beta1ServiceCIDR
-
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.models import flowcontrol_v1, networking_v1, networking_v1beta1
 
 
 class FlowcontrolV1(VersionAccessor):
@@ -29,11 +20,11 @@ class FlowcontrolV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def flowschemas(self) -> ResourceClient[V1FlowSchema]:
+    def flowschemas(self) -> ResourceClient[flowcontrol_v1.FlowSchema]:
         return self._resource("flowschemas")
 
     @property
-    def prioritylevelconfigurations(self) -> ResourceClient[V1PriorityLevelConfiguration]:
+    def prioritylevelconfigurations(self) -> ResourceClient[flowcontrol_v1.PriorityLevelConfiguration]:
         return self._resource("prioritylevelconfigurations")
 
 
@@ -56,23 +47,23 @@ class NetworkingV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def ingressclasses(self) -> ResourceClient[V1IngressClass]:
+    def ingressclasses(self) -> ResourceClient[networking_v1.IngressClass]:
         return self._resource("ingressclasses")
 
     @property
-    def ingresses(self) -> ResourceClient[V1Ingress]:
+    def ingresses(self) -> ResourceClient[networking_v1.Ingress]:
         return self._resource("ingresses")
 
     @property
-    def ipaddresses(self) -> ResourceClient[V1IPAddress]:
+    def ipaddresses(self) -> ResourceClient[networking_v1.IPAddress]:
         return self._resource("ipaddresses")
 
     @property
-    def networkpolicies(self) -> ResourceClient[V1NetworkPolicy]:
+    def networkpolicies(self) -> ResourceClient[networking_v1.NetworkPolicy]:
         return self._resource("networkpolicies")
 
     @property
-    def servicecidrs(self) -> ResourceClient[V1ServiceCIDR]:
+    def servicecidrs(self) -> ResourceClient[networking_v1.ServiceCIDR]:
         return self._resource("servicecidrs")
 
 
@@ -85,11 +76,11 @@ class NetworkingV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def ipaddresses(self) -> ResourceClient[V1beta1IPAddress]:
+    def ipaddresses(self) -> ResourceClient[networking_v1beta1.IPAddress]:
         return self._resource("ipaddresses")
 
     @property
-    def servicecidrs(self) -> ResourceClient[V1beta1ServiceCIDR]:
+    def servicecidrs(self) -> ResourceClient[networking_v1beta1.ServiceCIDR]:
         return self._resource("servicecidrs")
 
 

@@ -7,32 +7,16 @@ from typing import TYPE_CHECKING
 from aioinformer.client.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_certificate_signing_request import V1CertificateSigningRequest
-    from kubernetes_asyncio.client.models.v1_cluster_role import V1ClusterRole
-    from kubernetes_asyncio.client.models.v1_cluster_role_binding import V1ClusterRoleBinding
-    from kubernetes_asyncio.client.models.v1_mutating_admission_policy import V1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1_mutating_admission_policy_binding import V1MutatingAdmissionPolicyBinding
-    from kubernetes_asyncio.client.models.v1_mutating_webhook_configuration import V1MutatingWebhookConfiguration
-    from kubernetes_asyncio.client.models.v1_role import V1Role
-    from kubernetes_asyncio.client.models.v1_role_binding import V1RoleBinding
-    from kubernetes_asyncio.client.models.v1_validating_admission_policy import V1ValidatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1_validating_admission_policy_binding import (
-        V1ValidatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1_validating_webhook_configuration import V1ValidatingWebhookConfiguration
-    from kubernetes_asyncio.client.models.v1alpha1_cluster_trust_bundle import V1alpha1ClusterTrustBundle
-    from kubernetes_asyncio.client.models.v1alpha1_mutating_admission_policy import V1alpha1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1alpha1_mutating_admission_policy_binding import (
-        V1alpha1MutatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1beta1_cluster_trust_bundle import V1beta1ClusterTrustBundle
-    from kubernetes_asyncio.client.models.v1beta1_mutating_admission_policy import V1beta1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1beta1_mutating_admission_policy_binding import (
-        V1beta1MutatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1beta1_pod_certificate_request import V1beta1PodCertificateRequest
-
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.models import (
+        admissionregistration_v1,
+        admissionregistration_v1alpha1,
+        admissionregistration_v1beta1,
+        certificates_v1,
+        certificates_v1alpha1,
+        certificates_v1beta1,
+        rbac_v1,
+    )
 
 
 class AdmissionregistrationV1(VersionAccessor):
@@ -44,27 +28,33 @@ class AdmissionregistrationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ResourceClient[V1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ResourceClient[admissionregistration_v1.MutatingAdmissionPolicy]:
         return self._resource("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ResourceClient[V1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ResourceClient[admissionregistration_v1.MutatingAdmissionPolicyBinding]:
         return self._resource("mutatingadmissionpolicybindings")
 
     @property
-    def mutatingwebhookconfigurations(self) -> ResourceClient[V1MutatingWebhookConfiguration]:
+    def mutatingwebhookconfigurations(self) -> ResourceClient[admissionregistration_v1.MutatingWebhookConfiguration]:
         return self._resource("mutatingwebhookconfigurations")
 
     @property
-    def validatingadmissionpolicies(self) -> ResourceClient[V1ValidatingAdmissionPolicy]:
+    def validatingadmissionpolicies(self) -> ResourceClient[admissionregistration_v1.ValidatingAdmissionPolicy]:
         return self._resource("validatingadmissionpolicies")
 
     @property
-    def validatingadmissionpolicybindings(self) -> ResourceClient[V1ValidatingAdmissionPolicyBinding]:
+    def validatingadmissionpolicybindings(
+        self,
+    ) -> ResourceClient[admissionregistration_v1.ValidatingAdmissionPolicyBinding]:
         return self._resource("validatingadmissionpolicybindings")
 
     @property
-    def validatingwebhookconfigurations(self) -> ResourceClient[V1ValidatingWebhookConfiguration]:
+    def validatingwebhookconfigurations(
+        self,
+    ) -> ResourceClient[admissionregistration_v1.ValidatingWebhookConfiguration]:
         return self._resource("validatingwebhookconfigurations")
 
 
@@ -77,11 +67,13 @@ class AdmissionregistrationV1alpha1(VersionAccessor):
     _version = "v1alpha1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ResourceClient[V1alpha1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ResourceClient[admissionregistration_v1alpha1.MutatingAdmissionPolicy]:
         return self._resource("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ResourceClient[V1alpha1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ResourceClient[admissionregistration_v1alpha1.MutatingAdmissionPolicyBinding]:
         return self._resource("mutatingadmissionpolicybindings")
 
 
@@ -94,11 +86,13 @@ class AdmissionregistrationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ResourceClient[V1beta1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ResourceClient[admissionregistration_v1beta1.MutatingAdmissionPolicy]:
         return self._resource("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ResourceClient[V1beta1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ResourceClient[admissionregistration_v1beta1.MutatingAdmissionPolicyBinding]:
         return self._resource("mutatingadmissionpolicybindings")
 
 
@@ -129,7 +123,7 @@ class CertificatesV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def certificatesigningrequests(self) -> ResourceClient[V1CertificateSigningRequest]:
+    def certificatesigningrequests(self) -> ResourceClient[certificates_v1.CertificateSigningRequest]:
         return self._resource("certificatesigningrequests")
 
 
@@ -142,7 +136,7 @@ class CertificatesV1alpha1(VersionAccessor):
     _version = "v1alpha1"
 
     @property
-    def clustertrustbundles(self) -> ResourceClient[V1alpha1ClusterTrustBundle]:
+    def clustertrustbundles(self) -> ResourceClient[certificates_v1alpha1.ClusterTrustBundle]:
         return self._resource("clustertrustbundles")
 
 
@@ -155,11 +149,11 @@ class CertificatesV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def clustertrustbundles(self) -> ResourceClient[V1beta1ClusterTrustBundle]:
+    def clustertrustbundles(self) -> ResourceClient[certificates_v1beta1.ClusterTrustBundle]:
         return self._resource("clustertrustbundles")
 
     @property
-    def podcertificaterequests(self) -> ResourceClient[V1beta1PodCertificateRequest]:
+    def podcertificaterequests(self) -> ResourceClient[certificates_v1beta1.PodCertificateRequest]:
         return self._resource("podcertificaterequests")
 
 
@@ -190,19 +184,19 @@ class RbacV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def clusterrolebindings(self) -> ResourceClient[V1ClusterRoleBinding]:
+    def clusterrolebindings(self) -> ResourceClient[rbac_v1.ClusterRoleBinding]:
         return self._resource("clusterrolebindings")
 
     @property
-    def clusterroles(self) -> ResourceClient[V1ClusterRole]:
+    def clusterroles(self) -> ResourceClient[rbac_v1.ClusterRole]:
         return self._resource("clusterroles")
 
     @property
-    def rolebindings(self) -> ResourceClient[V1RoleBinding]:
+    def rolebindings(self) -> ResourceClient[rbac_v1.RoleBinding]:
         return self._resource("rolebindings")
 
     @property
-    def roles(self) -> ResourceClient[V1Role]:
+    def roles(self) -> ResourceClient[rbac_v1.Role]:
         return self._resource("roles")
 
 

@@ -7,31 +7,16 @@ from typing import TYPE_CHECKING
 from aioinformer.client.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.resource_v1_resource_claim import ResourceV1ResourceClaim
-    from kubernetes_asyncio.client.models.v1_csi_driver import V1CSIDriver
-    from kubernetes_asyncio.client.models.v1_csi_node import V1CSINode
-    from kubernetes_asyncio.client.models.v1_csi_storage_capacity import V1CSIStorageCapacity
-    from kubernetes_asyncio.client.models.v1_device_class import V1DeviceClass
-    from kubernetes_asyncio.client.models.v1_resource_claim_template import V1ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1_resource_slice import V1ResourceSlice
-    from kubernetes_asyncio.client.models.v1_storage_class import V1StorageClass
-    from kubernetes_asyncio.client.models.v1_volume_attachment import V1VolumeAttachment
-    from kubernetes_asyncio.client.models.v1_volume_attributes_class import V1VolumeAttributesClass
-    from kubernetes_asyncio.client.models.v1alpha3_device_taint_rule import V1alpha3DeviceTaintRule
-    from kubernetes_asyncio.client.models.v1alpha3_resource_pool_status_request import V1alpha3ResourcePoolStatusRequest
-    from kubernetes_asyncio.client.models.v1beta1_device_class import V1beta1DeviceClass
-    from kubernetes_asyncio.client.models.v1beta1_resource_claim import V1beta1ResourceClaim
-    from kubernetes_asyncio.client.models.v1beta1_resource_claim_template import V1beta1ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1beta1_resource_slice import V1beta1ResourceSlice
-    from kubernetes_asyncio.client.models.v1beta1_storage_version_migration import V1beta1StorageVersionMigration
-    from kubernetes_asyncio.client.models.v1beta1_volume_attributes_class import V1beta1VolumeAttributesClass
-    from kubernetes_asyncio.client.models.v1beta2_device_class import V1beta2DeviceClass
-    from kubernetes_asyncio.client.models.v1beta2_device_taint_rule import V1beta2DeviceTaintRule
-    from kubernetes_asyncio.client.models.v1beta2_resource_claim import V1beta2ResourceClaim
-    from kubernetes_asyncio.client.models.v1beta2_resource_claim_template import V1beta2ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1beta2_resource_slice import V1beta2ResourceSlice
-
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.models import (
+        resource_v1,
+        resource_v1alpha3,
+        resource_v1beta1,
+        resource_v1beta2,
+        storage_v1,
+        storage_v1beta1,
+        storagemigration_v1beta1,
+    )
 
 
 class ResourceV1(VersionAccessor):
@@ -43,19 +28,19 @@ class ResourceV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def deviceclasses(self) -> ResourceClient[V1DeviceClass]:
+    def deviceclasses(self) -> ResourceClient[resource_v1.DeviceClass]:
         return self._resource("deviceclasses")
 
     @property
-    def resourceclaims(self) -> ResourceClient[ResourceV1ResourceClaim]:
+    def resourceclaims(self) -> ResourceClient[resource_v1.ResourceClaim]:
         return self._resource("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> ResourceClient[V1ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> ResourceClient[resource_v1.ResourceClaimTemplate]:
         return self._resource("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ResourceClient[V1ResourceSlice]:
+    def resourceslices(self) -> ResourceClient[resource_v1.ResourceSlice]:
         return self._resource("resourceslices")
 
 
@@ -68,11 +53,11 @@ class ResourceV1alpha3(VersionAccessor):
     _version = "v1alpha3"
 
     @property
-    def devicetaintrules(self) -> ResourceClient[V1alpha3DeviceTaintRule]:
+    def devicetaintrules(self) -> ResourceClient[resource_v1alpha3.DeviceTaintRule]:
         return self._resource("devicetaintrules")
 
     @property
-    def resourcepoolstatusrequests(self) -> ResourceClient[V1alpha3ResourcePoolStatusRequest]:
+    def resourcepoolstatusrequests(self) -> ResourceClient[resource_v1alpha3.ResourcePoolStatusRequest]:
         return self._resource("resourcepoolstatusrequests")
 
 
@@ -85,19 +70,19 @@ class ResourceV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def deviceclasses(self) -> ResourceClient[V1beta1DeviceClass]:
+    def deviceclasses(self) -> ResourceClient[resource_v1beta1.DeviceClass]:
         return self._resource("deviceclasses")
 
     @property
-    def resourceclaims(self) -> ResourceClient[V1beta1ResourceClaim]:
+    def resourceclaims(self) -> ResourceClient[resource_v1beta1.ResourceClaim]:
         return self._resource("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> ResourceClient[V1beta1ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> ResourceClient[resource_v1beta1.ResourceClaimTemplate]:
         return self._resource("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ResourceClient[V1beta1ResourceSlice]:
+    def resourceslices(self) -> ResourceClient[resource_v1beta1.ResourceSlice]:
         return self._resource("resourceslices")
 
 
@@ -110,23 +95,23 @@ class ResourceV1beta2(VersionAccessor):
     _version = "v1beta2"
 
     @property
-    def deviceclasses(self) -> ResourceClient[V1beta2DeviceClass]:
+    def deviceclasses(self) -> ResourceClient[resource_v1beta2.DeviceClass]:
         return self._resource("deviceclasses")
 
     @property
-    def devicetaintrules(self) -> ResourceClient[V1beta2DeviceTaintRule]:
+    def devicetaintrules(self) -> ResourceClient[resource_v1beta2.DeviceTaintRule]:
         return self._resource("devicetaintrules")
 
     @property
-    def resourceclaims(self) -> ResourceClient[V1beta2ResourceClaim]:
+    def resourceclaims(self) -> ResourceClient[resource_v1beta2.ResourceClaim]:
         return self._resource("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> ResourceClient[V1beta2ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> ResourceClient[resource_v1beta2.ResourceClaimTemplate]:
         return self._resource("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ResourceClient[V1beta2ResourceSlice]:
+    def resourceslices(self) -> ResourceClient[resource_v1beta2.ResourceSlice]:
         return self._resource("resourceslices")
 
 
@@ -161,27 +146,27 @@ class StorageV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def csidrivers(self) -> ResourceClient[V1CSIDriver]:
+    def csidrivers(self) -> ResourceClient[storage_v1.CSIDriver]:
         return self._resource("csidrivers")
 
     @property
-    def csinodes(self) -> ResourceClient[V1CSINode]:
+    def csinodes(self) -> ResourceClient[storage_v1.CSINode]:
         return self._resource("csinodes")
 
     @property
-    def csistoragecapacities(self) -> ResourceClient[V1CSIStorageCapacity]:
+    def csistoragecapacities(self) -> ResourceClient[storage_v1.CSIStorageCapacity]:
         return self._resource("csistoragecapacities")
 
     @property
-    def storageclasses(self) -> ResourceClient[V1StorageClass]:
+    def storageclasses(self) -> ResourceClient[storage_v1.StorageClass]:
         return self._resource("storageclasses")
 
     @property
-    def volumeattachments(self) -> ResourceClient[V1VolumeAttachment]:
+    def volumeattachments(self) -> ResourceClient[storage_v1.VolumeAttachment]:
         return self._resource("volumeattachments")
 
     @property
-    def volumeattributesclasses(self) -> ResourceClient[V1VolumeAttributesClass]:
+    def volumeattributesclasses(self) -> ResourceClient[storage_v1.VolumeAttributesClass]:
         return self._resource("volumeattributesclasses")
 
 
@@ -194,7 +179,7 @@ class StorageV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def volumeattributesclasses(self) -> ResourceClient[V1beta1VolumeAttributesClass]:
+    def volumeattributesclasses(self) -> ResourceClient[storage_v1beta1.VolumeAttributesClass]:
         return self._resource("volumeattributesclasses")
 
 
@@ -221,7 +206,7 @@ class StoragemigrationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def storageversionmigrations(self) -> ResourceClient[V1beta1StorageVersionMigration]:
+    def storageversionmigrations(self) -> ResourceClient[storagemigration_v1beta1.StorageVersionMigration]:
         return self._resource("storageversionmigrations")
 
 

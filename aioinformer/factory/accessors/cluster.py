@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_api_service import V1APIService
-    from kubernetes_asyncio.client.models.v1_custom_resource_definition import V1CustomResourceDefinition
-    from kubernetes_asyncio.client.models.v1_runtime_class import V1RuntimeClass
-    from kubernetes_asyncio.client.models.v1alpha1_storage_version import V1alpha1StorageVersion
-
     from aioinformer.factory.accessors.access import ClusterAccessor
+    from aioinformer.models import apiextensions_v1, apiregistration_v1, internal_v1alpha1, node_v1
 
 
 class ApiextensionsV1(VersionAccessor):
@@ -24,7 +20,7 @@ class ApiextensionsV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def customresourcedefinitions(self) -> ClusterAccessor[V1CustomResourceDefinition]:
+    def customresourcedefinitions(self) -> ClusterAccessor[apiextensions_v1.CustomResourceDefinition]:
         return self._cluster("customresourcedefinitions")
 
 
@@ -47,7 +43,7 @@ class ApiregistrationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def apiservices(self) -> ClusterAccessor[V1APIService]:
+    def apiservices(self) -> ClusterAccessor[apiregistration_v1.APIService]:
         return self._cluster("apiservices")
 
 
@@ -70,7 +66,7 @@ class InternalV1alpha1(VersionAccessor):
     _version = "v1alpha1"
 
     @property
-    def storageversions(self) -> ClusterAccessor[V1alpha1StorageVersion]:
+    def storageversions(self) -> ClusterAccessor[internal_v1alpha1.StorageVersion]:
         return self._cluster("storageversions")
 
 
@@ -93,7 +89,7 @@ class NodeV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def runtimeclasses(self) -> ClusterAccessor[V1RuntimeClass]:
+    def runtimeclasses(self) -> ClusterAccessor[node_v1.RuntimeClass]:
         return self._cluster("runtimeclasses")
 
 

@@ -7,28 +7,15 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.core_v1_event import CoreV1Event
-    from kubernetes_asyncio.client.models.events_v1_event import EventsV1Event
-    from kubernetes_asyncio.client.models.v1_config_map import V1ConfigMap
-    from kubernetes_asyncio.client.models.v1_endpoint_slice import V1EndpointSlice
-    from kubernetes_asyncio.client.models.v1_endpoints import V1Endpoints
-    from kubernetes_asyncio.client.models.v1_lease import V1Lease
-    from kubernetes_asyncio.client.models.v1_limit_range import V1LimitRange
-    from kubernetes_asyncio.client.models.v1_namespace import V1Namespace
-    from kubernetes_asyncio.client.models.v1_node import V1Node
-    from kubernetes_asyncio.client.models.v1_persistent_volume import V1PersistentVolume
-    from kubernetes_asyncio.client.models.v1_persistent_volume_claim import V1PersistentVolumeClaim
-    from kubernetes_asyncio.client.models.v1_pod import V1Pod
-    from kubernetes_asyncio.client.models.v1_pod_template import V1PodTemplate
-    from kubernetes_asyncio.client.models.v1_replication_controller import V1ReplicationController
-    from kubernetes_asyncio.client.models.v1_resource_quota import V1ResourceQuota
-    from kubernetes_asyncio.client.models.v1_secret import V1Secret
-    from kubernetes_asyncio.client.models.v1_service import V1Service
-    from kubernetes_asyncio.client.models.v1_service_account import V1ServiceAccount
-    from kubernetes_asyncio.client.models.v1alpha2_lease_candidate import V1alpha2LeaseCandidate
-    from kubernetes_asyncio.client.models.v1beta1_lease_candidate import V1beta1LeaseCandidate
-
     from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+    from aioinformer.models import (
+        coordination_v1,
+        coordination_v1alpha2,
+        coordination_v1beta1,
+        core_v1,
+        discovery_v1,
+        events_v1,
+    )
 
 
 class CoordinationV1(VersionAccessor):
@@ -40,7 +27,7 @@ class CoordinationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def leases(self) -> NamespacedAccessor[V1Lease]:
+    def leases(self) -> NamespacedAccessor[coordination_v1.Lease]:
         return self._namespaced("leases")
 
 
@@ -53,7 +40,7 @@ class CoordinationV1alpha2(VersionAccessor):
     _version = "v1alpha2"
 
     @property
-    def leasecandidates(self) -> NamespacedAccessor[V1alpha2LeaseCandidate]:
+    def leasecandidates(self) -> NamespacedAccessor[coordination_v1alpha2.LeaseCandidate]:
         return self._namespaced("leasecandidates")
 
 
@@ -66,7 +53,7 @@ class CoordinationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def leasecandidates(self) -> NamespacedAccessor[V1beta1LeaseCandidate]:
+    def leasecandidates(self) -> NamespacedAccessor[coordination_v1beta1.LeaseCandidate]:
         return self._namespaced("leasecandidates")
 
 
@@ -97,63 +84,63 @@ class CoreV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def configmaps(self) -> NamespacedAccessor[V1ConfigMap]:
+    def configmaps(self) -> NamespacedAccessor[core_v1.ConfigMap]:
         return self._namespaced("configmaps")
 
     @property
-    def endpoints(self) -> NamespacedAccessor[V1Endpoints]:
+    def endpoints(self) -> NamespacedAccessor[core_v1.Endpoints]:
         return self._namespaced("endpoints")
 
     @property
-    def events(self) -> NamespacedAccessor[CoreV1Event]:
+    def events(self) -> NamespacedAccessor[core_v1.Event]:
         return self._namespaced("events")
 
     @property
-    def limitranges(self) -> NamespacedAccessor[V1LimitRange]:
+    def limitranges(self) -> NamespacedAccessor[core_v1.LimitRange]:
         return self._namespaced("limitranges")
 
     @property
-    def namespaces(self) -> ClusterAccessor[V1Namespace]:
+    def namespaces(self) -> ClusterAccessor[core_v1.Namespace]:
         return self._cluster("namespaces")
 
     @property
-    def nodes(self) -> ClusterAccessor[V1Node]:
+    def nodes(self) -> ClusterAccessor[core_v1.Node]:
         return self._cluster("nodes")
 
     @property
-    def persistentvolumeclaims(self) -> NamespacedAccessor[V1PersistentVolumeClaim]:
+    def persistentvolumeclaims(self) -> NamespacedAccessor[core_v1.PersistentVolumeClaim]:
         return self._namespaced("persistentvolumeclaims")
 
     @property
-    def persistentvolumes(self) -> ClusterAccessor[V1PersistentVolume]:
+    def persistentvolumes(self) -> ClusterAccessor[core_v1.PersistentVolume]:
         return self._cluster("persistentvolumes")
 
     @property
-    def pods(self) -> NamespacedAccessor[V1Pod]:
+    def pods(self) -> NamespacedAccessor[core_v1.Pod]:
         return self._namespaced("pods")
 
     @property
-    def podtemplates(self) -> NamespacedAccessor[V1PodTemplate]:
+    def podtemplates(self) -> NamespacedAccessor[core_v1.PodTemplate]:
         return self._namespaced("podtemplates")
 
     @property
-    def replicationcontrollers(self) -> NamespacedAccessor[V1ReplicationController]:
+    def replicationcontrollers(self) -> NamespacedAccessor[core_v1.ReplicationController]:
         return self._namespaced("replicationcontrollers")
 
     @property
-    def resourcequotas(self) -> NamespacedAccessor[V1ResourceQuota]:
+    def resourcequotas(self) -> NamespacedAccessor[core_v1.ResourceQuota]:
         return self._namespaced("resourcequotas")
 
     @property
-    def secrets(self) -> NamespacedAccessor[V1Secret]:
+    def secrets(self) -> NamespacedAccessor[core_v1.Secret]:
         return self._namespaced("secrets")
 
     @property
-    def serviceaccounts(self) -> NamespacedAccessor[V1ServiceAccount]:
+    def serviceaccounts(self) -> NamespacedAccessor[core_v1.ServiceAccount]:
         return self._namespaced("serviceaccounts")
 
     @property
-    def services(self) -> NamespacedAccessor[V1Service]:
+    def services(self) -> NamespacedAccessor[core_v1.Service]:
         return self._namespaced("services")
 
 
@@ -176,7 +163,7 @@ class DiscoveryV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def endpointslices(self) -> NamespacedAccessor[V1EndpointSlice]:
+    def endpointslices(self) -> NamespacedAccessor[discovery_v1.EndpointSlice]:
         return self._namespaced("endpointslices")
 
 
@@ -199,7 +186,7 @@ class EventsV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def events(self) -> NamespacedAccessor[EventsV1Event]:
+    def events(self) -> NamespacedAccessor[events_v1.Event]:
         return self._namespaced("events")
 
 

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_flow_schema import V1FlowSchema
-    from kubernetes_asyncio.client.models.v1_ingress import V1Ingress
-    from kubernetes_asyncio.client.models.v1_ingress_class import V1IngressClass
-    from kubernetes_asyncio.client.models.v1_ip_address import V1IPAddress
-    from kubernetes_asyncio.client.models.v1_network_policy import V1NetworkPolicy
-    from kubernetes_asyncio.client.models.v1_priority_level_configuration import V1PriorityLevelConfiguration
-    from kubernetes_asyncio.client.models.v1_service_cidr import V1ServiceCIDR
-    from kubernetes_asyncio.client.models.v1beta1_ip_address import V1beta1IPAddress
-    from kubernetes_asyncio.client.models.v1beta1_service_cidr import V1beta1ServiceCIDR
-
     from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+    from aioinformer.models import flowcontrol_v1, networking_v1, networking_v1beta1
 
 
 class FlowcontrolV1(VersionAccessor):
@@ -29,11 +20,11 @@ class FlowcontrolV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def flowschemas(self) -> ClusterAccessor[V1FlowSchema]:
+    def flowschemas(self) -> ClusterAccessor[flowcontrol_v1.FlowSchema]:
         return self._cluster("flowschemas")
 
     @property
-    def prioritylevelconfigurations(self) -> ClusterAccessor[V1PriorityLevelConfiguration]:
+    def prioritylevelconfigurations(self) -> ClusterAccessor[flowcontrol_v1.PriorityLevelConfiguration]:
         return self._cluster("prioritylevelconfigurations")
 
 
@@ -56,23 +47,23 @@ class NetworkingV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def ingressclasses(self) -> ClusterAccessor[V1IngressClass]:
+    def ingressclasses(self) -> ClusterAccessor[networking_v1.IngressClass]:
         return self._cluster("ingressclasses")
 
     @property
-    def ingresses(self) -> NamespacedAccessor[V1Ingress]:
+    def ingresses(self) -> NamespacedAccessor[networking_v1.Ingress]:
         return self._namespaced("ingresses")
 
     @property
-    def ipaddresses(self) -> ClusterAccessor[V1IPAddress]:
+    def ipaddresses(self) -> ClusterAccessor[networking_v1.IPAddress]:
         return self._cluster("ipaddresses")
 
     @property
-    def networkpolicies(self) -> NamespacedAccessor[V1NetworkPolicy]:
+    def networkpolicies(self) -> NamespacedAccessor[networking_v1.NetworkPolicy]:
         return self._namespaced("networkpolicies")
 
     @property
-    def servicecidrs(self) -> ClusterAccessor[V1ServiceCIDR]:
+    def servicecidrs(self) -> ClusterAccessor[networking_v1.ServiceCIDR]:
         return self._cluster("servicecidrs")
 
 
@@ -85,11 +76,11 @@ class NetworkingV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def ipaddresses(self) -> ClusterAccessor[V1beta1IPAddress]:
+    def ipaddresses(self) -> ClusterAccessor[networking_v1beta1.IPAddress]:
         return self._cluster("ipaddresses")
 
     @property
-    def servicecidrs(self) -> ClusterAccessor[V1beta1ServiceCIDR]:
+    def servicecidrs(self) -> ClusterAccessor[networking_v1beta1.ServiceCIDR]:
         return self._cluster("servicecidrs")
 
 

@@ -7,32 +7,16 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_certificate_signing_request import V1CertificateSigningRequest
-    from kubernetes_asyncio.client.models.v1_cluster_role import V1ClusterRole
-    from kubernetes_asyncio.client.models.v1_cluster_role_binding import V1ClusterRoleBinding
-    from kubernetes_asyncio.client.models.v1_mutating_admission_policy import V1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1_mutating_admission_policy_binding import V1MutatingAdmissionPolicyBinding
-    from kubernetes_asyncio.client.models.v1_mutating_webhook_configuration import V1MutatingWebhookConfiguration
-    from kubernetes_asyncio.client.models.v1_role import V1Role
-    from kubernetes_asyncio.client.models.v1_role_binding import V1RoleBinding
-    from kubernetes_asyncio.client.models.v1_validating_admission_policy import V1ValidatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1_validating_admission_policy_binding import (
-        V1ValidatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1_validating_webhook_configuration import V1ValidatingWebhookConfiguration
-    from kubernetes_asyncio.client.models.v1alpha1_cluster_trust_bundle import V1alpha1ClusterTrustBundle
-    from kubernetes_asyncio.client.models.v1alpha1_mutating_admission_policy import V1alpha1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1alpha1_mutating_admission_policy_binding import (
-        V1alpha1MutatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1beta1_cluster_trust_bundle import V1beta1ClusterTrustBundle
-    from kubernetes_asyncio.client.models.v1beta1_mutating_admission_policy import V1beta1MutatingAdmissionPolicy
-    from kubernetes_asyncio.client.models.v1beta1_mutating_admission_policy_binding import (
-        V1beta1MutatingAdmissionPolicyBinding,
-    )
-    from kubernetes_asyncio.client.models.v1beta1_pod_certificate_request import V1beta1PodCertificateRequest
-
     from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+    from aioinformer.models import (
+        admissionregistration_v1,
+        admissionregistration_v1alpha1,
+        admissionregistration_v1beta1,
+        certificates_v1,
+        certificates_v1alpha1,
+        certificates_v1beta1,
+        rbac_v1,
+    )
 
 
 class AdmissionregistrationV1(VersionAccessor):
@@ -44,27 +28,33 @@ class AdmissionregistrationV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ClusterAccessor[V1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ClusterAccessor[admissionregistration_v1.MutatingAdmissionPolicy]:
         return self._cluster("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ClusterAccessor[V1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ClusterAccessor[admissionregistration_v1.MutatingAdmissionPolicyBinding]:
         return self._cluster("mutatingadmissionpolicybindings")
 
     @property
-    def mutatingwebhookconfigurations(self) -> ClusterAccessor[V1MutatingWebhookConfiguration]:
+    def mutatingwebhookconfigurations(self) -> ClusterAccessor[admissionregistration_v1.MutatingWebhookConfiguration]:
         return self._cluster("mutatingwebhookconfigurations")
 
     @property
-    def validatingadmissionpolicies(self) -> ClusterAccessor[V1ValidatingAdmissionPolicy]:
+    def validatingadmissionpolicies(self) -> ClusterAccessor[admissionregistration_v1.ValidatingAdmissionPolicy]:
         return self._cluster("validatingadmissionpolicies")
 
     @property
-    def validatingadmissionpolicybindings(self) -> ClusterAccessor[V1ValidatingAdmissionPolicyBinding]:
+    def validatingadmissionpolicybindings(
+        self,
+    ) -> ClusterAccessor[admissionregistration_v1.ValidatingAdmissionPolicyBinding]:
         return self._cluster("validatingadmissionpolicybindings")
 
     @property
-    def validatingwebhookconfigurations(self) -> ClusterAccessor[V1ValidatingWebhookConfiguration]:
+    def validatingwebhookconfigurations(
+        self,
+    ) -> ClusterAccessor[admissionregistration_v1.ValidatingWebhookConfiguration]:
         return self._cluster("validatingwebhookconfigurations")
 
 
@@ -77,11 +67,13 @@ class AdmissionregistrationV1alpha1(VersionAccessor):
     _version = "v1alpha1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ClusterAccessor[V1alpha1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ClusterAccessor[admissionregistration_v1alpha1.MutatingAdmissionPolicy]:
         return self._cluster("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ClusterAccessor[V1alpha1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ClusterAccessor[admissionregistration_v1alpha1.MutatingAdmissionPolicyBinding]:
         return self._cluster("mutatingadmissionpolicybindings")
 
 
@@ -94,11 +86,13 @@ class AdmissionregistrationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def mutatingadmissionpolicies(self) -> ClusterAccessor[V1beta1MutatingAdmissionPolicy]:
+    def mutatingadmissionpolicies(self) -> ClusterAccessor[admissionregistration_v1beta1.MutatingAdmissionPolicy]:
         return self._cluster("mutatingadmissionpolicies")
 
     @property
-    def mutatingadmissionpolicybindings(self) -> ClusterAccessor[V1beta1MutatingAdmissionPolicyBinding]:
+    def mutatingadmissionpolicybindings(
+        self,
+    ) -> ClusterAccessor[admissionregistration_v1beta1.MutatingAdmissionPolicyBinding]:
         return self._cluster("mutatingadmissionpolicybindings")
 
 
@@ -129,7 +123,7 @@ class CertificatesV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def certificatesigningrequests(self) -> ClusterAccessor[V1CertificateSigningRequest]:
+    def certificatesigningrequests(self) -> ClusterAccessor[certificates_v1.CertificateSigningRequest]:
         return self._cluster("certificatesigningrequests")
 
 
@@ -142,7 +136,7 @@ class CertificatesV1alpha1(VersionAccessor):
     _version = "v1alpha1"
 
     @property
-    def clustertrustbundles(self) -> ClusterAccessor[V1alpha1ClusterTrustBundle]:
+    def clustertrustbundles(self) -> ClusterAccessor[certificates_v1alpha1.ClusterTrustBundle]:
         return self._cluster("clustertrustbundles")
 
 
@@ -155,11 +149,11 @@ class CertificatesV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def clustertrustbundles(self) -> ClusterAccessor[V1beta1ClusterTrustBundle]:
+    def clustertrustbundles(self) -> ClusterAccessor[certificates_v1beta1.ClusterTrustBundle]:
         return self._cluster("clustertrustbundles")
 
     @property
-    def podcertificaterequests(self) -> NamespacedAccessor[V1beta1PodCertificateRequest]:
+    def podcertificaterequests(self) -> NamespacedAccessor[certificates_v1beta1.PodCertificateRequest]:
         return self._namespaced("podcertificaterequests")
 
 
@@ -190,19 +184,19 @@ class RbacV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def clusterrolebindings(self) -> ClusterAccessor[V1ClusterRoleBinding]:
+    def clusterrolebindings(self) -> ClusterAccessor[rbac_v1.ClusterRoleBinding]:
         return self._cluster("clusterrolebindings")
 
     @property
-    def clusterroles(self) -> ClusterAccessor[V1ClusterRole]:
+    def clusterroles(self) -> ClusterAccessor[rbac_v1.ClusterRole]:
         return self._cluster("clusterroles")
 
     @property
-    def rolebindings(self) -> NamespacedAccessor[V1RoleBinding]:
+    def rolebindings(self) -> NamespacedAccessor[rbac_v1.RoleBinding]:
         return self._namespaced("rolebindings")
 
     @property
-    def roles(self) -> NamespacedAccessor[V1Role]:
+    def roles(self) -> NamespacedAccessor[rbac_v1.Role]:
         return self._namespaced("roles")
 
 

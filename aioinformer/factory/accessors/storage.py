@@ -7,31 +7,16 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.resource_v1_resource_claim import ResourceV1ResourceClaim
-    from kubernetes_asyncio.client.models.v1_csi_driver import V1CSIDriver
-    from kubernetes_asyncio.client.models.v1_csi_node import V1CSINode
-    from kubernetes_asyncio.client.models.v1_csi_storage_capacity import V1CSIStorageCapacity
-    from kubernetes_asyncio.client.models.v1_device_class import V1DeviceClass
-    from kubernetes_asyncio.client.models.v1_resource_claim_template import V1ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1_resource_slice import V1ResourceSlice
-    from kubernetes_asyncio.client.models.v1_storage_class import V1StorageClass
-    from kubernetes_asyncio.client.models.v1_volume_attachment import V1VolumeAttachment
-    from kubernetes_asyncio.client.models.v1_volume_attributes_class import V1VolumeAttributesClass
-    from kubernetes_asyncio.client.models.v1alpha3_device_taint_rule import V1alpha3DeviceTaintRule
-    from kubernetes_asyncio.client.models.v1alpha3_resource_pool_status_request import V1alpha3ResourcePoolStatusRequest
-    from kubernetes_asyncio.client.models.v1beta1_device_class import V1beta1DeviceClass
-    from kubernetes_asyncio.client.models.v1beta1_resource_claim import V1beta1ResourceClaim
-    from kubernetes_asyncio.client.models.v1beta1_resource_claim_template import V1beta1ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1beta1_resource_slice import V1beta1ResourceSlice
-    from kubernetes_asyncio.client.models.v1beta1_storage_version_migration import V1beta1StorageVersionMigration
-    from kubernetes_asyncio.client.models.v1beta1_volume_attributes_class import V1beta1VolumeAttributesClass
-    from kubernetes_asyncio.client.models.v1beta2_device_class import V1beta2DeviceClass
-    from kubernetes_asyncio.client.models.v1beta2_device_taint_rule import V1beta2DeviceTaintRule
-    from kubernetes_asyncio.client.models.v1beta2_resource_claim import V1beta2ResourceClaim
-    from kubernetes_asyncio.client.models.v1beta2_resource_claim_template import V1beta2ResourceClaimTemplate
-    from kubernetes_asyncio.client.models.v1beta2_resource_slice import V1beta2ResourceSlice
-
     from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+    from aioinformer.models import (
+        resource_v1,
+        resource_v1alpha3,
+        resource_v1beta1,
+        resource_v1beta2,
+        storage_v1,
+        storage_v1beta1,
+        storagemigration_v1beta1,
+    )
 
 
 class ResourceV1(VersionAccessor):
@@ -43,19 +28,19 @@ class ResourceV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def deviceclasses(self) -> ClusterAccessor[V1DeviceClass]:
+    def deviceclasses(self) -> ClusterAccessor[resource_v1.DeviceClass]:
         return self._cluster("deviceclasses")
 
     @property
-    def resourceclaims(self) -> NamespacedAccessor[ResourceV1ResourceClaim]:
+    def resourceclaims(self) -> NamespacedAccessor[resource_v1.ResourceClaim]:
         return self._namespaced("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> NamespacedAccessor[V1ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> NamespacedAccessor[resource_v1.ResourceClaimTemplate]:
         return self._namespaced("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ClusterAccessor[V1ResourceSlice]:
+    def resourceslices(self) -> ClusterAccessor[resource_v1.ResourceSlice]:
         return self._cluster("resourceslices")
 
 
@@ -68,11 +53,11 @@ class ResourceV1alpha3(VersionAccessor):
     _version = "v1alpha3"
 
     @property
-    def devicetaintrules(self) -> ClusterAccessor[V1alpha3DeviceTaintRule]:
+    def devicetaintrules(self) -> ClusterAccessor[resource_v1alpha3.DeviceTaintRule]:
         return self._cluster("devicetaintrules")
 
     @property
-    def resourcepoolstatusrequests(self) -> ClusterAccessor[V1alpha3ResourcePoolStatusRequest]:
+    def resourcepoolstatusrequests(self) -> ClusterAccessor[resource_v1alpha3.ResourcePoolStatusRequest]:
         return self._cluster("resourcepoolstatusrequests")
 
 
@@ -85,19 +70,19 @@ class ResourceV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def deviceclasses(self) -> ClusterAccessor[V1beta1DeviceClass]:
+    def deviceclasses(self) -> ClusterAccessor[resource_v1beta1.DeviceClass]:
         return self._cluster("deviceclasses")
 
     @property
-    def resourceclaims(self) -> NamespacedAccessor[V1beta1ResourceClaim]:
+    def resourceclaims(self) -> NamespacedAccessor[resource_v1beta1.ResourceClaim]:
         return self._namespaced("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> NamespacedAccessor[V1beta1ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> NamespacedAccessor[resource_v1beta1.ResourceClaimTemplate]:
         return self._namespaced("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ClusterAccessor[V1beta1ResourceSlice]:
+    def resourceslices(self) -> ClusterAccessor[resource_v1beta1.ResourceSlice]:
         return self._cluster("resourceslices")
 
 
@@ -110,23 +95,23 @@ class ResourceV1beta2(VersionAccessor):
     _version = "v1beta2"
 
     @property
-    def deviceclasses(self) -> ClusterAccessor[V1beta2DeviceClass]:
+    def deviceclasses(self) -> ClusterAccessor[resource_v1beta2.DeviceClass]:
         return self._cluster("deviceclasses")
 
     @property
-    def devicetaintrules(self) -> ClusterAccessor[V1beta2DeviceTaintRule]:
+    def devicetaintrules(self) -> ClusterAccessor[resource_v1beta2.DeviceTaintRule]:
         return self._cluster("devicetaintrules")
 
     @property
-    def resourceclaims(self) -> NamespacedAccessor[V1beta2ResourceClaim]:
+    def resourceclaims(self) -> NamespacedAccessor[resource_v1beta2.ResourceClaim]:
         return self._namespaced("resourceclaims")
 
     @property
-    def resourceclaimtemplates(self) -> NamespacedAccessor[V1beta2ResourceClaimTemplate]:
+    def resourceclaimtemplates(self) -> NamespacedAccessor[resource_v1beta2.ResourceClaimTemplate]:
         return self._namespaced("resourceclaimtemplates")
 
     @property
-    def resourceslices(self) -> ClusterAccessor[V1beta2ResourceSlice]:
+    def resourceslices(self) -> ClusterAccessor[resource_v1beta2.ResourceSlice]:
         return self._cluster("resourceslices")
 
 
@@ -161,27 +146,27 @@ class StorageV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def csidrivers(self) -> ClusterAccessor[V1CSIDriver]:
+    def csidrivers(self) -> ClusterAccessor[storage_v1.CSIDriver]:
         return self._cluster("csidrivers")
 
     @property
-    def csinodes(self) -> ClusterAccessor[V1CSINode]:
+    def csinodes(self) -> ClusterAccessor[storage_v1.CSINode]:
         return self._cluster("csinodes")
 
     @property
-    def csistoragecapacities(self) -> NamespacedAccessor[V1CSIStorageCapacity]:
+    def csistoragecapacities(self) -> NamespacedAccessor[storage_v1.CSIStorageCapacity]:
         return self._namespaced("csistoragecapacities")
 
     @property
-    def storageclasses(self) -> ClusterAccessor[V1StorageClass]:
+    def storageclasses(self) -> ClusterAccessor[storage_v1.StorageClass]:
         return self._cluster("storageclasses")
 
     @property
-    def volumeattachments(self) -> ClusterAccessor[V1VolumeAttachment]:
+    def volumeattachments(self) -> ClusterAccessor[storage_v1.VolumeAttachment]:
         return self._cluster("volumeattachments")
 
     @property
-    def volumeattributesclasses(self) -> ClusterAccessor[V1VolumeAttributesClass]:
+    def volumeattributesclasses(self) -> ClusterAccessor[storage_v1.VolumeAttributesClass]:
         return self._cluster("volumeattributesclasses")
 
 
@@ -194,7 +179,7 @@ class StorageV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def volumeattributesclasses(self) -> ClusterAccessor[V1beta1VolumeAttributesClass]:
+    def volumeattributesclasses(self) -> ClusterAccessor[storage_v1beta1.VolumeAttributesClass]:
         return self._cluster("volumeattributesclasses")
 
 
@@ -221,7 +206,7 @@ class StoragemigrationV1beta1(VersionAccessor):
     _version = "v1beta1"
 
     @property
-    def storageversionmigrations(self) -> ClusterAccessor[V1beta1StorageVersionMigration]:
+    def storageversionmigrations(self) -> ClusterAccessor[storagemigration_v1beta1.StorageVersionMigration]:
         return self._cluster("storageversionmigrations")
 
 

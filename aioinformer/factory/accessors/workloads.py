@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING
 from aioinformer.factory.accessors.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from kubernetes_asyncio.client.models.v1_controller_revision import V1ControllerRevision
-    from kubernetes_asyncio.client.models.v1_cron_job import V1CronJob
-    from kubernetes_asyncio.client.models.v1_daemon_set import V1DaemonSet
-    from kubernetes_asyncio.client.models.v1_deployment import V1Deployment
-    from kubernetes_asyncio.client.models.v1_horizontal_pod_autoscaler import V1HorizontalPodAutoscaler
-    from kubernetes_asyncio.client.models.v1_job import V1Job
-    from kubernetes_asyncio.client.models.v1_pod_disruption_budget import V1PodDisruptionBudget
-    from kubernetes_asyncio.client.models.v1_priority_class import V1PriorityClass
-    from kubernetes_asyncio.client.models.v1_replica_set import V1ReplicaSet
-    from kubernetes_asyncio.client.models.v1_stateful_set import V1StatefulSet
-    from kubernetes_asyncio.client.models.v1alpha2_pod_group import V1alpha2PodGroup
-    from kubernetes_asyncio.client.models.v1alpha2_workload import V1alpha2Workload
-    from kubernetes_asyncio.client.models.v2_horizontal_pod_autoscaler import V2HorizontalPodAutoscaler
-
     from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+    from aioinformer.models import (
+        apps_v1,
+        autoscaling_v1,
+        autoscaling_v2,
+        batch_v1,
+        policy_v1,
+        scheduling_v1,
+        scheduling_v1alpha2,
+    )
 
 
 class AppsV1(VersionAccessor):
@@ -33,23 +28,23 @@ class AppsV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def controllerrevisions(self) -> NamespacedAccessor[V1ControllerRevision]:
+    def controllerrevisions(self) -> NamespacedAccessor[apps_v1.ControllerRevision]:
         return self._namespaced("controllerrevisions")
 
     @property
-    def daemonsets(self) -> NamespacedAccessor[V1DaemonSet]:
+    def daemonsets(self) -> NamespacedAccessor[apps_v1.DaemonSet]:
         return self._namespaced("daemonsets")
 
     @property
-    def deployments(self) -> NamespacedAccessor[V1Deployment]:
+    def deployments(self) -> NamespacedAccessor[apps_v1.Deployment]:
         return self._namespaced("deployments")
 
     @property
-    def replicasets(self) -> NamespacedAccessor[V1ReplicaSet]:
+    def replicasets(self) -> NamespacedAccessor[apps_v1.ReplicaSet]:
         return self._namespaced("replicasets")
 
     @property
-    def statefulsets(self) -> NamespacedAccessor[V1StatefulSet]:
+    def statefulsets(self) -> NamespacedAccessor[apps_v1.StatefulSet]:
         return self._namespaced("statefulsets")
 
 
@@ -72,7 +67,7 @@ class AutoscalingV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def horizontalpodautoscalers(self) -> NamespacedAccessor[V1HorizontalPodAutoscaler]:
+    def horizontalpodautoscalers(self) -> NamespacedAccessor[autoscaling_v1.HorizontalPodAutoscaler]:
         return self._namespaced("horizontalpodautoscalers")
 
 
@@ -85,7 +80,7 @@ class AutoscalingV2(VersionAccessor):
     _version = "v2"
 
     @property
-    def horizontalpodautoscalers(self) -> NamespacedAccessor[V2HorizontalPodAutoscaler]:
+    def horizontalpodautoscalers(self) -> NamespacedAccessor[autoscaling_v2.HorizontalPodAutoscaler]:
         return self._namespaced("horizontalpodautoscalers")
 
 
@@ -112,11 +107,11 @@ class BatchV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def cronjobs(self) -> NamespacedAccessor[V1CronJob]:
+    def cronjobs(self) -> NamespacedAccessor[batch_v1.CronJob]:
         return self._namespaced("cronjobs")
 
     @property
-    def jobs(self) -> NamespacedAccessor[V1Job]:
+    def jobs(self) -> NamespacedAccessor[batch_v1.Job]:
         return self._namespaced("jobs")
 
 
@@ -139,7 +134,7 @@ class PolicyV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def poddisruptionbudgets(self) -> NamespacedAccessor[V1PodDisruptionBudget]:
+    def poddisruptionbudgets(self) -> NamespacedAccessor[policy_v1.PodDisruptionBudget]:
         return self._namespaced("poddisruptionbudgets")
 
 
@@ -162,7 +157,7 @@ class SchedulingV1(VersionAccessor):
     _version = "v1"
 
     @property
-    def priorityclasses(self) -> ClusterAccessor[V1PriorityClass]:
+    def priorityclasses(self) -> ClusterAccessor[scheduling_v1.PriorityClass]:
         return self._cluster("priorityclasses")
 
 
@@ -175,11 +170,11 @@ class SchedulingV1alpha2(VersionAccessor):
     _version = "v1alpha2"
 
     @property
-    def podgroups(self) -> NamespacedAccessor[V1alpha2PodGroup]:
+    def podgroups(self) -> NamespacedAccessor[scheduling_v1alpha2.PodGroup]:
         return self._namespaced("podgroups")
 
     @property
-    def workloads(self) -> NamespacedAccessor[V1alpha2Workload]:
+    def workloads(self) -> NamespacedAccessor[scheduling_v1alpha2.Workload]:
         return self._namespaced("workloads")
 
 

@@ -1,0 +1,23 @@
+"""The types of the built-in resources, by group and version: `core_v1.Pod`, `apps_v1.DeploymentSpec`.
+
+Listers return `Object`s, of one class for each kind. Their parts are `Model`s. Both are immutable: sequences are
+tuples, and mappings refuse writes. Attributes that the API does not require may be None. Each module also has the
+resources of its kinds as constants: `core_v1.PODS`.
+
+These are the classes of the objects themselves: `isinstance(pod, core_v1.Pod)` is true. A class is built when it is
+first needed.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from aioinformer.models.base import MetadataView, Model, Object, ObjectMeta, Quantity
+
+__all__ = ["MetadataView", "Model", "Object", "ObjectMeta", "Quantity"]
+
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
+
+    __getattr__, __dir__ = _lazy_exports(__name__, {"base": "MetadataView Model Object ObjectMeta Quantity"})
