@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from aioinformer.errors import OptionError
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 MAX_RETRY_AFTER = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class BackoffOptions:
+class BackoffOptions(msgspec.Struct, frozen=True):
     """The parameters of a backoff. The defaults are those of client-go's reflectors.
 
     Attributes:
@@ -154,6 +153,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
     if text.isascii() and text.isdigit():
         return min(float(text), MAX_RETRY_AFTER)
+    from email.utils import parsedate_to_datetime  # rarely needed, and slow to import
+
     try:
         seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers["Date"])).total_seconds()
     except (KeyError, ValueError, TypeError, OverflowError):

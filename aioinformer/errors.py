@@ -33,9 +33,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Final
+
+import msgspec
 
 from aioinformer.logs import visible
 
@@ -233,8 +233,7 @@ class TooManyRequests(ApiError):
     """429: the server has too much to do, or an eviction would break a disruption budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """Why one field is not valid.
 
     Attributes:
@@ -325,6 +324,8 @@ def _shown(text: object) -> str:
 
 
 def _phrase(status: int) -> str:
+    from http import HTTPStatus
+
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
 from functools import partial, partialmethod
-from pathlib import PurePath
 from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -46,7 +46,7 @@ def function_name(function: Any) -> str:
 
 def place(filename: str, line: int) -> str:
     """Return a place in a source file, with the last two parts of its path: "controllers/shop.py:42"."""
-    return f"{'/'.join(PurePath(filename).parts[-2:])}:{line}"
+    return f"{'/'.join(filename.replace(os.sep, '/').split('/')[-2:])}:{line}"
 
 
 def origin(error: BaseException) -> str:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from weakref import WeakSet, WeakValueDictionary
+
+import msgspec
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
@@ -61,8 +62,7 @@ class MetricsSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class InformerStatistics:
+class InformerStatistics(msgspec.Struct, frozen=True):
     """The numbers of one informer; times in seconds.
 
     Attributes:
@@ -103,7 +103,7 @@ class InformerStatistics:
     undecodable: int = 0
     skipped: int = 0
     last_event_age: float | None = None
-    relists: Mapping[str, int] = field(default_factory=dict)
+    relists: Mapping[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def version_number(self) -> float | None:
@@ -114,8 +114,7 @@ class InformerStatistics:
         return float(digits[-15:]) if digits.isascii() and digits.isdecimal() else None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStatistics:
+class QueueStatistics(msgspec.Struct, frozen=True):
     """The numbers of one work queue; times in seconds.
 
     Attributes:
@@ -145,8 +144,7 @@ class QueueStatistics:
     shutting_down: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Durations:
+class Durations(msgspec.Struct, frozen=True):
     """A histogram of durations.
 
     Attributes:

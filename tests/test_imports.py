@@ -75,7 +75,19 @@ def modules_of_a_factory() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["aioinformer.cli", "aioinformer.testing", "click", "kubernetes_asyncio", "pytest", "rich"]
+    "module",
+    [
+        "aiohttp",
+        "aioinformer.cli",
+        "aioinformer.testing",
+        "anyio",
+        "click",
+        "dataclasses",
+        "kubernetes_asyncio",
+        "pytest",
+        "rich",
+        "yaml",
+    ],
 )
 def test_factory_does_not_import(module: str, modules_of_a_factory: set[str]) -> None:
     assert "aioinformer.informer.shared_informer" in modules_of_a_factory

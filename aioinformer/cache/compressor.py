@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import anyio._backends._asyncio  # otherwise, the import on first use blocks the event loop
 import anyio.to_thread
 
 from aioinformer.cache.objects.compression import Codec, Compression

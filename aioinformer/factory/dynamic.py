@@ -9,8 +9,10 @@ longer served, its objects are delivered as deletes; another version gets its ow
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
+
+import msgspec
+from msgspec.structs import replace
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.builder import InformerBuilder
@@ -92,8 +94,7 @@ class DynamicInformer(SharedIndexInformer[Any]):
             await self._served_changed.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class _Following:
+class _Following(msgspec.Struct, frozen=True):
     """The arguments of `follow`."""
 
     begin: Callable[[DynamicInformer], Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
+
+from msgspec.structs import replace
 
 from aioinformer.errors import InformerStopped, UnknownOption, UsageError
 from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
@@ -259,6 +259,8 @@ def _check_gvr(gvr: str) -> None:
     group, _, version = group_version.rpartition("/")
     known = [each.gvr for each in BUILTIN_RESOURCES if (each.group, each.version) == (group, version)]
     if not version or not plural or (known and gvr not in known):
+        from difflib import get_close_matches
+
         nearest = get_close_matches(gvr, known, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
         raise UsageError(f"custom_resync: {gvr!r} is not a resource; {hint}")

@@ -12,9 +12,10 @@ set of handlers, and one state:
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import Latch

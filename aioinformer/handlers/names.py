@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import time
 from typing import Any, Final
+
+import msgspec
 
 from aioinformer.functions import function_name
 from aioinformer.handlers.notifications import (
@@ -18,8 +19,7 @@ from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handli
 _METHODS: Final = ("on_add", "on_update", "on_delete")
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerCall:
+class HandlerCall(msgspec.Struct, frozen=True):
     """A running call of a handler.
 
     Attributes:
@@ -46,8 +46,7 @@ def key_of(notification: Notification[Any]) -> str:
         return "an object without key"
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerError:
+class HandlerError(msgspec.Struct, frozen=True):
     """The last exception of a handler, without its message, which may quote an object.
 
     Attributes:

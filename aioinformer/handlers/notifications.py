@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -61,8 +60,7 @@ class ResourceEventHandler(Protocol[T_contra]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceEventHandlerFuncs(Generic[T]):
+class ResourceEventHandlerFuncs(msgspec.Struct, Generic[T], frozen=True):
     """A handler of functions, which may be coroutine functions. Notifications without a function are dropped.
 
     Attributes:
@@ -76,8 +74,7 @@ class ResourceEventHandlerFuncs(Generic[T]):
     on_delete: Callable[[Any], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceEventHandlerDetailedFuncs(Generic[T]):
+class ResourceEventHandlerDetailedFuncs(msgspec.Struct, Generic[T], frozen=True):
     """As `ResourceEventHandlerFuncs`, with the detailed form of `on_add`.
 
     Attributes:
@@ -103,8 +100,7 @@ class HandlerWrapper:
     handler: Any
 
 
-@dataclass(frozen=True, slots=True)
-class FilteringResourceEventHandler(HandlerWrapper, Generic[T]):
+class FilteringResourceEventHandler(HandlerWrapper, msgspec.Struct, Generic[T], frozen=True):
     """Pass on notifications of objects that a filter accepts.
 
     An update after which the filter accepts an object that it refused before is delivered as an add, and the opposite

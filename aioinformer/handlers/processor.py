@@ -6,17 +6,15 @@ listener that is added late therefore sees a store that matches the batches it r
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
-
-import anyio
 
 from aioinformer.handlers.listener import Batch
 from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    import asyncio
-
     from aioinformer.handlers.listener import ProcessorListener
     from aioinformer.handlers.notifications import Notification
 
@@ -136,15 +134,17 @@ class SharedProcessor(Generic[T]):
     async def _stop(self, listeners: list[ProcessorListener[T]], grace: float) -> None:
         for listener in listeners:
             listener.stop()
-        with anyio.move_on_after(grace):
-            for listener in listeners:
-                await listener.finished.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                for listener in listeners:
+                    await listener.finished.wait()
         cut = [listener for listener in listeners if listener.cut()]
         for listener in cut:
             _log.warning("%s did not finish within %g s of the stop: cancelled", listener.name, grace)
-        with anyio.move_on_after(CLEANING_UP):
-            for listener in cut:
-                await listener.finished.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLEANING_UP):
+                for listener in cut:
+                    await listener.finished.wait()
         for listener in cut:
             if not listener.finished:
                 _log.error("%s did not end within %g s of its cancellation: abandoned", listener.name, CLEANING_UP)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
@@ -83,8 +84,7 @@ def _raised(period: float) -> float:
     return period
 
 
-@dataclass(slots=True)
-class ResyncSchedule:
+class ResyncSchedule(msgspec.Struct):
     """The resync schedule of one handler.
 
     Attributes:

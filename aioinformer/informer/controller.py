@@ -7,23 +7,23 @@ has the same name for it. Controllers that reconcile use informers.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from aioinformer.cache.objects.record import Record
 from aioinformer.concurrency import Latch, Slicer, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.metrics import InformerCounters
+from aioinformer.queue.delta_fifo import PopProcessFunc, Queue
+from aioinformer.reflector.reflector import Reflector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.cache.objects.record import Record
-    from aioinformer.metrics import InformerCounters
-    from aioinformer.queue.delta_fifo import PopProcessFunc, Queue
     from aioinformer.queue.deltas import Deltas
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.reflector import Reflector
 
 _log = get_logger("aioinformer.informer")
 
@@ -39,8 +39,7 @@ class _Stop(Exception):
     """Ends the task group of a controller."""
 
 
-@dataclass(slots=True)
-class CacheControllerConfig:
+class CacheControllerConfig(msgspec.Struct):
     """The parts of a `CacheController`.
 
     Attributes:
@@ -170,8 +169,7 @@ class CacheController:
             _log.info("%s: processing took %.1f s for a batch of %d", self.reflector.name, seconds, size)
 
 
-@dataclass(slots=True)
-class Source:
+class Source(msgspec.Struct):
     """One collection that an informer follows.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from aioinformer.cache.objects.read_failures import ReadFailures
 from aioinformer.errors import DecodeError

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import plain_function

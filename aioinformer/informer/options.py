@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.storage import Storage
@@ -73,8 +74,7 @@ KNOWN: Final = tuple(InformerOptions.__annotations__)
 _OPTIONAL: Final = frozenset({"indexers", "decoder", "transform", "resync_period", "max_undecodable", "options"})
 
 
-@dataclass(frozen=True, slots=True)
-class Making:
+class Making(msgspec.Struct, frozen=True):
     """The configuration of one informer, without its indices.
 
     Attributes:
@@ -123,7 +123,7 @@ class Making:
         return found
 
 
-_MADE_OF: Final = tuple(field.name for field in fields(Making))
+_MADE_OF: Final = Making.__struct_fields__
 
 
 def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
@@ -140,6 +140,8 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     """
     for name in options:
         if name not in KNOWN:
+            from difflib import get_close_matches
+
             nearest = get_close_matches(name, KNOWN, n=1)
             hint = f" (did you mean {nearest[0]}?)" if nearest else ""
             raise UnknownOption(f"{caller} has no option {name!r}{hint}; the options are {', '.join(KNOWN)}")
@@ -212,7 +214,7 @@ def _same_index(known: Any, requested: Any) -> bool:
 
 def _contrast(name: str, mine: Any, requested: Any) -> list[str]:
     if name == "options" and mine is not None:
-        pairs = [(field.name, getattr(mine, field.name), getattr(requested, field.name)) for field in fields(mine)]
+        pairs = [(field, getattr(mine, field), getattr(requested, field)) for field in mine.__struct_fields__]
         return [f"options.{part} is {old!r}, not {new!r}" for part, old, new in pairs if old != new]
     return [f"{name} is {_shown(mine)}, not {_shown(requested)}"]
 

@@ -20,10 +20,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
-import anyio
-
 from aioinformer.cache.objects.refusals import refusal
-from aioinformer.concurrency import Slicer, discard
+from aioinformer.concurrency import Slicer, discard, shielded
 from aioinformer.errors import EXHAUSTION, DecodeError, UsageError
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.registration import Registrations
@@ -185,7 +183,7 @@ class Pipeline(Generic[T]):
                 await follow()
             finally:
                 closing()
-                with anyio.CancelScope(shield=True):
+                with shielded():
                     await self.processor.stop(shutdown_grace)
                 if compression is not None:
                     compression.cancel()

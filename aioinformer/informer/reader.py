@@ -9,7 +9,6 @@ import asyncio
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from aioinformer.cache.compressor import Compressor
 from aioinformer.cache.indices import Indexers, field_paths
 from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
@@ -27,6 +26,7 @@ from aioinformer.resources.versions import version_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from aioinformer.cache.compressor import Compressor
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.resources.resource import Resource
 
@@ -66,7 +66,7 @@ class InformerCache(Generic[T]):
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
         self._stalls = Stalls(self.name)
-        self._compressor = Compressor() if storage == Storage.COMPRESSED else None
+        self._compressor = _compressor() if storage == Storage.COMPRESSED else None
         self._objects: ObjectType[T] = ObjectType(
             resource,
             decoder,
@@ -324,3 +324,9 @@ def _exists(obj: object) -> bool:
 
 def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", type(function).__name__)
+
+
+def _compressor() -> Compressor:
+    from aioinformer.cache.compressor import Compressor  # loads anyio, which the other tiers do not need
+
+    return Compressor()

@@ -21,9 +21,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-import anyio
-
-from aioinformer.concurrency import running_loop
+from aioinformer.concurrency import running_loop, shielded
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verdict
@@ -170,7 +168,7 @@ class LeaderElector:
                     raise
                 raise self._leadership_lost() from self._cause(renewal)
             finally:
-                with anyio.CancelScope(shield=True):
+                with shielded():
                     await self._end(renewal)
 
     async def run(self, main: Callable[[Term], Awaitable[T]]) -> T:
@@ -232,7 +230,7 @@ class LeaderElector:
         except BaseException:
             # If a write was cancelled half-way, the server may have made us the leader.
             if self._machine.claimed:
-                with anyio.CancelScope(shield=True):
+                with shielded():
                     await self._attempts.release(self._options.request_timeout)
             raise
         _log.info("%s holds %s, term %d", self.identity, self.lease, self._machine.record.lease_transitions)

@@ -6,8 +6,9 @@ replacement waits as one item, so that readers see it in one piece.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from aioinformer.errors import UsageError
 from aioinformer.queue.deltas import Delta, Deltas
@@ -22,21 +23,18 @@ __all__ = ["Bookmark", "CollectionConsumer", "OrderedDelta", "RealFIFO", "Replac
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedAll(Generic[T]):
+class ReplacedAll(msgspec.Struct, Generic[T], frozen=True):
     """The whole collection, at this version."""
 
     objects: list[T]
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SyncAll:
+class SyncAll(msgspec.Struct, frozen=True):
     """Everything that the consumer knows is to be delivered once more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """Everything up to this version is in the line before it."""
 
     version: str

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from aioinformer.concurrency import is_ending
 from aioinformer.errors import TransportError, UsageError

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import OptionError
 from aioinformer.transport.json_scanner import DEFAULT_MAX_FRAME
 
 
-@dataclass(slots=True)
-class ListOptions:
+class ListOptions(msgspec.Struct):
     """The parameters of one list or watch request. Mutable: tweak functions change it in place.
 
     Attributes:
@@ -58,8 +58,7 @@ class ListOptions:
         return [(name, value) for name, value in query if value]
 
 
-@dataclass(frozen=True, slots=True)
-class ReflectorOptions:
+class ReflectorOptions(msgspec.Struct, frozen=True):
     """How a collection is listed and watched; times in seconds.
 
     Attributes:
@@ -91,7 +90,7 @@ class ReflectorOptions:
     min_watch_timeout: float = 300.0
     stream_patience: float = 30.0
     idle_timeout: float = 90.0
-    backoff: BackoffOptions = field(default_factory=BackoffOptions)
+    backoff: BackoffOptions = msgspec.field(default_factory=BackoffOptions)
     max_frame: int = DEFAULT_MAX_FRAME
     slice_seconds: float = 0.0005
     consistency_check: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.errors import DecodeError, Expired, UsageError

@@ -15,11 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from time import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import anyio
-import anyio._backends._asyncio  # otherwise, the import on first use blocks the event loop for 40 ms
-
 from aioinformer.cache.objects.record import Decode, decode_record
-from aioinformer.concurrency import is_cancelled
+from aioinformer.concurrency import is_cancelled, shielded
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
@@ -216,7 +213,7 @@ class Reflector:
                 await self._run_protocol()
             finally:
                 self._show(Phase.STOPPED, "")
-                with anyio.CancelScope(shield=True):
+                with shielded():
                     await self._close_response()
                     await self._requests.discard()
 

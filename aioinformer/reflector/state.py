@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from aioinformer.logs import visible
 
@@ -39,8 +41,7 @@ class Phase(StrEnum):
 HEALTHY = frozenset({Phase.WATCHING, Phase.POLLING})
 
 
-@dataclass(frozen=True, slots=True)
-class InformerState:
+class InformerState(msgspec.Struct, frozen=True):
     """The state of an informer at one time.
 
     Attributes:
@@ -57,7 +58,7 @@ class InformerState:
     last_event: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reason", visible(self.reason))
+        force_setattr(self, "reason", visible(self.reason))
 
     @property
     def healthy(self) -> bool:

@@ -11,8 +11,10 @@ resource supports: each kind has `metadata.name`, and each namespaced one has `m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from aioinformer.errors import SelectorError
 
@@ -23,8 +25,7 @@ _OPERATOR = re.compile("!=|==|=")
 _ESCAPED = re.compile(r"([\\,=])")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """A condition on a field.
 
     Attributes:
@@ -41,8 +42,7 @@ class FieldRequirement:
         return f"{self.path}{'!=' if self.negated else '='}{_escape(self.value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """Conditions on fields that must all hold; without conditions, everything matches.
 
     Immutable, hashable, comparable, and safe to use from any thread.
@@ -52,7 +52,7 @@ class FieldSelector:
 
     def __post_init__(self) -> None:
         items = sorted(self.requirements, key=lambda item: (item.path, item.negated, item.value))
-        object.__setattr__(self, "requirements", tuple(items))
+        force_setattr(self, "requirements", tuple(items))
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, str]) -> FieldSelector:

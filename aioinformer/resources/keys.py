@@ -7,16 +7,16 @@ kubernetes_asyncio, and any object with `metadata`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from aioinformer.errors import KeyFuncError
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedFinalStateUnknown(Generic[T_co]):
+class DeletedFinalStateUnknown(msgspec.Struct, Generic[T_co], frozen=True):
     """A tombstone: the object was deleted, but the watch missed its deletion and its final state.
 
     Attributes:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from aioinformer.errors import SelectorError
 
@@ -85,8 +88,7 @@ def _integer(text: str) -> int | None:
     return number if number in _INT64 else None
 
 
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class LabelRequirement(msgspec.Struct, frozen=True, dict=True):
     """A condition on a label, validated.
 
     Args:
@@ -102,31 +104,31 @@ class LabelRequirement:
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
-    _wanted: frozenset[str] = field(init=False, repr=False, compare=False)
-    _bound: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_key(self.key)
         for value in self.values:
             _check_value(self.key, value)
         values = tuple(sorted(set(self.values)))
-        bound = 0
         if self.operator in _SET and not values:
             raise SelectorError(f"label {self.key!r}: {self.operator.value} needs at least one value in parentheses")
         if self.operator in _SINGLE and len(values) != 1:
             raise SelectorError(f"label {self.key!r}: {self.operator.value} takes exactly one value, not {len(values)}")
         if self.operator not in _SET | _SINGLE and values:
             raise SelectorError(f"label {self.key!r}: {self.operator.name} takes no values; leave them out")
-        if self.operator in _ORDER:
-            number = _integer(values[0])
-            if number is None:
-                raise SelectorError(
-                    f"label {self.key!r}: {self.operator.value} compares whole numbers of 64 bits, not {values[0]!r}"
-                )
-            bound = number
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "_wanted", frozenset(values))
-        object.__setattr__(self, "_bound", bound)
+        if self.operator in _ORDER and _integer(values[0]) is None:
+            raise SelectorError(
+                f"label {self.key!r}: {self.operator.value} compares whole numbers of 64 bits, not {values[0]!r}"
+            )
+        force_setattr(self, "values", values)
+
+    @cached_property
+    def _wanted(self) -> frozenset[str]:
+        return frozenset(self.values)
+
+    @cached_property
+    def _bound(self) -> int:
+        return _integer(self.values[0]) or 0
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether labels fulfil the condition."""
@@ -156,23 +158,25 @@ class LabelRequirement:
         return f"{self.key}{self.operator.value}{self.values[0]}"
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(msgspec.Struct, frozen=True, dict=True):
     """Conditions on labels that must all hold; without conditions, everything matches.
 
     Immutable, hashable, comparable, picklable, and safe to use from any thread.
     """
 
     requirements: tuple[LabelRequirement, ...] = ()
-    _equal: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
-    _other: tuple[Callable[[Mapping[str, str]], bool], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         items = sorted(self.requirements, key=lambda item: (item.key, item.operator.value, item.values))
-        object.__setattr__(self, "requirements", tuple(items))
-        equal = tuple((item.key, item.values[0]) for item in items if item.operator is Operator.EQUALS)
-        object.__setattr__(self, "_equal", equal)
-        object.__setattr__(self, "_other", tuple(i.matches for i in items if i.operator is not Operator.EQUALS))
+        force_setattr(self, "requirements", tuple(items))
+
+    @cached_property
+    def _equal(self) -> tuple[tuple[str, str], ...]:
+        return tuple((item.key, item.values[0]) for item in self.requirements if item.operator is Operator.EQUALS)
+
+    @cached_property
+    def _other(self) -> tuple[Callable[[Mapping[str, str]], bool], ...]:
+        return tuple(item.matches for item in self.requirements if item.operator is not Operator.EQUALS)
 
     @classmethod
     def from_labels(cls, labels: Mapping[str, str]) -> LabelSelector:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote
+
+import msgspec
 
 from aioinformer.errors import UsageError
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource(Generic[T_co]):
+class Resource(msgspec.Struct, Generic[T_co], frozen=True):
     """A resource of the API, as discovery describes it.
 
     `Resource[V1Pod]` tells editors and type checkers the type of the objects in its informers.

@@ -7,9 +7,10 @@ cache and a watch.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
+
+import msgspec
 
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.selectors import field_selector_of, label_selector_of
@@ -24,8 +25,7 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _READABLE: Final = "=,!()<> /.:\\"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """A part of a collection, validated.
 
     Attributes:
@@ -67,8 +67,7 @@ class Scope:
         return ", ".join(f"{name} {value}" for name, value in parts if value)
 
 
-@dataclass(frozen=True, slots=True)
-class InformerKey:
+class InformerKey(msgspec.Struct, frozen=True):
     """Identifies an informer of a factory.
 
     `str()` returns the `gvr` of the resource, followed by the options in which the scope differs from that of the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
 def version_number(version: str) -> int:
@@ -20,8 +20,7 @@ def covers(version: str, wanted: str) -> bool:
     return version == wanted or 0 <= version_number(wanted) <= version_number(version)
 
 
-@dataclass(slots=True)
-class Position:
+class Position(msgspec.Struct):
     """The version up to which a collection has been read, and whether its versions can be compared.
 
     On most servers, versions grow from list to list, event to event, and bookmark to bookmark. There, a list or

@@ -7,11 +7,13 @@ implement them: `HttpTransport` over an `aiohttp.ClientSession`, and `Kubernetes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
     from aioinformer.transport.auth.credentials import Connection, connect
     from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.transport.session import TLS
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """An HTTP request.
 
     Attributes:
@@ -39,10 +40,14 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    body: bytes | None = None
     total_timeout: float | None = None
     late_head: bool = False
+
+    def __repr__(self) -> str:
+        # Headers and body may be secret.
+        return f"<Request {self.method} {self.path}{f' {self.query}' if self.query else ''}>"
 
 
 class Response(Protocol):

@@ -10,8 +10,9 @@ This module does not import kubernetes_asyncio: a program that has an `ApiClient
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.transport.auth.secret import PrivateHeaders

@@ -67,13 +67,13 @@ ITEMS = st.one_of(
     st.builds(record, NAMES, VERSIONS), st.just(DecodeError("no", key="ns/a")), st.just(DecodeError("no"))
 )
 WATCH_ANSWERS = st.one_of(
-    st.builds(Watched, st.lists(EVENTS, max_size=4)),
+    st.lists(EVENTS, max_size=4).map(Watched),
     st.builds(lambda event: Watched([event]), ERRORS),
     st.just(Ended()),
     FAILURES,
 )
 PAGE_ANSWERS = st.one_of(
-    st.builds(Listed, st.lists(ITEMS, max_size=3)),
+    st.lists(ITEMS, max_size=3).map(Listed),
     st.builds(lambda version, token: PageEnded(str(version), token), VERSIONS, st.sampled_from(["", "", "p", "q"])),
     FAILURES,
 )

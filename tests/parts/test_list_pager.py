@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
-from dataclasses import replace
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +33,7 @@ class Pages:
         self.failures: dict[int, int | BaseException | bytes | None] = {}
 
     async def request(self, options: ListOptions) -> Response:
-        self.requests.append(replace(options))
+        self.requests.append(copy(options))
         failure = self.failures.get(len(self.requests), 200)
         response = Response(failure if isinstance(failure, int) else 200)
         self.responses.append(response)

@@ -6,8 +6,7 @@ import asyncio
 import json
 from collections import deque
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import replace
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import TransportError
@@ -161,7 +160,7 @@ class Collection:
 
     async def request(self, options: ListOptions) -> Response:
         """Implement `ListerWatcher`."""
-        self.requests.append(replace(options))
+        self.requests.append(copy(options))
         await asyncio.sleep(0)
         await self.gate.wait()
         if self.refusals:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 import msgspec
 from msgspec.structs import force_setattr
 
-from aioinformer.cache.objects.changes import change_of, changed, check_names, share
 from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
 from aioinformer.cache.objects.metadata import OBJECT_META, MetadataView
 from aioinformer.cache.objects.models import decoder_for
@@ -125,6 +124,8 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         Raises:
             UsageError: the change does not fit the object.
         """
+        from aioinformer.cache.objects.changes import change_of, changed, check_names, share
+
         change = change_of(*changes)
         if self._resource.model:
             check_names(self._resource.model, change)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from aioinformer.errors import ApiError, DecodeError
 from aioinformer.queue.deltas import Delta, DeltaType
@@ -150,8 +151,7 @@ def skip(quarantine: Quarantine, error: DecodeError, log: Callable[[str], None])
     return new
 
 
-@dataclass(slots=True)
-class WatchChanges:
+class WatchChanges(msgspec.Struct):
     """The changes that watch events contain.
 
     Attributes:

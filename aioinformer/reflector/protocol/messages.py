@@ -6,8 +6,9 @@ from them, which the reflector queues.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 # Steps: what the reflector does next.
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Close any open response, send this request, and report `Accepted`, `Failed` or `Pending`.
 
     Attributes:
@@ -36,8 +36,7 @@ class Send:
     patience: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """Read the response, and report `Listed`, `PageEnded`, `Watched`, `Ended`, `Failed`, `Idled` or `Elapsed`.
 
     If the head of the response has not come yet (`Pending`), wait for it, and report `Accepted` or `Failed`.
@@ -53,8 +52,7 @@ class Read:
     silence: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Close any open response, wait until this time, and report `Elapsed`."""
 
     until: float
@@ -65,59 +63,50 @@ Step: TypeAlias = Send | Read | Wait
 # Answers: the result of a step.
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """The server accepted the request; the body of the response follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """The head of the response has not come within the patience of a `Send`; the request continues."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """Items of a page, with an error in place of each item that cannot be decoded."""
 
     items: list[Record | DecodeError]
 
 
-@dataclass(frozen=True, slots=True)
-class PageEnded:
+class PageEnded(msgspec.Struct, frozen=True):
     """The page is complete; `resource_version` is "" if the list has none."""
 
     resource_version: str
     continue_token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(msgspec.Struct, frozen=True):
     """Events of a watch, in the order of the response."""
 
     events: list[WatchEvent]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The server ended the watch cleanly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """The server refused the request, was unreachable, cut the response, or sent a response that cannot be read."""
 
     error: ApiError | TransportError | DecodeError | ProcessingError
 
 
-@dataclass(frozen=True, slots=True)
-class Idled:
+class Idled(msgspec.Struct, frozen=True):
     """No complete item or event came for this number of seconds: the `silence` of a `Read`."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Elapsed:
+class Elapsed(msgspec.Struct, frozen=True):
     """The time of a `Wait` or a `Read` is over."""
 
 
@@ -126,8 +115,7 @@ Answer: TypeAlias = Accepted | Pending | Listed | PageEnded | Watched | Ended | 
 # Conclusions: what has changed in the collection.
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True):
     """Objects changed, one after the other; after that, the collection is at this version.
 
     Attributes:
@@ -135,12 +123,11 @@ class Changed:
         version: "" if it is unknown.
     """
 
-    deltas: list[Delta[Record]] = field(default_factory=list)
+    deltas: list[Delta[Record]] = msgspec.field(default_factory=list)
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(msgspec.Struct, frozen=True):
     """The collection consists of these objects at this version; all other objects are gone.
 
     Attributes:

@@ -6,8 +6,9 @@ Deletions are not computed here. A complete list replaces what the queue and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import ApiError, DecodeError
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
 
-@dataclass(slots=True)
-class InitialEvents:
+class InitialEvents(msgspec.Struct):
     """The result of reading initial events of a streaming list.
 
     Attributes:
@@ -35,7 +35,7 @@ class InitialEvents:
         failure: the error event that ended the stream.
     """
 
-    rest: list[WatchEvent] = field(default_factory=list)
+    rest: list[WatchEvent] = msgspec.field(default_factory=list)
     has_new: bool = False
     complete: bool = False
     version: str = ""

@@ -6,8 +6,9 @@ Silence is not a failure either. In both cases, the watch is opened again immedi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import DecodeError, TransportError
@@ -41,8 +42,7 @@ def starts_without_version(version: str) -> bool:
     return version in ("", "0")
 
 
-@dataclass(slots=True)
-class WatchRecord:
+class WatchRecord(msgspec.Struct):
     """What the protocol remembers of the current watch and those before it.
 
     Attributes:

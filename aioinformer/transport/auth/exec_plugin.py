@@ -8,6 +8,7 @@ fails, the error message quotes the last line of its standard error.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -17,8 +18,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import anyio
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.auth.program import Ended, TooMuchOutput, run_program
@@ -104,7 +103,7 @@ class ExecCredentials(RenewedCredentials):
     async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
         cause: BaseException | None = None
         try:
-            with anyio.fail_after(self._timeout):
+            async with asyncio.timeout(self._timeout):
                 ended = await run_program(self._plugin.command_line, self._plugin.environment, MAX_BYTES)
         except TimeoutError:
             reason = f"printed no credentials within {self._timeout:g} s"

@@ -17,7 +17,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import anyio
+from aioinformer.concurrency import shielded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ async def run_program(
     finally:
         _kill(process)
         process.close()
-        with anyio.CancelScope(shield=True):
+        with shielded():
             await outputs.closed
     if outputs.is_full:
         raise TooMuchOutput

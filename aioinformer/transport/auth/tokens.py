@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-import anyio
-
+from aioinformer.concurrency import shielded
 from aioinformer.errors import AioinformerError, TransportError
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ class RenewedCredentials(ABC):
             return
         self._renewal = None
         renewal.cancel()
-        with anyio.CancelScope(shield=True):
+        with shielded():
             await asyncio.wait({renewal})
 
     async def _wait_for(self, renewal: asyncio.Task[None]) -> None:
