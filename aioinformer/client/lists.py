@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import replace
+from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import DecodeError, Expired, OptionError
@@ -67,7 +67,7 @@ class Listing(Generic[T]):
             TransportError: the server was not reached, or the response was cut.
             DecodeError: a response or an object cannot be read.
         """
-        left, options, version = self._limit, replace(self._first), ""
+        left, options, version = self._limit, copy(self._first), ""
         while True:
             if left is not None and (options.limit == 0 or left < options.limit):
                 options.limit = left
