@@ -22,6 +22,7 @@ from aioinformer.resources.selectors import (
 
 if TYPE_CHECKING:
     import builtins
+    from typing import Self
 
     from aioinformer.resources.resource import Resource
 
@@ -46,6 +47,10 @@ class CacheOwner(Protocol):
 
     def undecodable(self) -> dict[str, str]:
         """Return the objects whose last version does not decode: key -> why."""
+        ...
+
+    async def wait_for(self, written: Any, /, *, timeout: float | None = ...) -> Any:  # noqa: ASYNC109
+        """Wait until the cache shows a write."""
         ...
 
 
@@ -96,6 +101,32 @@ class _Reader(Generic[T]):
             passes = field_filter(fields)
             found = [item for item in found if passes(item)]
         return self._indexer.to_views(found)
+
+    async def after(
+        self,
+        written: Any,
+        *,
+        timeout: float | None = 30.0,  # noqa: ASYNC109 - an outage must not block a controller for ever
+    ) -> Self:
+        """Return this lister once its cache shows your write: `pods = (await lister.after(pod)).list()`.
+
+        It waits as `informer.wait_for(written)` does. A write of an object that the informer does not watch, because of
+        its namespace or selectors, needs no wait.
+
+        Args:
+            written: the object that the server has returned.
+            timeout: in seconds, None for no limit.
+
+        Raises:
+            TimeoutError: the cache did not receive a write in time.
+            InformerStopped: the informer stopped before that.
+            DecodeError: an object cannot be decoded in the version of the write.
+            UsageError: an object has no version, or the lister does not belong to an informer.
+        """
+        if self._owner is None:
+            raise UsageError("after: this lister reads a store that no informer fills")
+        await self._owner.wait_for(written, timeout=timeout)
+        return self
 
     def undecodable(self) -> builtins.list[str]:
         """Return the sorted keys of the objects whose last version does not decode, and so is not in `list`.

@@ -1,18 +1,26 @@
-"""Waits for a version of the cache, or for a condition of one object. A change wakes only the waits that it ends."""
+"""Waits for a version of the cache, for a condition of one object, or for a write of one object.
+
+A change wakes only the waits that it may end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Mapping
+from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from aioinformer.concurrency import Failure
-from aioinformer.errors import USER_ERRORS
+from aioinformer.errors import USER_ERRORS, KeyFuncError, UsageError
+from aioinformer.resources.keys import meta_namespace_key_func, metadata_field, metadata_of
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, KeysView
+    from collections.abc import Callable, Iterator, KeysView
+
+    from aioinformer.cache.objects.record import Record
 
 T = TypeVar("T")
 
@@ -72,37 +80,43 @@ class VersionWaiters:
                 future.set_exception(error)
         self._waiters.clear()
 
+    def includes(self, version: str) -> bool:
+        """Return whether the cache has this version or a later one; if it is not a number, whether it was seen."""
+        return version in self._seen or bool(self.version and covers(self.version, version))
+
     async def wait(self, version: str) -> None:
         """Return once the cache has this version or a later one; if it is not a number, once exactly it was seen."""
-        if version in self._seen or (self.version and covers(self.version, version)):
+        if self.includes(version):
             return
         if self._failure is not None:
             raise self._failure.error
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self.waking(future, version):
+            await future
+
+    @contextmanager
+    def waking(self, future: asyncio.Future[None], version: str) -> Iterator[None]:
+        """Set a future once the cache has a version that it does not have yet, as `wait` does."""
         number = version_number(version)
         if number < 0:
-            await self._wait_for_just(version, future)
+            self.opaque = True
+            futures = self._opaque_waiters.setdefault(version, set())
+            futures.add(future)
+            try:
+                yield
+            finally:
+                futures.discard(future)
+                if not futures:
+                    self._opaque_waiters.pop(version, None)
             return
         entry = (number, next(self._order), version, future)
         heapq.heappush(self._waiters, entry)
         try:
-            await future
-        except asyncio.CancelledError:
-            if entry in self._waiters:
+            yield
+        finally:
+            if entry in self._waiters:  # otherwise, the version was reached
                 self._waiters.remove(entry)
                 heapq.heapify(self._waiters)
-            raise
-
-    async def _wait_for_just(self, version: str, future: asyncio.Future[None]) -> None:
-        self.opaque = True
-        futures = self._opaque_waiters.setdefault(version, set())
-        futures.add(future)
-        try:
-            await future
-        finally:
-            futures.discard(future)
-            if not futures:
-                self._opaque_waiters.pop(version, None)
 
 
 def _wake(future: asyncio.Future[None]) -> None:
@@ -163,3 +177,108 @@ class KeyWaiters(Generic[T]):
             waiters.remove(entry)
             if not waiters:
                 del self._waiters[key]
+
+    async def wait_for_write(self, shown: ShownWrite) -> None:
+        """Return once the cache shows a write.
+
+        The write is checked again when its object changes, and when the cache has its version.
+        """
+        while not shown():
+            if self._failure is not None:
+                raise self._failure.error
+            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            entry = (lambda _: shown(), future)
+            waiters = self._waiters.setdefault(shown.write.key, [])
+            waiters.append(entry)
+            try:
+                with self.versions.waking(future, shown.write.version or "0"):
+                    await future
+            finally:
+                waiters.remove(entry)
+                if not waiters:
+                    del self._waiters[shown.write.key]
+
+
+class Write(NamedTuple):
+    """A write, from the object that the server has returned.
+
+    Attributes:
+        key: of the object.
+        uid: of the object, "" if the server sent none.
+        version: of the object after the write; "" if only its uid is known.
+    """
+
+    key: str
+    uid: str
+    version: str
+
+
+def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
+    """Return the write that an object describes, or the Status of a complete deletion.
+
+    Args:
+        written: the object.
+        key_of_uid: returns the key of the cached object with a uid, "" for none.
+
+    Raises:
+        UsageError: it has no name, or neither a version nor a uid.
+    """
+    try:
+        metadata = metadata_of(written)
+        key = meta_namespace_key_func(written)
+    except KeyFuncError:
+        details = written.get("details") if isinstance(written, Mapping) else getattr(written, "details", None)
+        uid = details.get("uid") if isinstance(details, Mapping) else None
+        if not uid:
+            raise UsageError(
+                f"written: expected an object as the server has returned it, not {type(written).__name__}"
+            ) from None
+        return Write(key_of_uid(uid), uid, "")
+    uid = metadata_field(metadata, "uid", "uid") or ""
+    version = metadata_field(metadata, "resource_version", "resourceVersion") or ""
+    if not version:
+        raise UsageError(f"written: {key} has no resourceVersion; pass the object that the server has returned")
+    return Write(key, uid, version)
+
+
+class ShownWrite:
+    """Whether a cache shows a write. It is called again after each change.
+
+    The proof is the cached object itself, in this version or a later one; its removal from the cache; or the version of
+    the whole cache, which only lists, events and bookmarks of its own watch advance.
+
+    Args:
+        write: the write.
+        item: returns the cached record of a key.
+        reached: returns whether the whole cache has the version of the write.
+        gone: wait until the object is not in the cache.
+        outside: the object does not belong to the cache any more, or never did.
+    """
+
+    def __init__(
+        self,
+        write: Write,
+        item: Callable[[str], Record | None],
+        reached: Callable[[Write], bool],
+        *,
+        gone: bool,
+        outside: bool,
+    ) -> None:
+        self.write = write
+        self._item = item
+        self._reached = reached
+        self._gone = gone
+        self._outside = outside
+        self._was_cached = False
+
+    def __call__(self) -> bool:
+        key, uid, version = self.write
+        record = self._item(key)
+        if record is not None and record.uid == uid:
+            self._was_cached = True
+            if self._gone or not version:
+                return False
+            return covers(record.resource_version, version) or self._reached(self.write)
+        if self._was_cached or self._outside or not version:
+            return True
+        return self._reached(self.write)

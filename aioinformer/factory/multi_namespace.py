@@ -24,13 +24,15 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.resources.keys import object_name, split_meta_namespace_key
 from aioinformer.resources.scopes import check_namespace
-from aioinformer.resources.versions import version_number
+from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from aioinformer.cache.store import ThreadSafeStore
+    from aioinformer.cache.waiters import Write
     from aioinformer.informer.controller import Source
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.protocol.changes import Quarantine
@@ -228,6 +230,22 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 await asyncio.get_running_loop().create_future()
             finally:
                 self._tasks = None
+
+    def _outside(self, written: Any) -> str:
+        namespace = object_name(written).namespace
+        member = self._members.get(namespace)
+        if member is None:
+            return f"it is not in one of the namespaces {', '.join(sorted(self._members)) or '(none)'}"
+        return "" if member.source is None else self._excluded_by(member.source.lister_watcher, written)
+
+    def _has_reached(self, write: Write) -> bool:
+        member = self._members.get(split_meta_namespace_key(write.key).namespace)
+        if member is None or member.source is None:
+            return False
+        # The version of the cache may be that of other namespaces: this one may have been added since.
+        return (
+            bool(member.version) and covers(member.version, write.version) and member.source.has_order(write.version)
+        ) or (version_number(write.version) < 0 and self._versions.includes(write.version))
 
     def _end(self, failure: BaseException) -> None:
         super()._end(failure)

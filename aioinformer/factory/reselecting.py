@@ -15,6 +15,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 
 if TYPE_CHECKING:
+    from aioinformer.cache.waiters import Write
     from aioinformer.reflector.listwatch import ListerWatcher
 
 T = TypeVar("T")
@@ -53,6 +54,10 @@ class ReselectingInformer(SharedIndexInformer[T]):
         self._replace_source(lister_watcher)
         if self._started:
             await self._shown.wait()
+
+    def _has_reached(self, write: Write) -> bool:
+        # Until the cache shows the selection, its version is that of the previous one.
+        return bool(self._shown) and super()._has_reached(write)
 
     def _processed(self, version: str) -> None:
         super()._processed(version)

@@ -20,6 +20,7 @@ from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
 from aioinformer.queue.delta_fifo import PopProcessFunc, Queue
 from aioinformer.reflector.reflector import Reflector
+from aioinformer.resources.versions import version_number
 
 if TYPE_CHECKING:
     from aioinformer.queue.deltas import Deltas
@@ -181,3 +182,7 @@ class Source(msgspec.Struct):
     lister_watcher: ListerWatcher[Any]
     queue: Queue[Record]
     controller: CacheController
+
+    def has_order(self, version: str) -> bool:
+        """Return whether a later version of the collection includes this one: not if it counts for each object."""
+        return self.controller.reflector.is_ordered or version_number(version) < 0

@@ -6,7 +6,7 @@ Reads are plain calls that never wait. Waits return once the condition holds, an
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from aioinformer.cache.indices import Indexers, field_paths
@@ -14,23 +14,26 @@ from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
-from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
+from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, write_of
 from aioinformer.concurrency import Latch, Slicer
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.informer.health import Undecodable
 from aioinformer.resources.keys import meta_namespace_index_func
-from aioinformer.resources.versions import version_number
+from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from aioinformer.cache.compressor import Compressor
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
+    from aioinformer.cache.waiters import Write
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
+
+_UNSET: Any = object()
 
 
 class InformerCache(Generic[T]):
@@ -240,18 +243,14 @@ class InformerCache(Generic[T]):
         opaque = version_number(resource_version) < 0
         if opaque and any(record.resource_version == resource_version for record in self._indexer.store.items()):
             return
-        deadline = asyncio.timeout(timeout)
-        try:
-            async with deadline:
-                await self._versions.wait(resource_version)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            hint = "; it is not a number, so only this version itself ends the wait" if opaque else ""
-            raise TimeoutError(
+        async with _deadline(
+            timeout,
+            lambda: (
                 f"{self.name}: resource version {resource_version!r} was not reached within {timeout} s, the cache is "
-                f"at {self._versions.version!r}{hint}"
-            ) from None
+                f"at {self._versions.version!r}{_hint(resource_version)}"
+            ),
+        ):
+            await self._versions.wait(resource_version)
 
     @overload
     async def wait_for(
@@ -269,38 +268,105 @@ class InformerCache(Generic[T]):
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> T | None: ...
 
+    @overload
     async def wait_for(
         self,
-        key: str,
+        written: Any,
+        /,
+        *,
+        gone: bool = False,
+        timeout: float | None = 30.0,  # noqa: ASYNC109
+    ) -> T | None: ...
+
+    async def wait_for(
+        self,
+        key: Any,
         predicate: Callable[[T | None], Any] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - most callers need it
+        timeout: float | None = _UNSET,  # noqa: ASYNC109 - most callers need it
+        *,
+        gone: bool = False,
     ) -> T | None:
-        """Wait until an object satisfies a condition, and return the object. Return immediately if it does already.
+        """Wait until an object satisfies a condition, or until the cache shows a write. Return the cached object.
+
+        With a key, return immediately if the condition holds already.
+
+        With an object that the server has returned for a write, or for a live read, wait until the cache shows this
+        state of the object or a later one. A version that another request has returned never counts as a version of the
+        cache: the wait ends with an event, a list or a bookmark of the informer itself. It ends immediately if the
+        informer does not watch such objects, because of its namespace or selectors, and has none in its cache. Of a
+        deletion, pass what the server has returned: the wait ends when the cache shows the deletion mark, or does not
+        have the object any more.
 
         Args:
-            key: `namespace/name`, or `name`.
+            key: `namespace/name`, or `name`; or the object that a write has returned.
             predicate: object, or None if it does not exist -> whether the wait ends. By default, the wait ends when the
-                object exists.
-            timeout: in seconds, None for no limit.
+                object exists. Only with a key.
+            timeout: in seconds, None for no limit. By default, there is none with a key, and 30 s with an object.
+            gone: wait until the cache does not have the object with this uid any more. Only with an object.
+
+        Returns:
+            The cached object. With an object, None if the cache does not have it: it is outside of the informer's
+            selection, or was deleted meanwhile.
 
         Raises:
             TimeoutError: the condition did not hold in time.
             InformerStopped: the informer stopped before that.
+            DecodeError: the object cannot be decoded in the version of the write.
+            UsageError: the object has no version, or the arguments do not fit together.
             Exception: the predicate raised this.
         """
+        if not isinstance(key, str):
+            if predicate is not None:
+                raise UsageError("wait_for: pass a predicate with a key, not with an object")
+            return await self._wait_for_write(key, 30.0 if timeout is _UNSET else timeout, gone)
+        if gone:
+            raise UsageError("wait_for: gone=True needs the object, since another one may have the same key")
+        limit = None if timeout is _UNSET else timeout
         wanted = plain_function(predicate, "predicate") or _exists
         obj = self._indexer.get_by_key(key)
         if wanted(obj):
             return obj
-        deadline = asyncio.timeout(timeout)
-        try:
-            async with deadline:
-                return await self._keys.wait(key, wanted)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
-            raise TimeoutError(f"{self.name}: {key} {missed} within {timeout} s") from None
+        missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
+        async with _deadline(limit, lambda: f"{self.name}: {key} {missed} within {limit} s"):
+            return await self._keys.wait(key, wanted)
+
+    async def _wait_for_write(
+        self,
+        written: Any,
+        timeout: float | None,  # noqa: ASYNC109
+        gone: bool,
+    ) -> T | None:
+        write = write_of(written, self._key_of_uid)
+        outside = bool(write.version) and bool(self._outside(written))
+        shown = ShownWrite(write, self._indexer.store.item, self._has_reached, gone=gone, outside=outside)
+
+        def describe() -> str:
+            record = self._indexer.store.item(write.key)
+            cached = "no such object" if record is None else f"version {record.resource_version!r} of it"
+            what = "deletion" if gone else f"version {write.version!r}"
+            return (
+                f"{self.name}: the {what} of {write.key} was not received within {timeout} s; the cache has {cached}, "
+                f"and is at {self._versions.version!r}{_hint(write.version)}"
+            )
+
+        async with _deadline(timeout, describe):
+            await self._keys.wait_for_write(shown)
+        record = self._indexer.store.item(write.key)
+        if record is not None and record.uid == write.uid and covers(record.resource_version, write.version):
+            return self._indexer.get_by_key(write.key)
+        self._undecodable.check(write.key)
+        return self._indexer.get_by_key(write.key) if record is not None and record.uid == write.uid else None
+
+    def _key_of_uid(self, uid: str) -> str:
+        return next((record.key for record in self._indexer.store.items() if record.uid == uid), "")
+
+    def _outside(self, written: Any) -> str:
+        """Return why the informer does not watch an object in this state; "" if it may."""
+        return ""
+
+    def _has_reached(self, write: Write) -> bool:
+        """Return whether the part of the cache with this object is complete up to a version."""
+        return self._versions.includes(write.version)
 
     # Called by the informer.
 
@@ -316,6 +382,23 @@ class InformerCache(Generic[T]):
         self._synced.fail(failure)
         self._versions.fail(failure)
         self._keys.fail(failure)
+
+
+@asynccontextmanager
+async def _deadline(seconds: float | None, describe: Callable[[], str]) -> AsyncIterator[None]:
+    """Limit the time of a wait; raise `TimeoutError` with this description after it."""
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            yield
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise TimeoutError(describe()) from None
+
+
+def _hint(version: str) -> str:
+    return "; it is not a number, so only this version itself ends the wait" if version_number(version) < 0 else ""
 
 
 def _exists(obj: object) -> bool:

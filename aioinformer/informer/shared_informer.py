@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from aioinformer.cache.objects.changes import as_item
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
+    from aioinformer.cache.waiters import Write
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
     from aioinformer.queue.delta_fifo import KnownObjects
@@ -342,6 +344,18 @@ class SharedIndexInformer(ObservedInformer[T]):
             counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config))
+
+    # For waits.
+
+    def _outside(self, written: Any) -> str:
+        return self._excluded_by(self._lister_watcher, written)
+
+    def _excluded_by(self, lister_watcher: ListerWatcher[T], written: Any) -> str:
+        excludes = getattr(lister_watcher, "excludes", None)
+        return excludes(as_item(written)) if excludes is not None else ""
+
+    def _has_reached(self, write: Write) -> bool:
+        return super()._has_reached(write) and (self._source is None or self._source.has_order(write.version))
 
     # Callbacks of the process loop.
 

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from aioinformer.cache.objects.fields import selectable_value
+from aioinformer.cache.objects.record import labels_of
 from aioinformer.concurrency import is_ending
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.logs import get_logger
+from aioinformer.resources.keys import object_name
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.selectors import FieldSelector, LabelSelector, field_selector_of, label_selector_of
@@ -155,6 +158,24 @@ class ListWatch(Generic[T]):
                 late_head=options.watch,
             )
         )
+
+    def excludes(self, item: Any) -> str:
+        """Return why an object in this state is not in the collection; "" if it is, or if only the server can know.
+
+        Args:
+            item: a view, or a mapping with the keys of the JSON.
+        """
+        if self.namespace and object_name(item).namespace != self.namespace:
+            return f"it is not in namespace {self.namespace}"
+        if self._tweak is not None:  # it may change the selectors
+            return ""
+        if not label_selector_of(self._label_selector).matches(labels_of(item)):
+            return f"its labels do not match {self._label_selector}"
+        for requirement in field_selector_of(self._field_selector).requirements:
+            value = selectable_value(item, requirement.path, self._resource.model)
+            if value is not None and (value == requirement.value) is requirement.negated:
+                return f"its fields do not match {self._field_selector}"
+        return ""
 
     def __str__(self) -> str:
         where = f" in namespace {self.namespace}" if self.namespace else ""

@@ -178,6 +178,11 @@ class Reflector:
         return self._protocol.version
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether the versions of the collection have an order, as far as is known; see `Position`."""
+        return self._protocol_state.position.ordered
+
+    @property
     def attempts(self) -> int:
         """The number of attempts in a row that have failed; 0 after a success."""
         return self._protocol.attempts

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, OptionError
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
+from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
 from aioinformer.transport.list_parser import ListParser
 
@@ -216,6 +217,14 @@ class ShardedListWatch(ListWatch[T]):
         if response.status != 200:
             return response
         return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
+
+    def excludes(self, item: Any) -> str:
+        """Do the same as `ListWatch.excludes`; objects of other shards are excluded, too."""
+        metadata = metadata_of(item)
+        uid = metadata_field(metadata, "uid", "uid") or ""
+        if uid and not self.shard.matches(uid, metadata_field(metadata, "namespace", "namespace") or ""):
+            return "it belongs to another shard"
+        return super().excludes(item)
 
     def includes(self, metadata: _Meta | None) -> bool:
         """Return whether an object belongs to the shard, and count it if not. Objects without metadata are kept."""

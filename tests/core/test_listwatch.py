@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request, Response
 
 DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment")
+PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
 NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 
@@ -90,3 +91,34 @@ def test_invalid_selector_is_refused_before_any_request(selection: dict[str, Any
 def test_str_names_resource_and_namespace() -> None:
     assert str(ListWatch(Recorder(), DEPLOYMENTS, "ns")) == "deployments.apps in namespace ns"
     assert str(ListWatch(Recorder(), NODES)) == "nodes"
+
+
+# What a collection excludes.
+
+
+def _pod(namespace: str = "shop", labels: Any = None, **members: Any) -> Any:
+    return {"metadata": {"name": "a", "namespace": namespace, "uid": "u", "labels": labels}, **members}
+
+
+@pytest.mark.parametrize(
+    ("selection", "obj", "reason"),
+    [
+        ({}, _pod(), ""),
+        ({"namespace": "shop"}, _pod(), ""),
+        ({"namespace": "shop"}, _pod("other"), "it is not in namespace shop"),
+        ({"label_selector": "app=x"}, _pod(labels={"app": "x"}), ""),
+        ({"label_selector": "app=x"}, _pod(), "its labels do not match app=x"),
+        ({"field_selector": "spec.nodeName=n"}, _pod(spec={"nodeName": "n"}), ""),
+        ({"field_selector": "spec.nodeName=n"}, _pod(), "its fields do not match spec.nodeName=n"),
+        ({"field_selector": "spec.nodeName!=n"}, _pod(spec={"nodeName": "n"}), "its fields do not match"),
+        ({"field_selector": "metadata.name=b"}, _pod(), "its fields do not match"),
+        # Only the server knows what it compares: the default of an absent boolean, or a field of another name.
+        ({"field_selector": "spec.hostNetwork=true"}, _pod(), ""),
+        ({"field_selector": "status.successful=1"}, _pod(), ""),
+        ({"label_selector": "app=x", "tweak": print}, _pod(), ""),
+    ],
+)
+def test_object_outside_of_the_collection_is_excluded(selection: Any, obj: Any, reason: str) -> None:
+    found = ListWatch(Recorder(), PODS, **selection).excludes(obj)
+    assert found.startswith(reason)
+    assert bool(found) is bool(reason)

@@ -280,6 +280,11 @@ def to_json(value: Any) -> bytes:
         raise UsageError(f"{type(value).__name__} has no JSON form: {error}") from error
 
 
+def as_item(obj: Any) -> Any:
+    """Return an object in a form with the keys of the JSON: views and mappings as they are."""
+    return obj if hasattr(obj, "_record") or isinstance(obj, Mapping) else msgspec.json.decode(to_json(obj))
+
+
 def plain(value: Any) -> Any:
     """Return a value that msgspec encodes: views and models as their JSON, everything else as it is."""
     if value is None or isinstance(value, (str, int, float)):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from aioinformer.cache.objects.frozen import freeze
+from aioinformer.cache.objects.models.shapes import notation_at
 from aioinformer.cache.objects.read_failures import announce
 from aioinformer.cache.objects.record import (
     NO_LABELS,
@@ -165,6 +166,27 @@ def field_filter(selector: str | FieldSelector | Mapping[str, str]) -> Callable[
         return parsed.matches(lambda path: _text(field_value(item, parse_path(path))))
 
     return passes
+
+
+def selectable_value(item: Any, path: str, model: str) -> str | None:
+    """Return the text that the API server compares with a field selector; None if that is not certain.
+
+    Some servers compare other values than those of the object: an absent number or boolean as "0" or "false", and
+    fields that the object does not have.
+
+    Args:
+        item: a stored item of any form.
+        path: of the field.
+        model: kubernetes_asyncio's name of the model of the object, "" for custom resources.
+    """
+    try:
+        steps = parse_path(path)
+    except UsageError:
+        return None
+    if model and notation_at(model, steps) != "str":
+        return None
+    value = field_value(item, steps)
+    return None if isinstance(value, (Mapping, list, tuple)) else _text(value)
 
 
 def _text(value: Any) -> str:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import pkgutil
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Attribute(NamedTuple):
@@ -56,6 +59,16 @@ def attributes_of(model: str) -> list[Attribute]:
         notation, _, wire = text.partition(" ")
         attributes.append(Attribute(name, wire or _camel_case(name), _spelt_out(notation), notation))
     return attributes
+
+
+def notation_at(model: str, steps: Iterable[str]) -> str:
+    """Return the type at a path of JSON names, in the file's notation; "" if the model has no such field."""
+    notation = model
+    for step in steps:
+        if not has_model(notation):
+            return ""
+        notation = next((each.notation for each in attributes_of(notation) if each.wire == step), "")
+    return notation
 
 
 def _spelt_out(notation: str) -> str:
