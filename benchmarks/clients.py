@@ -122,8 +122,8 @@ def synced_figures(watch: Stopwatch, before_kib: float, objects: int) -> Figures
     }
 
 
-async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) -> Figures:
-    """Measure the floor: first list, then all events."""
+async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False, first: int = 0) -> Figures:
+    """Measure the floor: first list, of all pods or of the first ones, then all events."""
     store: floor.Store = {}
     synced = asyncio.Event()
     flood = Flood(events)
@@ -133,9 +133,10 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False) 
 
     before, watch = rss_kib(), Stopwatch()
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
-        query = "sendInitialEvents=true"
+        selector = f"&labelSelector=first%3D{first}" if first else ""
+        query = "sendInitialEvents=true" + selector
         if pages:
-            query = "resourceVersion=" + await floor.list_pages(session, url, store)
+            query = "resourceVersion=" + await floor.list_pages(session, url, store, selector) + selector
             synced.set()
         task = asyncio.create_task(floor.watch(session, url, query, store, handler, synced.set))
         await synced.wait()

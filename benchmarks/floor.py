@@ -61,11 +61,12 @@ def keep(store: Store, raw: bytes) -> None:
     store[f"{meta.namespace}/{meta.name}"] = (meta, raw)
 
 
-async def list_pages(session: aiohttp.ClientSession, url: str, store: Store) -> str:
-    """List in pages of 500 and return the resourceVersion."""
+async def list_pages(session: aiohttp.ClientSession, url: str, store: Store, selector: str = "") -> str:
+    """List in pages of 500, with a part of the query that selects, and return the resourceVersion."""
     token = ""
     while True:
-        async with session.get(f"{url}/api/v1/pods?limit=500" + (f"&continue={token}" if token else "")) as response:
+        place = f"&continue={token}" if token else ""
+        async with session.get(f"{url}/api/v1/pods?limit=500{selector}{place}") as response:
             page = _page(await response.read())
         for item in page.items:
             keep(store, bytes(item))

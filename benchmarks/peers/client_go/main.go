@@ -148,6 +148,7 @@ func main() {
 		report["watch_events_per_second"] = float64(events) / watchWall
 	}
 	if *rates != "" {
+		report = map[string]any{}
 		if err := lone.run(url, *rates, report); err != nil {
 			panic(err)
 		}

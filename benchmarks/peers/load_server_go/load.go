@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,6 +32,8 @@ type load struct {
 	forms  map[string]*form
 	pods   int
 	events int
+	// The URL without TLS.
+	plaintext string
 
 	mutex   sync.Mutex
 	arrived *sync.Cond
@@ -53,7 +54,13 @@ func newLoad(pods [][]byte, metadata bool, tool string, events int) (*load, erro
 	return made, nil
 }
 
-func (l *load) routes() http.Handler {
+// serve serves on a listener until the process ends.
+func (l *load) serve(on net.Listener) {
+	connections := newListener(on)
+	check(http.Serve(connections, l.routes(connections)))
+}
+
+func (l *load) routes(connections *listener) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /go", func(out http.ResponseWriter, in *http.Request) {
 		rate, _ := strconv.ParseFloat(in.FormValue("rate"), 64)
@@ -76,12 +83,17 @@ func (l *load) routes() http.Handler {
 		writeJSON(out, l.times)
 	})
 	mux.HandleFunc("GET /cpu", func(out http.ResponseWriter, in *http.Request) { writeJSON(out, cpuSeconds()) })
+	mux.HandleFunc("GET /plaintext", func(out http.ResponseWriter, in *http.Request) { writeJSON(out, l.plaintext) })
 	mux.HandleFunc("GET /watches", func(out http.ResponseWriter, in *http.Request) {
 		l.mutex.Lock()
 		defer l.mutex.Unlock()
 		writeJSON(out, len(l.watches))
 	})
-	mux.HandleFunc("GET /api/v1/pods", l.servePods)
+	mux.HandleFunc("GET /api/v1/pods", func(out http.ResponseWriter, in *http.Request) {
+		if again := l.servePods(out, in); again != nil {
+			connections.connections <- again
+		}
+	})
 	for path, body := range discovery() {
 		mux.HandleFunc("GET "+path, func(out http.ResponseWriter, in *http.Request) { writeJSON(out, body) })
 	}
@@ -123,11 +135,12 @@ func (l *load) formOf(accept string) *form {
 	return l.forms[name]
 }
 
-func (l *load) servePods(out http.ResponseWriter, in *http.Request) {
+// servePods returns the connection of a watch that has ended, once the client uses it again.
+func (l *load) servePods(out http.ResponseWriter, in *http.Request) net.Conn {
 	form := l.formOf(in.Header.Get("Accept"))
 	if form == nil {
 		http.Error(out, "this format is not prepared", http.StatusNotAcceptable)
-		return
+		return nil
 	}
 	query := in.URL.Query()
 	number := func(name string) int { value, _ := strconv.Atoi(query.Get(name)); return value }
@@ -146,39 +159,54 @@ func (l *load) servePods(out http.ResponseWriter, in *http.Request) {
 		if !isTrue("sendInitialEvents") {
 			first = -1
 		}
-		l.watch(out, form, first, version)
-		return
+		return l.watch(out, form, first, version)
 	}
 	if form.items == nil {
 		http.Error(out, "protobuf supports streaming lists only", http.StatusNotAcceptable)
-		return
+		return nil
 	}
 	size, write := form.page(number("limit"), number("continue"), first, version)
 	out.Header().Set("Content-Type", form.contentType)
 	out.Header().Set("Content-Length", strconv.Itoa(size))
 	_ = write(out)
+	return nil
 }
 
-// watch sends the initial list, unless `first` is negative, and then obeys commands until the client is gone.
-func (l *load) watch(out http.ResponseWriter, form *form, first int, version int64) {
+// watch sends the initial list, unless `first` is negative, and then obeys commands until the client is gone, or the
+// watch has ended. Then it returns the connection for the next request.
+func (l *load) watch(out http.ResponseWriter, form *form, first int, version int64) net.Conn {
 	connection, buffered, err := out.(http.Hijacker).Hijack()
 	if err != nil {
 		http.Error(out, err.Error(), http.StatusInternalServerError)
-		return
+		return nil
 	}
-	defer connection.Close()
+	gone := make(chan struct{})
+	go func() {
+		_, _ = buffered.Reader.Peek(1)
+		close(gone)
+	}()
+	if l.sendWatch(connection, form, first, version, gone) != nil {
+		connection.Close()
+		return nil
+	}
+	<-gone
+	return used{connection, buffered.Reader}
+}
+
+// sendWatch returns an error unless the watch has ended in order.
+func (l *load) sendWatch(connection net.Conn, form *form, first int, version int64, gone chan struct{}) error {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
 	if _, err := fmt.Fprintf(connection, head, form.contentType); err != nil {
-		return
+		return err
 	}
 	for number := range max(0, first) {
 		if _, err := connection.Write(form.added[number].chunk); err != nil {
-			return
+			return err
 		}
 	}
 	if first >= 0 {
 		if _, err := connection.Write(form.end.with(version, nil)); err != nil {
-			return
+			return err
 		}
 	}
 	commands := make(chan command, 16)
@@ -191,39 +219,34 @@ func (l *load) watch(out http.ResponseWriter, form *form, first int, version int
 		delete(l.watches, commands)
 		l.mutex.Unlock()
 	}()
-	gone := make(chan struct{})
-	go func(in *bufio.Reader) {
-		_, _ = in.ReadByte()
-		close(gone)
-	}(buffered.Reader)
 	for {
 		select {
 		case <-gone:
-			return
+			return net.ErrClosed
 		case what := <-commands:
-			if !l.obey(connection, form, what) {
-				return
+			if ended, err := l.obey(connection, form, what); ended || err != nil {
+				return err
 			}
 		}
 	}
 }
 
-// obey returns whether the watch goes on.
-func (l *load) obey(connection net.Conn, form *form, what command) bool {
-	var err error
+// obey returns whether the watch has ended.
+func (l *load) obey(connection net.Conn, form *form, what command) (bool, error) {
+	end := []byte("0\r\n\r\n")
 	switch what.kind {
 	case "events":
-		err = l.sendEvents(connection, form, what)
+		return false, l.sendEvents(connection, form, what)
 	case "bookmark":
-		_, err = connection.Write(form.bookmark.with(what.version, nil))
+		_, err := connection.Write(form.bookmark.with(what.version, nil))
+		return false, err
 	case "expire":
-		_, err = connection.Write(append(append([]byte(nil), form.expired...), "0\r\n\r\n"...))
-		return false
-	case "end":
-		_, err = connection.Write([]byte("0\r\n\r\n"))
-		return false
+		_, err := connection.Write(append(append([]byte(nil), form.expired...), end...))
+		return true, err
+	default:
+		_, err := connection.Write(end)
+		return true, err
 	}
-	return err == nil
 }
 
 func (l *load) sendEvents(connection net.Conn, form *form, what command) error {

@@ -9,7 +9,8 @@
 //   - POST /go?rate=4000&events=12000 sends that many events, evenly paced. Each is a new version of a pod. Versions
 //     increase over the life of the server.
 //   - POST /bookmark sends a bookmark to each watch, and POST /end closes all watches at the end of a chunk.
-//   - GET /cpu returns the CPU seconds of the server, GET /watches the number of open watches.
+//   - GET /cpu returns the CPU seconds of the server, GET /watches the number of open watches, and GET /plaintext the URL
+//     of the same server without TLS.
 //   - labelSelector=none=... selects no pods.
 //
 // All versions have eight digits, so an event is a copy of a prepared one with another version.
@@ -49,24 +50,27 @@ func main() {
 	// A thread that sleeps keeps its processor while others are idle, even if all share one core.
 	runtime.GOMAXPROCS(4)
 
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
-	scheme := "http"
+	load.plaintext = fmt.Sprintf("http://%s", plain.Addr())
+	url := load.plaintext
 	if *ca != "" {
 		certificate, authority, err := newCertificate()
 		check(err)
 		check(os.WriteFile(*ca, authority, 0o644))
-		scheme = "https"
-		listener = tls.NewListener(listener, &tls.Config{
+		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 			Certificates: []tls.Certificate{certificate},
 			MinVersion:   tls.VersionTLS13,
 			// A write of up to 16 KiB is one record from the start of a connection.
 			DynamicRecordSizingDisabled: true,
 		})
+		check(err)
+		url = fmt.Sprintf("https://%s", listener.Addr())
+		go load.serve(listener)
 	}
-	fmt.Printf("%s://%s\n", scheme, listener.Addr())
+	fmt.Println(url)
 	time.AfterFunc(time.Duration(*seconds*float64(time.Second)), func() { os.Exit(0) })
-	check(http.Serve(listener, load.routes()))
+	load.serve(plain)
 }
 
 func readLines() ([][]byte, error) {
