@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,7 +60,7 @@ class Backoff:
         self._options = options or BackoffOptions()
         self._random = random
         self._delay = 0.0
-        self._recent: deque[float] = deque([float("-inf")] * 3, maxlen=3)
+        self._recent = (float("-inf"),) * 3
         self._ends = float("-inf")
 
     def at_rest(self, now: float) -> bool:
@@ -90,7 +89,7 @@ class Backoff:
             The time before which no request should be sent: `2.5 * initial` after the first of the last three ends.
             That time has already passed unless three requests end without delays in between.
         """
-        self._recent.append(now)
+        self._recent = (*self._recent[1:], now)
         return self._recent[0] + 2.5 * self._options.initial
 
     def extend(self, until: float) -> None:

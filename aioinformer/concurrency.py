@@ -63,7 +63,8 @@ class Latch:
     def __init__(self) -> None:
         self._set = False
         self._failure: Failure | None = None
-        self._waiters: set[asyncio.Future[None]] = set()
+        #: None while nothing waits.
+        self._waiters: set[asyncio.Future[None]] | None = None
 
     def __bool__(self) -> bool:
         return self._set
@@ -73,7 +74,8 @@ class Latch:
         if self._set or self._failure is not None:
             return
         self._set = True
-        for waiter in self._waiters:
+        waiters, self._waiters = self._waiters, None
+        for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -82,7 +84,8 @@ class Latch:
         if self._set or self._failure is not None:
             return
         self._failure = Failure(error)
-        for waiter in self._waiters:
+        waiters, self._waiters = self._waiters, None
+        for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_exception(error)
 
@@ -97,11 +100,12 @@ class Latch:
         if self._failure is not None:
             raise self._failure.error
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        waiters = self._waiters = self._waiters or set()
+        waiters.add(waiter)
         try:
             await waiter
         finally:
-            self._waiters.discard(waiter)
+            waiters.discard(waiter)
 
 
 def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
-from weakref import WeakKeyDictionary
 
 from aioinformer.logs import get_logger
 
@@ -67,8 +66,8 @@ class OverdueCalls:
         self.armed = False
         self._callers = callers
         self._timer: asyncio.TimerHandle | None = None
-        #: When to log an overdue call of each caller again.
-        self._quiet_until: WeakKeyDictionary[Caller, float] = WeakKeyDictionary()
+        #: When to log an overdue call of each busy caller again.
+        self._quiet_until: dict[Caller, float] = {}
 
     def arm(self) -> None:
         """Check the calls in 30 s, since a handler begins to work."""
@@ -87,7 +86,9 @@ class OverdueCalls:
 
     def _check(self) -> None:
         now = asyncio.get_running_loop().time()
-        checks = [self._check_caller(caller, now) for caller in self._callers() if caller.busy]
+        busy = [caller for caller in self._callers() if caller.busy]
+        self._quiet_until = {caller: self._quiet_until[caller] for caller in busy if caller in self._quiet_until}
+        checks = [self._check_caller(caller, now) for caller in busy]
         if checks:
             self._set(min(checks) - now)
         else:

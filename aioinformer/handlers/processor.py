@@ -40,8 +40,8 @@ class SharedProcessor(Generic[T]):
         #: Removed listeners whose handler has not finished its last call.
         self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
-        #: Positions in the outbox of notifications for listeners that take part in a resync.
-        self._syncs: set[int] = set()
+        #: Positions in the outbox of notifications for listeners that take part in a resync; None for none.
+        self._syncs: set[int] | None = None
         #: Batches that could not be enqueued because memory ran out.
         self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
@@ -51,6 +51,7 @@ class SharedProcessor(Generic[T]):
         """Add a notification to the next batch; if `sync`, only for listeners that take part in the resync."""
         self._outbox.append(notification)
         if sync:
+            self._syncs = self._syncs or set()
             self._syncs.add(len(self._outbox) - 1)
 
     def distribute_all(self, notifications: list[Notification[T]]) -> None:
@@ -71,9 +72,9 @@ class SharedProcessor(Generic[T]):
         if not collected:
             return
         everything = without = Batch.of(collected)
-        if self._syncs:
-            without = Batch.of([each for position, each in enumerate(collected) if position not in self._syncs])
-        self._outbox, self._syncs = [], set()
+        if syncs := self._syncs:
+            without = Batch.of([each for position, each in enumerate(collected) if position not in syncs])
+        self._outbox, self._syncs = [], None
         for listener in self.listeners:
             chosen = everything if listener.resync.syncing else without
             if chosen.size:

@@ -37,13 +37,14 @@ from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_ste
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.listwatch import Prefetcher
     from aioinformer.reflector.options import ReflectorOptions
     from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
     from aioinformer.transport import Response
+    from aioinformer.transport.json_scanner import Steps
 
 _log = get_logger("aioinformer.reflector")
 
@@ -69,11 +70,8 @@ class WatchParser:
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._slicer = Slicer(options.slice_seconds)
         self._values = ValueStream(options.max_frame)
+        self._decoder = decoder
         #: The functions that decode an event, at once and in steps.
-        self._initial = (
-            partial(decode_watch_line, decode=partial(decoder.from_list, valid=True)),
-            partial(decode_event_in_steps, decode=decoder.from_list_in_steps),
-        )
         self._changed = (
             partial(decode_watch_line, decode=decoder.from_watch),
             partial(decode_event_in_steps, decode=decoder.from_watch_in_steps),
@@ -99,7 +97,7 @@ class WatchParser:
             slicer.start()
         events: list[WatchEvent] = []
         try:
-            for event in self._values.read(chunk, *(self._initial if initial else self._changed)):
+            for event in self._values.read(chunk, *(self._initial() if initial else self._changed)):
                 if event is not None:
                     events.append(event)
                 if (sliced or event is None) and slicer.count_step():
@@ -114,6 +112,14 @@ class WatchParser:
             return
         if events:
             yield Watched(events)
+
+    def _initial(self) -> tuple[Callable[[bytes], WatchEvent], Callable[[bytes], Steps[WatchEvent]]]:
+        """Return the same as `_changed` for the events of a list, which most watches do not have."""
+        decoder = self._decoder
+        return (
+            partial(decode_watch_line, decode=partial(decoder.from_list, valid=True)),
+            partial(decode_event_in_steps, decode=decoder.from_list_in_steps),
+        )
 
 
 class PageParser:

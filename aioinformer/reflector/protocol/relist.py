@@ -59,7 +59,8 @@ class Relist:
         self._options = options
         self._quarantine = quarantine
         self._log = log
-        self._records: ListedObjects[Record] = ListedObjects()
+        #: None while there is nothing: most of the time, a reflector watches.
+        self._records: ListedObjects[Record] | None = None
         self._token = ""
         self._paged = True
         #: Whether the page in progress has brought an item, and one that the pages before it did not contain.
@@ -69,21 +70,26 @@ class Relist:
         return bool(self._records)
 
     def __repr__(self) -> str:
-        return f"{len(self._records)} objects listed{', between pages' if self._token else ''}"
+        return f"{len(self._records or ())} objects listed{', between pages' if self._token else ''}"
 
     def begin(self, *, paged: bool = True) -> None:
         """Begin a list, in pages or in one body. Objects of a list that was not completed are discarded."""
-        self._records = ListedObjects()
+        self._records = None
         self._quarantine.begin_list()
         self._token, self._paged = "", paged
 
     def end(self) -> ListedObjects[Record]:
         """Complete the list and return its objects by key. They are not copied: that would block the event loop."""
-        records, self._records = self._records, ListedObjects()
+        records, self._records = self._collected(), None
         self._quarantine.end_list(records)
         return records
 
     # Objects.
+
+    def _collected(self) -> ListedObjects[Record]:
+        if self._records is None:
+            self._records = ListedObjects()
+        return self._records
 
     def add_items(self, items: Collection[Record | DecodeError]) -> bool:
         """Add items of a page. Return whether any of them is new to the list."""
@@ -116,10 +122,11 @@ class Relist:
 
     def _add(self, item: Record | DecodeError) -> bool:
         """Add an object, or a placeholder if it cannot be decoded. Return whether it is new to the list."""
+        records = self._collected()
         if isinstance(item, DecodeError):
-            self._records.setdefault(item.key, UndecodablePlaceholder.of(item.key))
+            records.setdefault(item.key, UndecodablePlaceholder.of(item.key))
             return skip(self._quarantine, item, self._log)
-        new = self._records.put(item.key, item)
+        new = records.put(item.key, item)
         if self._quarantine.is_tracking:
             self._quarantine.release(item.key)
         return new
@@ -128,14 +135,15 @@ class Relist:
         if self._quarantine.is_tracking or any(issubclass(kind, DecodeError) for kind in set(map(type, items))):
             new_items = [self._add(item) for item in items]  # a list: `any` must not stop at the first new item
             return any(new_items)
-        put, new = self._records.put, False
+        put, new = self._collected().put, False
         for item in items:
             new = put(item.key, item) or new  # type: ignore[arg-type] # none of them is an error
         return new
 
     def _remove(self, key: str) -> None:
         """Remove an object that was deleted during the list."""
-        self._records.pop(key, None)
+        if self._records is not None:
+            self._records.pop(key, None)
         self._quarantine.release(key, gone=True)
 
     # Pages.

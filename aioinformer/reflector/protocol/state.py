@@ -51,7 +51,7 @@ class Pace:
         self.not_before = 0.0
         self.attempts = 0
         self._backoff = Backoff(options, random=random)
-        self._used: set[str] = set()
+        self._used: frozenset[str] = frozenset()
 
     def delay(self, now: float) -> None:
         """Count a failure and start its delay."""
@@ -68,13 +68,14 @@ class Pace:
         """Count an error of this kind. Return whether a request may follow without delay: only after the first."""
         if kind in self._used:
             return False
-        self._used.add(kind)
+        self._used |= {kind}
         self.limit_burst(now)
         return True
 
     def reset(self, *kinds: str) -> None:
         """Treat the next error of each of these kinds as the first one."""
-        self._used.difference_update(kinds)
+        if self._used:
+            self._used = self._used.difference(kinds)
 
     def reset_backoff(self) -> None:
         """Make the next delay the shortest one. A delay that has started is not changed."""
