@@ -23,8 +23,8 @@ _SOURCE = Path(__file__).resolve().parent / "definitions.xz"
 
 #: Packages of Go whose group has another name.
 _GROUPS = {"apiserverinternal": "internal"}
-#: Models that no attribute of a resource has: objects of subresources, and the status of failed requests.
-_ROOTS = ("V1Scale", "V1Eviction", "AuthenticationV1TokenRequest", "V1Status")
+#: The models of subresources that are objects of another kind, with the plurals of these.
+SUBRESOURCES = {"V1Scale": "scales", "V1Eviction": "evictions", "AuthenticationV1TokenRequest": "tokenrequests"}
 
 _LIST = re.compile(r"^list\[(.+)\]$")
 _MAP = re.compile(r"^dict\(str, (.+)\)$")
@@ -92,7 +92,7 @@ def types(models: Iterable[tuple[str, dict[str, str], dict[str, str]]], resource
     by_name = {name: (kinds, wire_names) for name, kinds, wire_names in models}
     named = {model: name for name in _document()["definitions"] for model in _models_of(name) if model in by_name}
     reachable: set[str] = set()
-    for root in (*(resource.model for resource in resources), *_ROOTS):
+    for root in (*(resource.model for resource in resources), *SUBRESOURCES):
         _reach(root, by_name, reachable)
     if missing := reachable - named.keys():
         raise ValueError(f"definitions.xz lacks {sorted(missing)}; record it again")
@@ -100,13 +100,13 @@ def types(models: Iterable[tuple[str, dict[str, str], dict[str, str]]], resource
     return sorted(found, key=lambda each: (each.module, each.name))
 
 
-def required_collections(models: Mapping[str, Type]) -> dict[str, set[str]]:
+def required_collections(types: Iterable[Type]) -> dict[str, set[str]]:
     """Return the required lists and maps of each model that has some."""
     found: dict[str, set[str]] = defaultdict(set)
-    for model, each in models.items():
+    for each in types:
         for attribute in each.attributes:
             if attribute.required and attribute.is_collection:
-                found[model].add(attribute.name)
+                found[each.model].add(attribute.name)
     return found
 
 

@@ -28,7 +28,9 @@ def generate() -> dict[str, str]:
     types = definitions.types(introspection.shapes(), resources)
     return {
         "aioinformer/resources/catalog/rows.py": render_catalog(resources, discovery),
-        "aioinformer/cache/objects/models/shapes.json": render_shapes(introspection.shapes()),
+        "aioinformer/cache/objects/models/shapes.json": render_shapes(
+            introspection.shapes(), definitions.required_collections(types)
+        ),
         **render_models(types, resources),
         **render_accessors(resources, discovery, FACTORY),
         **render_accessors(resources, discovery, CLIENT),

@@ -7,20 +7,28 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _LIST = re.compile(r"^list\[(.+)\]$")
 _MAP = re.compile(r"^dict\(str, (.+)\)$")
 
 
-def render_shapes(models: Iterable[tuple[str, dict[str, str], dict[str, str]]]) -> str:
-    """The text of `shapes.json` in `aioinformer/cache/objects/models`; `shapes.py` there reads and explains it."""
+def render_shapes(
+    models: Iterable[tuple[str, dict[str, str], dict[str, str]]], never_none: Mapping[str, set[str]]
+) -> str:
+    """Return the text of `shapes.json` in `aioinformer/cache/objects/models`; `shapes.py` there explains it.
+
+    Args:
+        models: name, attribute types and wire names of each model.
+        never_none: the lists and maps of each model that the API requires.
+    """
     lines = []
     for name, types, wire_names in models:
         shape = {}
         for attribute, kind in types.items():
             wire = wire_names[attribute]
-            shape[attribute] = _compact(kind) + ("" if wire == _usual(attribute) else f" {wire}")
+            mark = "!" if attribute in never_none.get(name, ()) else ""
+            shape[attribute] = _compact(kind) + mark + ("" if wire == _usual(attribute) else f" {wire}")
         lines.append(f"{json.dumps(name)}:{json.dumps(shape, separators=(',', ':'))}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

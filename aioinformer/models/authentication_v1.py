@@ -11,11 +11,11 @@ __getattr__, __dir__ = names_of(
     [
         "BoundObjectReference",
         "SelfSubjectReviewStatus",
-        "TokenRequest",
         "TokenRequestSpec",
         "TokenRequestStatus",
         "TokenReviewSpec",
         "TokenReviewStatus",
         "UserInfo",
     ],
+    {"TokenRequest": "tokenrequests"},
 )

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
-from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
@@ -22,6 +21,19 @@ class SelfSubjectReview(Object, frozen=True, eq=False):
     @property
     def status(self) -> SelfSubjectReviewStatus | None:
         """status is filled in by the server with the user attributes."""
+
+class TokenRequest(Object, frozen=True, eq=False):
+    """TokenRequest requests a token for a given service account."""
+    @property
+    def api_version(self) -> Literal["authentication.k8s.io/v1"]: ...
+    @property
+    def kind(self) -> Literal["TokenRequest"]: ...
+    @property
+    def spec(self) -> TokenRequestSpec | None:
+        """spec holds information about the request being evaluated"""
+    @property
+    def status(self) -> TokenRequestStatus | None:
+        """status is filled in by the server and indicates whether the token can be authenticated."""
 
 class TokenReview(Object, frozen=True, eq=False):
     """TokenReview attempts to authenticate a token to a known user."""
@@ -51,19 +63,6 @@ class SelfSubjectReviewStatus(Model, frozen=True, kw_only=True):
     """SelfSubjectReviewStatus is filled by the kube-apiserver and sent back to a user."""
     user_info: UserInfo | None = None
     """userInfo is a set of attributes belonging to the user making this request."""
-
-class TokenRequest(Model, frozen=True, kw_only=True):
-    """TokenRequest requests a token for a given service account."""
-    api_version: str | None = None
-    """APIVersion defines the versioned schema of this representation of an object."""
-    kind: str | None = None
-    """Kind is a string value representing the REST resource this object represents."""
-    metadata: meta_v1.ObjectMeta | None = None
-    """metadata is the standard object's metadata."""
-    spec: TokenRequestSpec | None = None
-    """spec holds information about the request being evaluated"""
-    status: TokenRequestStatus | None = None
-    """status is filled in by the server and indicates whether the token can be authenticated."""
 
 class TokenRequestSpec(Model, frozen=True, kw_only=True):
     """TokenRequestSpec contains client provided parameters of a token request."""

@@ -11,8 +11,8 @@ __getattr__, __dir__ = names_of(
         "CrossVersionObjectReference",
         "HorizontalPodAutoscalerSpec",
         "HorizontalPodAutoscalerStatus",
-        "Scale",
         "ScaleSpec",
         "ScaleStatus",
     ],
+    {"Scale": "scales"},
 )

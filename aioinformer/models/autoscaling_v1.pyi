@@ -8,7 +8,6 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from datetime import datetime
 from typing import Final, Literal
 
-from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
@@ -24,6 +23,19 @@ class HorizontalPodAutoscaler(Object, frozen=True, eq=False):
     @property
     def status(self) -> HorizontalPodAutoscalerStatus | None:
         """status is the current information about the autoscaler."""
+
+class Scale(Object, frozen=True, eq=False):
+    """Scale represents a scaling request for a resource."""
+    @property
+    def api_version(self) -> Literal["autoscaling/v1"]: ...
+    @property
+    def kind(self) -> Literal["Scale"]: ...
+    @property
+    def spec(self) -> ScaleSpec | None:
+        """spec defines the behavior of the scale."""
+    @property
+    def status(self) -> ScaleStatus | None:
+        """status is the current status of the scale."""
 
 class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     """CrossVersionObjectReference contains enough information to let you identify the referred resource."""
@@ -57,19 +69,6 @@ class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     """lastScaleTime is the last time the HorizontalPodAutoscaler scaled the number of pods; used by the autoscaler to control how often the number of pods is changed."""
     observed_generation: int | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
-
-class Scale(Model, frozen=True, kw_only=True):
-    """Scale represents a scaling request for a resource."""
-    api_version: str | None = None
-    """APIVersion defines the versioned schema of this representation of an object."""
-    kind: str | None = None
-    """Kind is a string value representing the REST resource this object represents."""
-    metadata: meta_v1.ObjectMeta | None = None
-    """Standard object metadata; More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata."""
-    spec: ScaleSpec | None = None
-    """spec defines the behavior of the scale."""
-    status: ScaleStatus | None = None
-    """status is the current status of the scale."""
 
 class ScaleSpec(Model, frozen=True, kw_only=True):
     """ScaleSpec describes the attributes of a scale subresource."""

@@ -77,70 +77,9 @@ class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str] | None = None
     """values is an array of string values."""
 
-class ListMeta(Model, frozen=True, kw_only=True):
-    """ListMeta describes metadata that synthetic resources must have, including lists and various status objects."""
-    _continue: str | None = None
-    """continue may be set if the user set a limit on the number of items returned, and indicates that the server has more data available."""
-    remaining_item_count: int | None = None
-    """remainingItemCount is the number of subsequent items in the list which are not included in this list response."""
-    resource_version: str | None = None
-    """String that identifies the server's internal version of this object that can be used by clients to determine when objects have changed."""
-    self_link: str | None = None
-    """Deprecated: selfLink is a legacy read-only field that is no longer populated by the system."""
-    shard_info: ShardInfo | None = None
-    """shardInfo is set when the list is a filtered subset of the full collection, as selected by a shard selector on the request."""
-
 class Preconditions(Model, frozen=True, kw_only=True):
     """Preconditions must be fulfilled before an operation (update, delete, etc.) is carried out."""
     resource_version: str | None = None
     """Specifies the target ResourceVersion"""
     uid: str | None = None
     """Specifies the target UID."""
-
-class ShardInfo(Model, frozen=True, kw_only=True):
-    """ShardInfo describes the shard selector that was applied to produce a list response."""
-    selector: str
-    """selector is the shard selector string from the request, echoed back so clients can verify which shard they received and merge responses from multiple shards."""
-
-class Status(Model, frozen=True, kw_only=True):
-    """Status is a return value for calls that don't return other objects."""
-    api_version: str | None = None
-    """APIVersion defines the versioned schema of this representation of an object."""
-    code: int | None = None
-    """Suggested HTTP return code for this status, 0 if not set."""
-    details: StatusDetails | None = None
-    """Extended data associated with the reason."""
-    kind: str | None = None
-    """Kind is a string value representing the REST resource this object represents."""
-    message: str | None = None
-    """A human-readable description of the status of this operation."""
-    metadata: ListMeta | None = None
-    """Standard list metadata."""
-    reason: str | None = None
-    """A machine-readable description of why this operation is in the "Failure" status."""
-    status: str | None = None
-    """Status of the operation."""
-
-class StatusCause(Model, frozen=True, kw_only=True):
-    """StatusCause provides more information about an api.Status failure, including cases when multiple errors are encountered."""
-    field: str | None = None
-    """The field of the resource that has caused this error, as named by its JSON serialization."""
-    message: str | None = None
-    """A human-readable description of the cause of the error."""
-    reason: str | None = None
-    """A machine-readable description of the cause of the error."""
-
-class StatusDetails(Model, frozen=True, kw_only=True):
-    """StatusDetails is a set of additional properties that MAY be set by the server to provide additional information about a response."""
-    causes: Sequence[StatusCause] | None = None
-    """The Causes array includes more details associated with the StatusReason failure."""
-    group: str | None = None
-    """The group attribute of the resource associated with the status StatusReason."""
-    kind: str | None = None
-    """The kind attribute of the resource associated with the status StatusReason."""
-    name: str | None = None
-    """The name attribute of the resource associated with the status StatusReason (when there is a single name which can be described)."""
-    retry_after_seconds: int | None = None
-    """If specified, the time in seconds before the operation should be retried."""
-    uid: str | None = None
-    """UID of the resource."""

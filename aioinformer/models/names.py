@@ -8,44 +8,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from aioinformer.resources.resource import Resource
+
 
 def names_of(
-    module: str, resources: Mapping[str, str], parts: Sequence[str]
+    module: str, resources: Mapping[str, str], parts: Sequence[str], subresources: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a module of types.
 
     Args:
         module: the `__name__` of the module, which ends in the group's short name and the version, "apps_v1".
-        resources: the constants of the module's resources, with their kinds.
+        resources: the constants of the module's resources -> their kinds.
         parts: the types of attributes.
+        subresources: the kinds of objects that only subresources have -> their plurals.
     """
-    known = frozenset([*resources, *resources.values(), *parts])
-    short, _, version = module.rpartition(".")[2].partition("_")
+    subresources = subresources or {}
+    known = frozenset([*resources, *resources.values(), *parts, *subresources])
+    group, _, version = module.rpartition(".")[2].partition("_")
 
     def load(name: str) -> Any:
-        if name not in known:
+        value: Any
+        if name in parts:
+            value = _part(group, version, name.removeprefix("Embedded"))
+        elif name in subresources:
+            value = _view(_subresource(group, version, name, subresources[name]))
+        elif name in resources:
+            value = _resource(group, version, resources[name])
+        elif name in known:
+            value = _view(_resource(group, version, name))
+        else:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = _part(name) if name in parts else _of_kind(name)
         setattr(sys.modules[module], name, value)
         return value
-
-    def _part(name: str) -> Any:
-        from aioinformer.cache.objects.models import struct_for
-        from aioinformer.cache.objects.models.shapes import has_model
-
-        name, prefix = name.removeprefix("Embedded"), version.capitalize()
-        of_group = f"{short.capitalize()}{prefix}{name}"  # the name of several groups
-        return struct_for(of_group if has_model(of_group) else f"{prefix}{name}")
-
-    def _of_kind(name: str) -> Any:
-        from aioinformer.cache.objects.views import view_class
-        from aioinformer.resources.catalog import BUILTIN_RESOURCES
-
-        kind = resources.get(name, name)
-        for resource in BUILTIN_RESOURCES:
-            if (resource.kind, resource.version) == (kind, version) and _short_name(resource.group) == short:
-                return resource if name in resources else view_class(resource)
-        raise AssertionError("the catalog and the types are generated together")
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[module]), *known})
@@ -53,5 +47,37 @@ def names_of(
     return load, names
 
 
-def _short_name(group: str) -> str:
-    return group.partition(".")[0] or "core"
+def _part(group: str, version: str, name: str) -> type[Any]:
+    from aioinformer.cache.objects.models import struct_for
+
+    return struct_for(_model(group, version, name))
+
+
+def _model(group: str, version: str, name: str) -> str:
+    from aioinformer.cache.objects.models.shapes import has_model
+
+    of_group = f"{group.capitalize()}{version.capitalize()}{name}"  # the name of several groups
+    return of_group if has_model(of_group) else f"{version.capitalize()}{name}"
+
+
+def _view(resource: Resource[Any]) -> type[Any]:
+    from aioinformer.cache.objects.views import view_class
+
+    return view_class(resource)
+
+
+def _resource(group: str, version: str, kind: str) -> Resource[Any]:
+    from aioinformer.resources.catalog import BUILTIN_RESOURCES
+
+    for resource in BUILTIN_RESOURCES:
+        short = resource.group.partition(".")[0] or "core"
+        if short == group and resource.version == version and kind in (resource.kind, ""):
+            return resource
+    raise AssertionError("the catalog and the types are generated together")
+
+
+def _subresource(group: str, version: str, kind: str, plural: str) -> Resource[Any]:
+    from aioinformer.resources.resource import Resource
+
+    full = _resource(group, version, "").group
+    return Resource(full, version, plural, kind, model=_model(group, version, kind))

@@ -8,8 +8,8 @@ __getattr__, __dir__ = names_of(
         "POD_DISRUPTION_BUDGETS": "PodDisruptionBudget",
     },
     [
-        "Eviction",
         "PodDisruptionBudgetSpec",
         "PodDisruptionBudgetStatus",
     ],
+    {"Eviction": "evictions"},
 )

@@ -13,6 +13,16 @@ from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+class Eviction(Object, frozen=True, eq=False):
+    """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
+    @property
+    def api_version(self) -> Literal["policy/v1"]: ...
+    @property
+    def kind(self) -> Literal["Eviction"]: ...
+    @property
+    def delete_options(self) -> meta_v1.DeleteOptions | None:
+        """DeleteOptions may be provided"""
+
 class PodDisruptionBudget(Object, frozen=True, eq=False):
     """PodDisruptionBudget is an object to define the max disruption that can be caused to a collection of pods"""
     @property
@@ -25,17 +35,6 @@ class PodDisruptionBudget(Object, frozen=True, eq=False):
     @property
     def status(self) -> PodDisruptionBudgetStatus | None:
         """Most recently observed status of the PodDisruptionBudget."""
-
-class Eviction(Model, frozen=True, kw_only=True):
-    """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
-    api_version: str | None = None
-    """APIVersion defines the versioned schema of this representation of an object."""
-    delete_options: meta_v1.DeleteOptions | None = None
-    """DeleteOptions may be provided"""
-    kind: str | None = None
-    """Kind is a string value representing the REST resource this object represents."""
-    metadata: meta_v1.ObjectMeta | None = None
-    """ObjectMeta describes the pod that is being evicted."""
 
 class PodDisruptionBudgetSpec(Model, frozen=True, kw_only=True):
     """PodDisruptionBudgetSpec is a description of a PodDisruptionBudget."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes_asyncio.client import models as library
 
+from aioinformer.cache.objects.models.shapes import attributes_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
@@ -36,11 +38,20 @@ def body(random: Random, kind: str, *, nulls: bool, depth: int = 0) -> Any:
 
 def _model(random: Random, model: Any, nulls: bool, depth: int) -> dict[str, Any]:
     chosen = {}
+    required = {each.name for each in attributes_of(model.__name__) if each.never_none}
     for attribute, kind in model.openapi_types.items():
+        if attribute in required:  # else the client library has None, and ours an empty one
+            chosen[model.attribute_map[attribute]] = _collection(random, kind, nulls, depth)
+            continue
         simple = kind in _SCALARS
         if random.random() < (0.9 if depth < 2 else 0.4) and (simple or depth < DEEPEST):
             chosen[model.attribute_map[attribute]] = body(random, kind, nulls=nulls, depth=depth + 1)
     return chosen
+
+
+def _collection(random: Random, kind: str, nulls: bool, depth: int) -> Any:
+    empty: Any = [] if kind.startswith("list[") else {}
+    return (body(random, kind, nulls=nulls, depth=depth + 1) if depth < DEEPEST else None) or empty
 
 
 def text(random: Random) -> str:

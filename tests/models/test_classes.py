@@ -118,7 +118,20 @@ def test_null_means_absent() -> None:
         b'{"metadata":{"labels":null,"creationTimestamp":null,"ownerReferences":null},"spec":{"containers":null}}'
     )
     assert pod.metadata.labels is pod.metadata.creation_timestamp is pod.metadata.owner_references is None
-    assert pod.spec.containers is None
+
+
+@pytest.mark.parametrize("spec", [b"{}", b'{"drivers":null}', b'{"drivers":[]}'])
+def test_a_required_list_is_never_none(spec: bytes) -> None:
+    node: Any = decoder_for("V1CSINode")(b'{"metadata":{"name":"a"},"spec":%b}' % spec)
+    assert node.spec.drivers == ()
+    assert node.spec.to_dict() == {"drivers": []}
+
+
+def test_a_required_map_is_never_none() -> None:
+    counters: Any = decoder_for("V1CounterSet")(b'{"name":"a","counters":null}')
+    assert counters.counters == {}
+    with pytest.raises(TypeError, match="cannot be changed"):
+        counters.counters["a"] = 1
 
 
 def test_quantities_may_be_numbers() -> None:

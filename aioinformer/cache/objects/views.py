@@ -30,6 +30,7 @@ from aioinformer.cache.objects.record import Record, decode_record, decode_whate
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
+from aioinformer.resources.catalog import by_kind
 
 if TYPE_CHECKING:
     from typing import Self
@@ -322,12 +323,20 @@ _view_classes: dict[Resource[Any], type[View]] = {}
 def view_class(resource: Resource[Any]) -> type[View]:
     """Return the class of the views of a resource, named after its kind; always the same class.
 
-    The views have the attributes of the resource's model, if it has one, and are mappings otherwise.
+    The views have the attributes of the resource's model, if it has one, and are mappings otherwise. A built-in kind
+    has one class, even if the verbs of its resource are those of some server.
     """
+    known = by_kind(resource.group, resource.version, resource.kind) if resource.model else None
+    if known is not None and known != resource and _names(known) == _names(resource):
+        return view_class(known)
     with BUILDING:  # two threads may both miss the cache
         if resource not in _view_classes:
             _view_classes[resource] = _make_view_class(resource)
         return _view_classes[resource]
+
+
+def _names(resource: Resource[Any]) -> tuple[str, bool, str]:
+    return resource.plural, resource.namespaced, resource.model
 
 
 def _make_view_class(resource: Resource[Any]) -> type[View]:

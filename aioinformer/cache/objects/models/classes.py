@@ -7,6 +7,9 @@ resolves when it builds the decoder. For this, and for pickling, the classes are
 The tree of managed fields is a quarter of a typical object, and rarely read. It stays encoded, and its attribute is a
 property that decodes it.
 
+A list or map that the API requires is never None: if the server sends null, as it does for some that are empty, it is
+empty.
+
 `struct_for` returns a class once msgspec's description of it is complete (see `building`).
 
 Two rules about memory: classes for whole objects support weak references, by which records remember decoded bodies. The
@@ -18,9 +21,10 @@ from __future__ import annotations
 from datetime import datetime
 from functools import partial
 from types import GenericAlias
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
@@ -28,6 +32,9 @@ from aioinformer.cache.objects.models.json_value import JSONValue
 from aioinformer.cache.objects.models.model import Model, refuse_write
 from aioinformer.cache.objects.models.shapes import attributes_of, has_model
 from aioinformer.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SCALARS: dict[str, Any] = {
     "str": str,
@@ -37,6 +44,8 @@ _SCALARS: dict[str, Any] = {
     "datetime": datetime,
     "object": JSONValue,
 }
+#: What required lists and maps are if the server sends none, or null.
+_EMPTY: dict[str, Any] = {"[": (), "{": FrozenDict()}
 _LATE = {("V1ManagedFieldsEntry", "fields_v1")}
 
 #: Complete classes.
@@ -94,12 +103,15 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     outer.append(model)
     fields: list[tuple[str, Any, Any]] = []
     renamed = {}
-    properties = {}
+    methods: dict[str, Any] = {}
+    empty = {each.name: _EMPTY[each.notation[0]] for each in attributes if each.never_none}
+    if empty:
+        methods["__post_init__"] = _replace_nulls(empty)
     for attribute in attributes:
         field, annotation = attribute.name, _annotation(attribute.notation, outer)
         if (model, field) in _LATE:
             field, annotation = f"_{field}", msgspec.Raw
-            properties[attribute.name] = property(partial(_decode_late, field))
+            methods[attribute.name] = property(partial(_decode_late, field))
         fields.append((field, annotation, None))
         renamed[field] = attribute.wire
     outer.pop()
@@ -113,7 +125,7 @@ def _make(model: str, outer: list[str]) -> type[Model]:
             "__doc__": f"kubernetes_asyncio's {model}, immutable.",
             "openapi_types": {attribute.name: attribute.type for attribute in attributes},
             "attribute_map": {attribute.name: attribute.wire for attribute in attributes},
-            **properties,
+            **methods,
         },
         rename=renamed,
         frozen=True,
@@ -128,6 +140,15 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     if model in _named:
         globals()[model] = made_model
     return made_model
+
+
+def _replace_nulls(empty: dict[str, Any]) -> Callable[[Model], None]:
+    def replace(model: Model) -> None:
+        for field, value in empty.items():
+            if getattr(model, field) is None:
+                force_setattr(model, field, value)
+
+    return replace
 
 
 def _decode_late(field: str, model: Model) -> Any:
