@@ -84,7 +84,7 @@ def test_object_with_nothing_to_strip_is_not_copied() -> None:
 def test_projection_keeps_declared_fields_only() -> None:
     objects, record = kept("projection", ("spec.nodeName", "status.phase"))
     pod = objects.to_view(record)
-    assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Running", None)
+    assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Running", ())
     assert pod.metadata.labels == {"app": "web"}
 
 

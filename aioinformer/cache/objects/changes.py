@@ -16,6 +16,8 @@ import msgspec
 
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, freeze_decoded
+from aioinformer.cache.objects.models.building import build_decoder
+from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.models.shapes import attributes_of, has_model
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import UsageError
@@ -100,7 +102,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         )
     raw = changed(to_json(obj), change)
     try:
-        result = msgspec.json.decode(raw, type=kind) if validate is None else validate(raw)
+        result = build_decoder(kind, freeze_hook)(raw) if validate is None else validate(raw)
     except Exception as error:
         reason = refusal(error)
     else:

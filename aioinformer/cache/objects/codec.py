@@ -13,6 +13,7 @@ import msgspec
 from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
+from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.record import Decode, Record, decode_record, decode_whatever
 from aioinformer.cache.objects.refusals import is_validation, refusal
 from aioinformer.cache.objects.storage import (
@@ -233,7 +234,7 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
             with BUILDING:
                 if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
                     raise TypeError("msgspec and pydantic cannot make one of JSON")
-                return build_decoder(decoder)
+                return build_decoder(decoder, freeze_hook)  # it may contain `ObjectMeta`
         except TypeError as error:
             raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
     if not callable(decoder):

@@ -43,6 +43,7 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
 
     Raises:
         MisplacedType: the value, or one inside it, is of another type.
+        NotImplementedError: there is no such kind.
     """
     if kind is FrozenDict:
         if type(value) is not dict:
@@ -53,9 +54,10 @@ def freeze_hook(kind: type | GenericAlias, value: Any) -> Any:
         return closed(value)
     if kind is JSONValue:
         return freeze_decoded(value)
-    arguments: Any = kind.__args__  # type: ignore[union-attr]  # the third case, an alias
+    if not isinstance(kind, GenericAlias) or kind.__origin__ is not FrozenDict:
+        raise NotImplementedError(f"{kind!r} cannot be made of JSON")  # a type of a user's model
     try:
-        return closed(msgspec.convert(value, GenericAlias(dict, arguments), dec_hook=freeze_hook))
+        return closed(msgspec.convert(value, GenericAlias(dict, kind.__args__), dec_hook=freeze_hook))
     except msgspec.ValidationError as error:
         raise MisplacedType(*where(error)) from None
 
