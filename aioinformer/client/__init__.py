@@ -10,8 +10,19 @@ if TYPE_CHECKING:
     from aioinformer.client.lists import Listing, Page
     from aioinformer.client.requests import Impersonation, ReadOptions, WriteOptions
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.client.subresources import Subresource
 
-__all__ = ["Client", "Impersonation", "Listing", "Page", "ReadOptions", "ResourceClient", "Status", "WriteOptions"]
+__all__ = [
+    "Client",
+    "Impersonation",
+    "Listing",
+    "Page",
+    "ReadOptions",
+    "ResourceClient",
+    "Status",
+    "Subresource",
+    "WriteOptions",
+]
 
 if not TYPE_CHECKING:  # a type checker must not accept misspelt names
     from aioinformer.exports import lazy_exports as _lazy_exports
@@ -24,5 +35,6 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "lists": "Listing Page",
             "requests": "Impersonation ReadOptions WriteOptions",
             "resource_client": "ResourceClient",
+            "subresources": "Subresource",
         },
     )

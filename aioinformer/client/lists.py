@@ -12,7 +12,6 @@ from aioinformer.reflector.pager import read_page
 from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.selectors import field_selector_of, label_selector_of
-from aioinformer.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Mapping
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from aioinformer.client.retries import Sender
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.selectors import FieldSelector, LabelSelector
-    from aioinformer.transport import Response
+    from aioinformer.transport import Request, Response
 
 T = TypeVar("T")
 
@@ -151,7 +150,7 @@ class PageRequests(Generic[T]):
         return await self._sender.open(self._request(options))
 
     def _request(self, options: ListOptions) -> Request:
-        return Request(self._path, tuple(options.to_query()), headers=self._settings.headers())
+        return self._settings.request("GET", self._path, tuple(options.to_query()))
 
     async def _read(self, options: ListOptions) -> Page[T]:
         records: list[Record] = []

@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, get_args
 from urllib.parse import quote
 
-from aioinformer.errors import OptionError, UnknownOption, UsageError
+from aioinformer.errors import KeyFuncError, OptionError, UnknownOption, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of, object_name
+from aioinformer.transport import Request
 from aioinformer.transport.auth.secret import PrivateHeaders
 
 if TYPE_CHECKING:
@@ -164,6 +165,21 @@ class Settings:
             known[content_type, accept] = headers
         return headers
 
+    def request(
+        self, method: str, path: str, query: Query = (), body: bytes | None = None, content_type: str = JSON
+    ) -> Request:
+        """Return a request with these settings.
+
+        Args:
+            method: the HTTP method.
+            path: the path, already quoted.
+            query: pairs, not yet quoted.
+            body: the body, None for none.
+            content_type: of the body.
+        """
+        headers = self.headers("" if body is None else content_type)
+        return Request(path, query, method, headers, body, self.timeout)
+
     def write_query(self) -> Query:
         """Return the parameters of create, replace and patch."""
         if not (self.dry_run or self.field_manager or self.field_validation):
@@ -223,7 +239,10 @@ def locate(resource: Resource[Any], bound: str, target: Target, namespace: str) 
             form = '"name" or "namespace/name"' if resource.namespaced else '"name"'
             raise UsageError(f"{resource.gvr}: {target!r} does not name an object; write {form}")
     else:
-        own, name = object_name(target)
+        try:
+            own, name = object_name(target)
+        except KeyFuncError as error:
+            raise UsageError(f"{resource.gvr}: {error}; pass a name, or an object with metadata.name") from None
     return place(resource, bound, own, namespace), name
 
 
@@ -256,5 +275,9 @@ def place(resource: Resource[Any], bound: str, own: str, namespace: str) -> str:
 
 
 def namespace_in(obj: Any) -> str:
-    """Return the namespace in the metadata of an object, "" if it has none. The object may have no name yet."""
-    return str(metadata_field(metadata_of(obj), "namespace", "namespace") or "")
+    """Return the namespace in the metadata of an object, "" if it has none. The object may have no metadata."""
+    try:
+        metadata = metadata_of(obj)
+    except KeyFuncError:
+        return ""
+    return str(metadata_field(metadata, "namespace", "namespace") or "")

@@ -5,22 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from aioinformer.client.client import Client
 from aioinformer.errors import UsageError
 from aioinformer.events.correlator import EventCorrelator
 from aioinformer.events.series import EventSeriesCorrelator
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
-from aioinformer.transport.clients import transport_of
-from aioinformer.transport.exchange import exchange, json_request
 
 if TYPE_CHECKING:
     from aioinformer.events.correlator import Correlator
     from aioinformer.events.event import Event
-    from aioinformer.transport import Request, Transport
+    from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
-
-_TIMEOUT = 30.0
-_MERGE_PATCH = "application/merge-patch+json"
 
 
 class EventSink(Protocol):
@@ -51,22 +47,16 @@ class _ApiEventSink(ABC):
     def __init__(self, transport: Transport | Connection) -> None:
         resource = catalog.find(self._group, "v1", "events")
         assert resource is not None, "Events are built in"
-        self._resource = resource
-        self._transport = transport_of(transport)
+        # The writer repeats what fails.
+        self._events = Client(transport, retry=False).resource(resource)
 
     async def create(self, event: Event) -> None:
         """Create an Event."""
-        path = self._resource.path(event.namespace)
-        await self._send(json_request("POST", path, self._document(event), total_timeout=_TIMEOUT))
+        await self._events.create(self._document(event))
 
     async def patch(self, event: Event) -> None:
         """Update the Event with this name after a repetition."""
-        path = self._resource.path(event.namespace, event.name)
-        changes = self._changes(event)
-        await self._send(json_request("PATCH", path, changes, total_timeout=_TIMEOUT, content_type=_MERGE_PATCH))
-
-    async def _send(self, request: Request) -> None:
-        await exchange(self._transport, request, "Event")
+        await self._events.patch(event.name, self._changes(event), namespace=event.namespace)
 
     @abstractmethod
     def _document(self, event: Event) -> dict[str, Any]: ...

@@ -14,6 +14,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from aioinformer.client.client import Client
 from aioinformer.concurrency import Owner
 from aioinformer.errors import AioinformerError, NotFound, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -21,8 +22,6 @@ from aioinformer.leaderelection.lock import wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
-from aioinformer.transport.clients import transport_of
-from aioinformer.transport.exchange import exchange, json_request
 from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 LEASE_CANDIDATES: Resource[Any] = Resource(
     "coordination.k8s.io", "v1beta1", "leasecandidates", kind="LeaseCandidate", model=""
 )
-
-_TIMEOUT = 30.0
 
 _log = get_logger("aioinformer.leaderelection")
 
@@ -84,7 +81,7 @@ class LeaseCandidate:
             )
         self.name = name
         self.lease = lease
-        self._transport = transport_of(transport)
+        self._candidates = Client(transport, namespace=namespace, retry=False).resource(LEASE_CANDIDATES)
         self._namespace = namespace
         self._renew_period = renew_period
         self._spec = {
@@ -140,16 +137,11 @@ class LeaseCandidate:
             cached = self._informer.lister().namespaced(self._namespace).get(self.name)
         except NotFound:
             metadata = {"namespace": self._namespace, "name": self.name}
-            method, path = "POST", LEASE_CANDIDATES.path(self._namespace)
-            body = {"apiVersion": LEASE_CANDIDATES.api_version, "kind": LEASE_CANDIDATES.kind, "metadata": metadata}
-            body["spec"] = {**self._spec, "renewTime": now}
+            written = await self._candidates.create({"metadata": metadata, "spec": {**self._spec, "renewTime": now}})
         else:
-            method, path = "PUT", LEASE_CANDIDATES.path(self._namespace, self.name)
-            body = cached.to_dict()
-            body["spec"] = {**body.get("spec", {}), **self._spec, "renewTime": now}
-        request = json_request(method, path, body, total_timeout=_TIMEOUT)
-        written = await exchange(self._transport, request, LEASE_CANDIDATES.kind)
-        await self._informer.wait_for_resource_version(written["metadata"]["resourceVersion"], timeout=None)
+            spec = {**(cached.get("spec") or {}), **self._spec, "renewTime": now}
+            written = await self._candidates.replace({**cached, "spec": spec})
+        await self._informer.wait_for_resource_version(written.metadata.resource_version, timeout=None)
 
 
 def _time(text: Any) -> float:

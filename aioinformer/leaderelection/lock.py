@@ -6,22 +6,26 @@ import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+from aioinformer.client.client import Client
 from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.leaderelection.lease import CreateLease, GetLease, LeaseMachine, LeaseReply, UpdateLease, Verdict
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
-from aioinformer.transport.exchange import exchange, json_request
 from aioinformer.workqueue.retry import is_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     from aioinformer.leaderelection.lease import LeaderElectionOptions, LeaseRequest
-    from aioinformer.transport import Request, Transport
+    from aioinformer.transport import Transport
 
 T = TypeVar("T")
 
 LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease", model="V1Lease")
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 #: Seconds between two tries to release a lease after a conflict.
 _RELEASE_PAUSE = 0.1
@@ -42,10 +46,9 @@ class LeaseLock:
     """
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
-        self._transport = transport
-        self._name = f"lease {namespace}/{name}"
-        self._collection = LEASES.path(namespace)
-        self._object = LEASES.path(namespace, name)
+        # The election repeats what fails, at its own pace.
+        self._leases = Client(transport, retry=False).resource(LEASES, decoder=_decode)
+        self._key = f"{namespace}/{name}"
         self.template: Mapping[str, Any] = {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,
@@ -59,25 +62,21 @@ class LeaseLock:
             request: the request.
             timeout: seconds for the whole exchange. After a timeout, the request may still have succeeded.
         """
+        if timeout <= 0:
+            return TransportError("no answer within 0 s")
         try:
-            async with asyncio.timeout(timeout):
-                return await exchange(self._transport, self._http_request(request, timeout), "Lease")
-        except TimeoutError:
-            return TransportError(f"no answer within {max(timeout, 0):g} s")
+            match request:
+                case GetLease():
+                    return await self._leases.get(self._key, timeout=timeout)
+                case CreateLease(lease):
+                    return await self._leases.create(lease, timeout=timeout)
+                case UpdateLease(lease):
+                    return await self._leases.replace(lease, timeout=timeout)
         except AioinformerError as error:
             return error
 
     def __str__(self) -> str:
-        return self._name
-
-    def _http_request(self, request: LeaseRequest, seconds: float) -> Request:
-        match request:
-            case GetLease():
-                return json_request("GET", self._object, total_timeout=seconds)
-            case CreateLease(lease):
-                return json_request("POST", self._collection, lease, total_timeout=seconds)
-            case UpdateLease(lease):
-                return json_request("PUT", self._object, lease, total_timeout=seconds)
+        return f"lease {self._key}"
 
 
 class LeaseAttempts:

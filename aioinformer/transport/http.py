@@ -67,7 +67,8 @@ class HttpTransport:
         proxy_headers: headers for the proxy.
         connect_timeout: seconds for a connection, including name resolution and TLS.
         header_timeout: seconds from the start of a request until the head of the response is there. Does not apply to
-            watches, whose head a proxy may hold back until the first event.
+            requests with a timeout of their own, and to watches, whose head a proxy may hold back until the first
+            event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: request gzip. Costs CPU time on both sides; useful on slow networks.
         reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
@@ -237,7 +238,8 @@ class HttpTransport:
         self._warn_of_full_pool()
         mistake = ""
         try:
-            async with asyncio.timeout(None if request.late_head else self._header_timeout):
+            unlimited = request.late_head or request.total_timeout is not None
+            async with asyncio.timeout(None if unlimited else self._header_timeout):
                 response = await send(
                     request.method, lambda context: self._request(session, request, credential, ssl, context)
                 )

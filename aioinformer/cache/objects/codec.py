@@ -201,11 +201,17 @@ def encoded(obj: Any) -> bytes:
     """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user."""
     if hasattr(obj, "model_dump_json"):
         return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
-    return msgspec.json.encode(_with_plain_views(obj), enc_hook=_plain)
+    try:
+        raw = _encode(obj)
+    except TypeError:
+        raw = b""  # of a weak reference in a view, or of the user: then encoding raises again
+    # Views are structs: msgspec encodes their internals. Searching for these is far cheaper than visiting each value.
+    if raw and b'"_record":' not in raw and b'"_owner":' not in raw:
+        return raw
+    return _encode(_with_plain_views(obj))
 
 
 def _with_plain_views(value: Any) -> Any:
-    # Views are structs: msgspec would encode their internals.
     if isinstance(value, (View, MetadataView)):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -217,12 +223,23 @@ def _with_plain_views(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio
-        return value.to_dict(serialize=True)
+        return _without_none(value.to_dict(serialize=True))  # as the library itself sends it
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "to_dict"):
         return value.to_dict()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_none(item) for item in value]
+    return value
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
