@@ -70,7 +70,7 @@ async def measure_kubernetes_asyncio(url: str) -> Figures:
     configuration.verify_ssl = False
     configuration.api_key["BearerToken"] = "Bearer token"
     async with client.ApiClient(configuration) as api_client:
-        api = client.CoreV1Api(api_client)
+        api: Any = client.CoreV1Api(api_client)
 
         async def get() -> str:
             return str((await api.read_namespaced_pod(_NAME, _NAMESPACE, _request_timeout=_TIMEOUT)).status.phase)

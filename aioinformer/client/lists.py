@@ -6,6 +6,7 @@ from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from aioinformer.client.retries import new_request
 from aioinformer.errors import DecodeError, Expired, OptionError
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import read_page
@@ -150,7 +151,7 @@ class PageRequests(Generic[T]):
         return await self._sender.open(self._request(options))
 
     def _request(self, options: ListOptions) -> Request:
-        return self._settings.request("GET", self._path, tuple(options.to_query()))
+        return new_request(self._settings, "GET", self._path, tuple(options.to_query()))
 
     async def _read(self, options: ListOptions) -> Page[T]:
         records: list[Record] = []

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from aioinformer.errors import KeyFuncError, OptionError, UnknownOption, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of, object_name
-from aioinformer.transport import Request
 from aioinformer.transport.auth.secret import PrivateHeaders
 
 if TYPE_CHECKING:
@@ -164,21 +163,6 @@ class Settings:
                 headers["Content-Type"] = content_type
             known[content_type, accept] = headers
         return headers
-
-    def request(
-        self, method: str, path: str, query: Query = (), body: bytes | None = None, content_type: str = JSON
-    ) -> Request:
-        """Return a request with these settings.
-
-        Args:
-            method: the HTTP method.
-            path: the path, already quoted.
-            query: pairs, not yet quoted.
-            body: the body, None for none.
-            content_type: of the body.
-        """
-        headers = self.headers("" if body is None else content_type)
-        return Request(path, query, method, headers, body, self.timeout)
 
     def write_query(self) -> Query:
         """Return the parameters of create, replace and patch."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from aioinformer.client import bodies
 from aioinformer.client.lists import Listing, PageRequests, list_options
 from aioinformer.client.requests import delete_options, namespace_in, place
+from aioinformer.client.retries import new_request
 from aioinformer.client.subresources import ObjectMethods
 from aioinformer.errors import UsageError
 from aioinformer.resources.scopes import check_namespace
@@ -177,7 +178,7 @@ class ResourceClient(ObjectMethods[T]):
 
     async def _delete(self, path: str, query: Query, body: dict[str, Any], settings: Settings) -> bytes:
         encoded = bodies.encode_plain(body) if body else None
-        request = settings.request("DELETE", path, query, encoded)
+        request = new_request(settings, "DELETE", path, query, encoded)
         return await self._sender.exchange(request, settings, safe=settings.dry_run)
 
     def _scope(self, namespace: str) -> str:

@@ -24,16 +24,18 @@ from typing import TYPE_CHECKING, Final
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.backoff import retry_after as seconds_to_wait
+from aioinformer.client.requests import JSON
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, WriteOutcomeUnknown
 from aioinformer.logs import get_logger
+from aioinformer.transport import Request
 from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeVar
 
-    from aioinformer.client.requests import Settings
-    from aioinformer.transport import Request, Response, Transport
+    from aioinformer.client.requests import Query, Settings
+    from aioinformer.transport import Response, Transport
 
     T = TypeVar("T")
 
@@ -61,6 +63,28 @@ def pause_before_repeating(error: AioinformerError, *, safe: bool) -> float | No
     if isinstance(error, TransportError) and error.transient and (safe or error.unsent):
         return 0.0
     return None
+
+
+def new_request(
+    settings: Settings,
+    method: str,
+    path: str,
+    query: Query = (),
+    body: bytes | None = None,
+    content_type: str = JSON,
+) -> Request:
+    """Return a request.
+
+    Args:
+        settings: the headers and the timeout.
+        method: the HTTP method.
+        path: the path, already quoted.
+        query: pairs, not yet quoted.
+        body: the body, None for none.
+        content_type: of the body.
+    """
+    headers = settings.headers("" if body is None else content_type)
+    return Request(path, query, method, headers, body, settings.timeout)
 
 
 class Sender:

@@ -15,6 +15,7 @@ from aioinformer.client import bodies
 from aioinformer.client.bodies import Status
 from aioinformer.client.logs import log_query, read_lines
 from aioinformer.client.requests import delete_options, locate
+from aioinformer.client.retries import new_request
 from aioinformer.client.verbs import Verbs
 from aioinformer.errors import UsageError
 from aioinformer.resources.resource import Resource
@@ -68,7 +69,7 @@ class Subresource(Verbs[T]):
         """
         settings = self._settings.changed(options, "create()")
         path, raw = self._path(target, namespace), bodies.encode(body, self._form)
-        request = settings.request("POST", path, settings.write_query(), raw)
+        request = new_request(settings, "POST", path, settings.write_query(), raw)
         answer = await self._sender.exchange(request, settings, safe=settings.dry_run)
         return bodies.decode_or_status(answer, self._objects)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from aioinformer.client import bodies
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
+from aioinformer.client.retries import new_request
 from aioinformer.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Verbs(Generic[T]):
         """
         settings = self._settings.changed(options, "get()")
         query = (("resourceVersion", resource_version),) if resource_version else ()
-        request = settings.request("GET", self._path(target, namespace), query)
+        request = new_request(settings, "GET", self._path(target, namespace), query)
         return bodies.decode(await self._sender.exchange(request, settings, safe=True), self._objects)
 
     async def replace(self, obj: Any, *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
@@ -172,7 +173,7 @@ class Verbs(Generic[T]):
         self, method: str, path: str, body: bytes, settings: Settings, content_type: str = JSON, more: Query = ()
     ) -> T:
         query = (*settings.write_query(), *more)
-        request = settings.request(method, path, query, body, content_type)
+        request = new_request(settings, method, path, query, body, content_type)
         return bodies.decode(await self._sender.exchange(request, settings, safe=settings.dry_run), self._objects)
 
     def _path(self, target: Target, namespace: str) -> str:

@@ -47,7 +47,7 @@ class LeaseLock:
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
         # The election repeats what fails, at its own pace.
-        self._leases = Client(transport, retry=False).resource(LEASES, decoder=_decode)
+        self._leases = Client(transport, namespace=namespace, retry=False).resource(LEASES, decoder=_decode)
         self._key = f"{namespace}/{name}"
         self.template: Mapping[str, Any] = {
             "apiVersion": LEASES.api_version,
