@@ -21,10 +21,26 @@ if TYPE_CHECKING:
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
     from aioinformer.client.client import Client
+    from aioinformer.client.conditions import (
+        Condition,
+        get_condition,
+        is_condition_true,
+        remove_condition,
+        set_condition,
+    )
+    from aioinformer.client.owners import (
+        add_finalizer,
+        controller_of,
+        has_finalizer,
+        remove_finalizer,
+        set_controller_reference,
+    )
+    from aioinformer.client.patches import merge_patch
     from aioinformer.client.resource_client import ResourceClient
     from aioinformer.errors import (
         AioinformerError,
         AlreadyExists,
+        AlreadyOwned,
         ApiError,
         ApiNotFound,
         Conflict,
@@ -124,6 +140,7 @@ __all__ = [
     "NAMESPACE_INDEX",
     "AioinformerError",
     "AlreadyExists",
+    "AlreadyOwned",
     "ApiError",
     "ApiNotFound",
     "AsyncTracker",
@@ -134,6 +151,7 @@ __all__ = [
     "Client",
     "ClusterLister",
     "CoalescingHandler",
+    "Condition",
     "Conflict",
     "DecodeError",
     "DelayingQueue",
@@ -230,12 +248,18 @@ __all__ = [
     "WithMaxWaitRateLimiter",
     "WorkQueue",
     "WriteOutcomeUnknown",
+    "add_finalizer",
     "connect",
+    "controller_of",
     "default_controller_rate_limiter",
     "deletion_handling_meta_namespace_key_func",
     "deletion_handling_object_name",
     "discover_event_sink",
     "evolve",
+    "get_condition",
+    "has_finalizer",
+    "is_condition_true",
+    "merge_patch",
     "meta_namespace_index_func",
     "meta_namespace_key_func",
     "object_name",
@@ -243,7 +267,11 @@ __all__ = [
     "parallelize",
     "parse_field_selector",
     "parse_label_selector",
+    "remove_condition",
+    "remove_finalizer",
     "retry_on_conflict",
+    "set_condition",
+    "set_controller_reference",
     "shard_selectors",
     "split_meta_namespace_key",
     "ttl_store",
@@ -267,12 +295,15 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "cache.undelta_store": "UndeltaStore",
             "client.client": "Client",
+            "client.conditions": "Condition get_condition is_condition_true remove_condition set_condition",
+            "client.owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
+            "client.patches": "merge_patch",
             "client.resource_client": "ResourceClient",
             "errors": (
-                "AioinformerError AlreadyExists ApiError ApiNotFound Conflict DecodeError Expired FIFOClosed Forbidden "
-                "FrameTooLarge Gone IndexNotFound InformerStopped Invalid KeyFuncError NotFound OptionError "
-                "ProcessingError ResourceVersionTooLarge SelectorError TooManyRequests TransportError UnknownOption "
-                "UsageError WriteOutcomeUnknown"
+                "AioinformerError AlreadyExists AlreadyOwned ApiError ApiNotFound Conflict DecodeError Expired "
+                "FIFOClosed Forbidden FrameTooLarge Gone IndexNotFound InformerStopped Invalid KeyFuncError "
+                "NotFound OptionError ProcessingError ResourceVersionTooLarge SelectorError TooManyRequests "
+                "TransportError UnknownOption UsageError WriteOutcomeUnknown"
             ),
             "events.broadcaster": "EventBroadcaster",
             "events.recorder": "EventRecorder FakeRecorder",

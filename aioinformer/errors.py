@@ -9,6 +9,7 @@ AioinformerError
 │   ├── SelectorError         a label or field selector is invalid (also a ValueError)
 │   └── IndexNotFound         no index has this name (also a KeyError)
 ├── NotFound                  the object is not in the cache (also a KeyError)
+├── AlreadyOwned              the object has another controller
 ├── FIFOClosed                the queue is closed and empty
 ├── KeyFuncError              an object has no valid key
 ├── DecodeError               the server sent bytes that cannot be decoded
@@ -102,6 +103,25 @@ class NotFound(AioinformerError, KeyError):
 
     def __reduce__(self) -> tuple[type[NotFound], tuple[str, str, str]]:
         return type(self), (self.group_resource, self.name, self._hint)
+
+
+class AlreadyOwned(AioinformerError):
+    """An object cannot be given a controller, since it has another one.
+
+    Args:
+        name: of the object.
+        kind: of its controller.
+        controller: the name of its controller.
+    """
+
+    def __init__(self, name: str, kind: str, controller: str) -> None:
+        super().__init__(f"{name or 'the object'} already has another controller: {kind} {controller}")
+        self.name = name
+        self.kind = kind
+        self.controller = controller
+
+    def __reduce__(self) -> tuple[type[AlreadyOwned], tuple[str, str, str]]:
+        return type(self), (self.name, self.kind, self.controller)
 
 
 class FIFOClosed(AioinformerError):

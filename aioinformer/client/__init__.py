@@ -7,13 +7,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aioinformer.client.bodies import Status
     from aioinformer.client.client import Client
+    from aioinformer.client.conditions import (
+        Condition,
+        get_condition,
+        is_condition_true,
+        remove_condition,
+        set_condition,
+    )
     from aioinformer.client.lists import Listing, Page
+    from aioinformer.client.owners import (
+        add_finalizer,
+        controller_of,
+        has_finalizer,
+        remove_finalizer,
+        set_controller_reference,
+    )
+    from aioinformer.client.patches import merge_patch
     from aioinformer.client.requests import Impersonation, ReadOptions, WriteOptions
     from aioinformer.client.resource_client import ResourceClient
     from aioinformer.client.subresources import Subresource
 
 __all__ = [
     "Client",
+    "Condition",
     "Impersonation",
     "Listing",
     "Page",
@@ -22,6 +38,16 @@ __all__ = [
     "Status",
     "Subresource",
     "WriteOptions",
+    "add_finalizer",
+    "controller_of",
+    "get_condition",
+    "has_finalizer",
+    "is_condition_true",
+    "merge_patch",
+    "remove_condition",
+    "remove_finalizer",
+    "set_condition",
+    "set_controller_reference",
 ]
 
 if not TYPE_CHECKING:  # a type checker must not accept misspelt names
@@ -32,7 +58,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         {
             "bodies": "Status",
             "client": "Client",
+            "conditions": "Condition get_condition is_condition_true remove_condition set_condition",
             "lists": "Listing Page",
+            "owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
+            "patches": "merge_patch",
             "requests": "Impersonation ReadOptions WriteOptions",
             "resource_client": "ResourceClient",
             "subresources": "Subresource",

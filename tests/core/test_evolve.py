@@ -297,3 +297,12 @@ def test_evolved_pod_can_be_decoded_again() -> None:
     again = pod({**POD, "spec": {**POD["spec"], "nodeName": "n2"}})  # type: ignore[dict-item]
     assert changed == again
     assert changed.spec == again.spec
+
+
+def test_member_that_a_class_lacks_is_refused() -> None:
+    with pytest.raises(UsageError, match="Spec: it has no member 'colour'"):
+        evolve(Widget({}, Spec(1)), {"spec": {"colour": "red"}})
+    with pytest.raises(UsageError, match="Data: it has no member 'status'"):
+        evolve(Data({}, {}), "status.phase", "x")
+    with pytest.raises(UsageError, match="Sheet: it has no member 'status'"):
+        evolve(Sheet(metadata={}, size=1), {"status": {}})

@@ -196,6 +196,7 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
         steps = change
     else:
         return new
+    _check_fields(new, steps)
     if type(old) is not type(new):
         return new
     if isinstance(old, FrozenDict):
@@ -208,7 +209,26 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
     if dataclasses.is_dataclass(old):
         names = {field.name: field.name for field in dataclasses.fields(old) if field.init}
         return dataclasses.replace(new, **_shared_attributes(old, new, names, steps))
+    if hasattr(new, "model_dump_json"):
+        for name, field in type(new).model_fields.items():
+            if (wire := field.alias or name) in steps:
+                share(getattr(old, name), getattr(new, name), steps[wire])  # checks; it shares nothing
     return new
+
+
+def _check_fields(obj: Any, steps: Mapping[str, Any]) -> None:
+    """Check that the class of an object has the members that a change sets: decoders ignore those that it lacks."""
+    if isinstance(obj, msgspec.Struct):
+        names = {field.encode_name for field in msgspec.structs.fields(type(obj))}
+    elif dataclasses.is_dataclass(obj):
+        names = {field.name for field in dataclasses.fields(obj)}
+    elif hasattr(obj, "model_dump_json") and type(obj).model_config.get("extra") != "allow":
+        names = {field.alias or name for name, field in type(obj).model_fields.items()}
+    else:
+        return
+    for name, value in steps.items():
+        if name not in names and value is not None:
+            raise UsageError(f"the change does not fit {type(obj).__name__}: it has no member {name!r}")
 
 
 def _shared(old: Mapping[str, Any], name: str, value: Any, steps: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast, overload
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -113,6 +113,11 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise failed_read(self._record, str(undecodable(self._record.json, error))) from None
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind, **document}
+
+    @overload
+    def evolve(self, changes: Mapping[str, Any], /) -> Self: ...
+    @overload
+    def evolve(self, path: str, value: Any, /) -> Self: ...
 
     def evolve(self, *changes: Any) -> Self:
         """Return a changed copy: `evolve({"spec": {"replicas": 3}})`, or `evolve("spec.replicas", 3)`.
