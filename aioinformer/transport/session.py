@@ -8,19 +8,21 @@ import os
 import socket
 import ssl
 import tempfile
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import aiohttp
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.transport.auth.secret import Secret
 from aioinformer.transport.auth.token_file import stamp_of
 from aioinformer.transport.proxies import SocksConnector
 from aioinformer.transport.streaming import lean_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from yarl import URL
 
@@ -31,6 +33,9 @@ _log = get_logger("aioinformer.transport")
 
 #: What reads the bodies of responses: `aioinformer.transport.streaming`, or aiohttp's own parser.
 Reader: TypeAlias = Literal["lean", "aiohttp"]
+
+#: A part of a client certificate: the path of a file, or the PEM text.
+_Part: TypeAlias = "str | os.PathLike[str] | Secret"
 
 #: After 30 s of silence, four probes are sent, 15 s apart. The first option has another name on macOS. The last one (in
 #: ms, Linux) limits the time for data that was sent and is not acknowledged.
@@ -47,6 +52,9 @@ _KEEPALIVE = (
 class TLS:
     """How to verify the server, and which certificate the client has.
 
+    Files are read again when they change. The fields with `_data` hold the PEM text itself, "" for none, and precede
+    the files of the same name.
+
     Attributes:
         certificate_authority: file of PEM certificates to trust, None for those of the system.
         client_certificate: file with the client's certificate chain, None for none.
@@ -55,6 +63,9 @@ class TLS:
         strict: True refuses certificates that do not follow RFC 5280 to the letter, as Python does since 3.13
             (`ssl.VERIFY_X509_STRICT`). Many clusters have such certificates, and kubectl accepts them.
         server_name: name to verify and to send as SNI, None for the host of the URL.
+        certificate_authority_data: PEM certificates to trust.
+        client_certificate_data: the client's certificate chain, PEM.
+        client_key_data: its key, PEM.
     """
 
     certificate_authority: str | os.PathLike[str] | None = None
@@ -63,6 +74,9 @@ class TLS:
     verify: bool = True
     strict: bool = False
     server_name: str | None = None
+    certificate_authority_data: str = field(default="", repr=False)
+    client_certificate_data: str = field(default="", repr=False)
+    client_key_data: str = field(default="", repr=False)
 
 
 class TLSContexts:
@@ -91,7 +105,7 @@ class TLSContexts:
             if self._context is None or stamp != self._stamp:
                 try:
                     # Reading the system's bundle takes 20 ms and more.
-                    self._context = await asyncio.to_thread(_make_context, self.tls, credential)
+                    self._context = await asyncio.to_thread(make_context, self.tls, credential)
                 except (UsageError, TransportError) as error:
                     if self._context is None:
                         raise
@@ -174,15 +188,9 @@ def full_pool(session: aiohttp.ClientSession | None, server: URL) -> str:
     )
 
 
-def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
-    authority = tls.certificate_authority
-    try:
-        context = ssl.create_default_context(cafile=authority)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"certificate-authority file {authority} cannot be used: {_reason(error)}; "
-            "name a readable file of PEM certificates"
-        ) from error
+def make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
+    """Return a context for these settings; see `TLSContexts.context`. Reads files, and the system's bundle in 20 ms."""
+    context = _trusting(tls)
     context.set_alpn_protocols(["http/1.1"])
     if tls.strict:
         context.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -192,34 +200,60 @@ def _make_context(tls: TLS, credential: Credential) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if credential.certificate:
-        _load_pem(context, credential)
-    elif tls.client_certificate is not None:
-        try:
-            context.load_cert_chain(tls.client_certificate, tls.client_key, password=_no_password)
-        except (OSError, ValueError) as error:
+        if flaw := _load_chain(context, Secret(credential.certificate), Secret(credential.key)):
+            raise TransportError(f"the credentials' client certificate cannot be used: {flaw}")
+    elif tls.client_certificate is not None or tls.client_certificate_data:
+        certificate = Secret(tls.client_certificate_data) or tls.client_certificate
+        key = Secret(tls.client_key_data) or tls.client_key
+        if flaw := _load_chain(context, certificate, key):
+            names = (
+                ("of client-certificate-data" if isinstance(certificate, Secret) else str(certificate)),
+                ("of client-key-data" if isinstance(key, Secret) else str(key or "in the same file")),
+            )
             raise UsageError(
-                f"client certificate {tls.client_certificate} with key {tls.client_key or 'in the same file'} "
-                f"cannot be used: {_reason(error)}; name readable PEM files that belong together"
-            ) from error
+                f"client certificate {names[0]} with key {names[1]} cannot be used: {flaw}; "
+                "name readable PEM files that belong together"
+            )
     return context
 
 
-def _load_pem(context: ssl.SSLContext, credential: Credential) -> None:
-    """Load a certificate from memory. OpenSSL requires files: only the owner can read them, and they are deleted."""
+def _trusting(tls: TLS) -> ssl.SSLContext:
+    source = f"certificate-authority file {tls.certificate_authority}"
+    try:
+        if tls.certificate_authority_data:
+            source = "certificate-authority-data"
+            return ssl.create_default_context(cadata=tls.certificate_authority_data)
+        return ssl.create_default_context(cafile=tls.certificate_authority)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{source} cannot be used: {_reason(error)}; name a readable file of PEM certificates"
+        ) from error
+
+
+@contextmanager
+def pem_file(text: Secret) -> Iterator[str]:
+    """Write a PEM text to a file that only its owner can read, and delete it at the end of the block."""
     with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
-        certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
+        path = os.path.join(folder, "pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text.text)
+        yield path
+
+
+def _load_chain(context: ssl.SSLContext, certificate: _Part | None, key: _Part | None) -> str:
+    """Load a client certificate, each part from a file or, for a `Secret`, from memory. Return what is wrong, or ""."""
+    with ExitStack() as files:
         try:
-            for path, name in ((certificate, "certificate"), (key, "key")):
-                with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                    file.write(getattr(credential, name))  # not in a local variable, which a traceback could show
-            context.load_cert_chain(certificate, key, password=_no_password)
+            # OpenSSL requires files.
+            paths = [
+                files.enter_context(pem_file(part)) if isinstance(part, Secret) else part for part in (certificate, key)
+            ]
+            context.load_cert_chain(paths[0] or "", paths[1], password=_no_password)
         except UnicodeError:
-            flaw = "not a PEM file"
+            return "not a PEM file"
         except (OSError, ValueError) as error:
-            flaw = _reason(error)
-        else:
-            return
-    raise TransportError(f"the credentials' client certificate cannot be used: {flaw}")
+            return _reason(error)
+    return ""
 
 
 def _no_password() -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.handlers.registration import HandlerRegistration
-    from aioinformer.transport.kubernetes import KubernetesTransport
 
 NAMESPACE = "soak"
 #: How long caches and handlers may take to match the server, in seconds.
@@ -174,8 +173,8 @@ class Subject:
     def _informer(self, name: str, **options: Any) -> SharedIndexInformer[Any]:
         resource = find("", "v1", "configmaps")
         assert resource is not None
-        transport: KubernetesTransport = self._connection.transport
-        return SharedIndexInformer(ListWatch(transport, resource, NAMESPACE), name=f"soak: {name}", **options)
+        source = ListWatch(self._connection.transport, resource, NAMESPACE)
+        return SharedIndexInformer(source, name=f"soak: {name}", **options)
 
     def _witness(self, name: str, kind: str, witness: Witness, handler: Any = None, **options: Any) -> None:
         self._witnesses[f"{name}, {kind}".strip(", ")] = witness

@@ -19,9 +19,12 @@ from aioinformer.leaderelection.elector import LeaderElector
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.discovery import Discovery
 from aioinformer.testing import ApiServer
+from aioinformer.transport.auth.api_client import Access
 from aioinformer.transport.auth.credentials import Connection, connect
+from aioinformer.transport.auth.secret import PrivateHeaders
+from aioinformer.transport.auth.tokens import FixedCredentials
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport.session import TLS
 from tests.shell.cluster import Cluster, built_in
 
 if TYPE_CHECKING:
@@ -34,6 +37,11 @@ PODS = built_in("v1/pods")
 async def server() -> AsyncIterator[ApiServer]:
     async with ApiServer() as running:
         yield running
+
+
+def access(url: str) -> Access:
+    """Return the access to a server without authentication."""
+    return Access(url, TLS(), FixedCredentials(), False, PrivateHeaders())
 
 
 class Sync:
@@ -105,8 +113,8 @@ async def test_objects_without_close_accept_no_url_or_api_client(taker: str) -> 
 @pytest.mark.parametrize("taker", TAKERS)
 async def test_connection_is_accepted_for_its_transport(taker: str) -> None:
     _, take = TAKERS[taker]
-    async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api, KubernetesTransport(api) as transport:
-        take(Connection(transport, api, "default", ""))
+    async with Connection(access("http://127.0.0.1:1"), "default", "") as connection:
+        take(connection)
 
 
 @pytest.mark.parametrize("make", [SharedInformerFactory, DynamicInformers])
@@ -127,9 +135,9 @@ async def test_transport_made_for_a_url_is_closed(
 
 
 async def test_factory_does_not_close_the_users_connection(server: ApiServer) -> None:
-    async with ApiClient(Configuration(host=server.url)) as api, KubernetesTransport(api) as transport:
+    async with Connection(access(server.url), "default", "") as connection:
         for _ in range(2):
-            async with SharedInformerFactory(Connection(transport, api, "default", "")) as factory:
+            async with SharedInformerFactory(connection) as factory:
                 namespaces = factory.core.v1.namespaces.lister()
                 assert await factory.wait_for_cache_sync(10)
                 assert namespaces.get("default").metadata.name == "default"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -276,3 +277,115 @@ def test_transports_do_not_import_kubernetes_asyncio() -> None:
         "sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+#: Connects, and loads the `ApiClient`. Prints whether the library was there before, and which thread imported it.
+LOADS = """
+import asyncio, sys, threading
+from aioinformer import connect
+
+class Witness:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kubernetes_asyncio":
+            print(threading.current_thread() is threading.main_thread())
+
+async def main():
+    async with await connect(kubeconfig=sys.argv[1]) as connection:
+        print("kubernetes_asyncio" in sys.modules)
+        assert await connection.load_api_client() is connection.api_client is connection.transport.api_client
+
+sys.meta_path.insert(0, Witness())
+asyncio.run(main())
+"""
+
+
+async def test_api_client_is_imported_in_a_thread_on_demand(kubeconfig: Kubeconfig) -> None:
+    path = str(kubeconfig.write(token="abc"))
+    run = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", LOADS, path], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["False", "False"]
+
+
+async def test_closed_connection_makes_no_api_client(kubeconfig: Kubeconfig) -> None:
+    async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
+        pass
+    with pytest.raises(UsageError, match="this connection is closed"):
+        _ = connection.api_client
+
+
+async def test_keys_of_the_api_client_are_deleted(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    data = {
+        "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
+        "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
+    }
+    async with await connect(kubeconfig=kubeconfig.write(**data)) as connection:
+        key = connection.api_client.configuration.key_file or ""
+        modes = [os.stat(path).st_mode & 0o777 for path in (key, os.path.dirname(key))]
+    assert modes == [0o600, 0o700]
+    with pytest.raises(FileNotFoundError):
+        os.stat(os.path.dirname(key))
+
+
+async def test_certificate_and_key_may_be_file_and_data(
+    kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
+) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    leaf.cert_chain_pems[0].write_to_path(tmp_path / "me.crt")
+    key = b64encode(leaf.private_key_pem.bytes()).decode()
+    path = kubeconfig.write(**{"client-certificate": "me.crt", "client-key-data": key})
+    assert [each["certificate"] for each in await identify(kubeconfig=path)] == ["me", "me"]
+
+
+async def test_data_precedes_files(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.cluster["certificate-authority"] = "missing.crt"
+    assert len(await identify(kubeconfig=kubeconfig.write(token="abc"))) == 2
+
+
+async def test_insecure_server_is_accepted_on_request(kubeconfig: Kubeconfig) -> None:
+    del kubeconfig.cluster["certificate-authority-data"]
+    kubeconfig.cluster["insecure-skip-tls-verify"] = True
+    seen = await identify(kubeconfig=kubeconfig.write(token="abc"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_server_name_of_the_kubeconfig_is_verified(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.cluster["server"] = kubeconfig.cluster["server"].replace("127.0.0.1", "localhost")
+    kubeconfig.cluster["tls-server-name"] = "127.0.0.1"
+    assert len(await identify(kubeconfig=kubeconfig.write(token="abc"))) == 2
+
+
+async def test_files_of_the_environment_are_merged(
+    kubeconfig: Kubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first"
+    context = {"name": "there", "context": {"cluster": "c", "user": "other"}}
+    first.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "there",
+                "contexts": [context],
+                "users": [{"name": "other", "user": {"token": "first"}}],
+            }
+        )
+    )
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(first), str(kubeconfig.write(token="abc"))]))
+    assert [each["authorization"] for each in await identify()] == ["Bearer first"] * 2
+    assert [each["authorization"] for each in await identify(context="here")] == ["Bearer abc"] * 2
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://here", "https://me:s3cret@here"])
+async def test_invalid_server_names_file_and_field(kubeconfig: Kubeconfig, server: str) -> None:
+    kubeconfig.cluster["server"] = server
+    with pytest.raises(UsageError, match=r"^kubeconfig .*: clusters\[c\]\.server must ") as caught:
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", ["s3cret!", b64encode(b"s3cret").decode()])
+async def test_invalid_authority_data_is_named(kubeconfig: Kubeconfig, data: str) -> None:
+    kubeconfig.cluster["certificate-authority-data"] = data
+    with pytest.raises(UsageError, match=r"kubeconfig .*certificate-authority-data") as caught:
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+    assert "s3cret" not in str(caught.value)

@@ -1,9 +1,6 @@
 """Connect as kubectl does: by a kubeconfig, or by the service account of the pod.
 
-kubernetes_asyncio's loaders turn the section of the cluster into a `Configuration` with host, authorities, client
-certificates and proxy. They load credentials only once, so this module reads the section of the user itself: tokens and
-certificates come from sources that renew them before they expire and when the server refuses them. The `ApiClient` of
-the connection gets its tokens from the same sources.
+Tokens and certificates come from sources that renew them before they expire and when the server refuses them.
 """
 
 from __future__ import annotations
@@ -11,73 +8,114 @@ from __future__ import annotations
 import asyncio
 import os
 from base64 import b64encode
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from aiohttp import ClientSession
-from yarl import URL
-
-from aioinformer.errors import TransportError, UsageError
-from aioinformer.logs import get_logger
-from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
-from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context
-from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
-from aioinformer.transport.auth.secret import PrivateHeaders, Secret, private
+from aioinformer.errors import UsageError
+from aioinformer.transport.auth.api_client import Access, LazyApiClient
+from aioinformer.transport.auth.kubeconfig import Context, kubeconfig_paths, load_context, tls_of
+from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, obtain
-from aioinformer.transport.kubernetes import KubernetesTransport, tls_settings
-from aioinformer.transport.proxies import Proxy, environment_proxy, proxy_of
-from aioinformer.transport.session import TLSContexts, connector_kind
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.proxies import proxy_of
+from aioinformer.transport.session import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType, TracebackType
+    from types import TracebackType
 
-    from kubernetes_asyncio.client import ApiClient, Configuration
+    from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.client.client import Client
-
-_log = get_logger("aioinformer.transport")
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The folder in which kubelet puts token, certificate authority and namespace of a pod."""
 
 
-@dataclass(frozen=True, slots=True)
+class ConnectionTransport(HttpTransport):
+    """The transport of a connection. It also has the connection's `ApiClient`.
+
+    Args:
+        access: the server.
+        api_client: makes the client.
+    """
+
+    def __init__(self, access: Access, api_client: LazyApiClient) -> None:
+        proxy = access.proxy
+        super().__init__(
+            access.server,
+            credentials=access.credentials,
+            headers=access.headers,
+            ssl=access.tls,
+            proxy=None if proxy is None else str(proxy.url),
+        )
+        self._api_client = api_client
+
+    @property
+    def api_client(self) -> ApiClient:
+        """The client; see `Connection.api_client`."""
+        return self._api_client.get()
+
+
 class Connection:
     """A connection to one API server. Use it as an async context manager, or call `aclose()` at the end.
 
+    `connect` makes connections.
+
     Attributes:
-        transport: for informers.
-        api_client: for all other requests, with the same server and credentials, except client certificates of a
-            plugin: the client loads its certificate once, from files. `aclose()` closes it.
+        transport: for informers and clients.
         namespace: the default namespace of the context or pod.
         context: name of the context, "" in a pod.
     """
 
-    transport: KubernetesTransport
-    api_client: ApiClient
-    namespace: str
-    context: str
-    _clients: list[Client] = field(default_factory=list, init=False, repr=False, compare=False)
+    __slots__ = ("_api_client", "_client", "context", "namespace", "transport")
+
+    def __init__(self, access: Access, namespace: str, context: str) -> None:
+        self._api_client = LazyApiClient(access)
+        self._client: Client | None = None
+        self.transport = ConnectionTransport(access, self._api_client)
+        self.namespace = namespace
+        self.context = context
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.context or 'in a pod'}: {self.transport.base_url}>"
 
     @property
     def client(self) -> Client:
         """Reads and writes objects over `transport`; always the same client, with the default options."""
-        if not self._clients:
+        if self._client is None:
             from aioinformer.client.client import Client
 
-            self._clients.append(Client(self.transport))
-        return self._clients[0]
+            self._client = Client(self.transport)
+        return self._client
+
+    @property
+    def api_client(self) -> ApiClient:
+        """An `ApiClient` of kubernetes_asyncio with the same server and credentials; always the same one.
+
+        It does not use client certificates of a plugin: it loads its certificate once, from files. The first access
+        imports kubernetes_asyncio, which blocks the event loop for half a second. `load_api_client` does not.
+        `aclose()` closes the client.
+        """
+        return self._api_client.get()
+
+    async def load_api_client(self) -> ApiClient:
+        """Return `api_client`, after importing kubernetes_asyncio in a thread.
+
+        Raises:
+            UsageError: kubernetes_asyncio cannot be imported, or the connection is closed.
+        """
+        return await self._api_client.load()
 
     async def aclose(self) -> None:
         """Close transport and client. May be repeated."""
         try:
             await self.transport.aclose()
         finally:
-            await self.api_client.close()
+            await self._api_client.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,13 +147,10 @@ async def connect(
     """
     if in_cluster and (kubeconfig is not None or context is not None):
         raise UsageError("in_cluster=True uses the pod's service account; leave out kubeconfig and context")
-    # In a thread, because importing the client takes 0.3 s.
-    modules = await asyncio.to_thread(_client_modules)
+    found = None
     if not in_cluster:
         found = await asyncio.to_thread(_find_context, kubeconfig, context, in_cluster is None)
-        if found is not None:
-            return await _connect_to_context(found, *modules)
-    return await _connect_in_cluster(*modules)
+    return await (_connect_in_cluster() if found is None else _connect_to_context(found))
 
 
 def _find_context(
@@ -140,107 +175,58 @@ def _is_in_pod() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").exists()
 
 
-def _client_modules() -> tuple[ModuleType, ModuleType]:
+async def _connect_in_cluster() -> Connection:
+    token, authority = TokenFile(SERVICE_ACCOUNT / "token"), SERVICE_ACCOUNT / "ca.crt"
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
     try:
-        from kubernetes_asyncio import client, config
-    except ImportError as error:
-        raise UsageError("kubernetes_asyncio cannot be imported; install it, or use HttpTransport instead") from error
-    return client, config
-
-
-async def _connect_in_cluster(client: Any, config: Any) -> Connection:
-    token = TokenFile(SERVICE_ACCOUNT / "token")
-    configuration = client.Configuration()
-    try:
+        if not host or not port:
+            raise UsageError("the environment does not name the server")
         await asyncio.to_thread(token.check)
-        config.load_incluster_config(
-            client_configuration=configuration,
-            try_refresh_token=False,
-            token_filename=str(SERVICE_ACCOUNT / "token"),
-            cert_filename=str(SERVICE_ACCOUNT / "ca.crt"),
-        )
-    except (config.ConfigException, UsageError) as error:
+        server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        access = Access(server, TLS(authority), token, True, PrivateHeaders())
+        connection = Connection(access, await asyncio.to_thread(_own_namespace), "")
+        await connection.transport.prepare()
+    except UsageError as error:
         raise UsageError(
             f"the pod's service account cannot be used: {error}; it needs KUBERNETES_SERVICE_HOST, "
             f"KUBERNETES_SERVICE_PORT and the files below {SERVICE_ACCOUNT}"
         ) from error
+    return connection
+
+
+def _own_namespace() -> str:
     try:
-        namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip()
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or "default"
     except OSError:
-        namespace = ""
-    return await _connection(client, configuration, token, PrivateHeaders(), namespace or "default", "")
+        return "default"
 
 
-async def _connect_to_context(found: Context, client: Any, config: Any) -> Connection:
-    credentials = await asyncio.to_thread(_credentials_of, found)
-    names = ("client-certificate", "client-certificate-data", "client-key", "client-key-data")
-    proxy = proxy_of(Secret(str(found.cluster.get("proxy-url") or "")), f"{found.cluster_where}.proxy-url")
-    reduced = private(
-        {
-            "current-context": found.name,
-            "contexts": [{"name": found.name, "context": {"cluster": "cluster", "user": "user"}}],
-            "clusters": [{"name": "cluster", "cluster": found.cluster}],
-            "users": [{"name": "user", "user": {name: found.user[name] for name in names if name in found.user}}],
-        }
-    )
-    configuration = client.Configuration()
-    reason = ""
+async def _connect_to_context(found: Context) -> Connection:
+    access = await asyncio.to_thread(_access_of, found)
+    if isinstance(access.credentials, FixedCredentials):
+        authenticates = bool((await obtain(access.credentials)).authorization)
+        access = replace(access, authenticates=authenticates)
     try:
-        await config.load_kube_config_from_dict(reduced, client_configuration=configuration)
-    except (config.ConfigException, OSError, ValueError) as error:
-        # Only the loader's own messages are safe: decoding errors quote the data.
-        reason = str(error) if isinstance(error, config.ConfigException) else type(error).__name__
-    if reason:
-        raise UsageError(
-            f"kubeconfig {found.user_file}, context {found.name}: the certificates of cluster or user cannot be used: "
-            f"{reason}; correct certificate-authority, client-certificate or client-key"
-        )
-    headers = _impersonation(found)
-    return await _connection(client, configuration, credentials, headers, found.namespace, found.name, proxy)
+        connection = Connection(access, found.namespace, found.name)
+    except UsageError as error:
+        reason = str(error).removeprefix("base_url ")
+        raise UsageError(f"{found.cluster_where}.server {reason}") from error
+    try:
+        await connection.transport.prepare()
+    except UsageError as error:
+        raise UsageError(f"kubeconfig {found.user_file}, context {found.name}: {error}") from error
+    return connection
 
 
-async def _connection(
-    client: Any,
-    configuration: Configuration,
-    credentials: Credentials,
-    headers: PrivateHeaders,
-    namespace: str,
-    context: str,
-    proxy: Proxy | None = None,
-) -> Connection:
-    if not isinstance(credentials, FixedCredentials) or (await obtain(credentials)).authorization:
-
-        async def refresh(configuration: Configuration) -> None:
-            credential = await obtain(credentials)
-            if not credential.authorization:
-                raise TransportError(
-                    "the exec plugin returns client certificates, which the ApiClient cannot use; use the transport"
-                )
-            configuration.api_key["BearerToken"] = credential.authorization
-
-        # A function, not a method: copies of a Configuration share functions, but copy the object of a method.
-        configuration.refresh_api_key_hook = refresh
-        # Without this entry the client neither authenticates nor calls the hook.
-        configuration.api_key["BearerToken"] = ""
-    # As kubectl does; see `TLS.strict`.
-    configuration.disable_strict_ssl_verification = True
-    # Loaded here, because the client's own error does not name the file that cannot be used.
-    tls = await TLSContexts(tls_settings(configuration)).context(Credential())
-    api_client = client.ApiClient(configuration)
-    proxy = proxy or environment_proxy(URL(str(configuration.host)))
-    if proxy is not None and proxy.is_socks:
-        # The client passes its proxy to aiohttp with each request, and aiohttp supports HTTP proxies only.
-        rest = api_client.rest_client
-        await rest.pool_manager.close()
-        connector = connector_kind(proxy)(limit=configuration.connection_pool_maxsize, ssl=tls)
-        rest.proxy, rest.pool_manager = None, ClientSession(connector=connector, read_bufsize=2**21)
-    for name in set(headers):
-        if len(values := headers.getall(name)) == 1:
-            api_client.set_default_header(name, values[0])
-        else:
-            _log.warning("the ApiClient cannot send %s more than once, and leaves it out; the transport sends it", name)
-    transport = KubernetesTransport(api_client, credentials=credentials, headers=headers)
-    return Connection(transport, api_client, namespace, context)
+def _access_of(found: Context) -> Access:
+    return Access(
+        server=str(found.cluster["server"]).rstrip("/"),
+        tls=tls_of(found),
+        credentials=_credentials_of(found),
+        authenticates=True,
+        headers=_impersonation(found),
+        proxy=proxy_of(Secret(str(found.cluster.get("proxy-url") or "")), f"{found.cluster_where}.proxy-url"),
+    )
 
 
 def _credentials_of(found: Context) -> Credentials:
@@ -258,6 +244,8 @@ def _credentials_of(found: Context) -> Credentials:
             raise UsageError(f"{where}.token {flaw}; log in again")
         return FixedCredentials(Credential(authorization=f"Bearer {str(user['token']).strip()}"))
     if isinstance(user.get("exec"), dict):
+        from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
+
         return ExecCredentials(exec_plugin(user["exec"], found.cluster, where))
     provider = user.get("auth-provider")
     if isinstance(provider, dict):
@@ -266,6 +254,8 @@ def _credentials_of(found: Context) -> Credentials:
                 f"{where}.auth-provider {provider.get('name')!r} is not supported; kubectl no longer supports it "
                 "either: use the exec plugin that replaces it"
             )
+        from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
+
         settings = provider.get("config")
         store = TokenStore(found.user_file, found.user_name)
         return OIDCCredentials(oidc_provider(settings if isinstance(settings, dict) else {}, where), store)

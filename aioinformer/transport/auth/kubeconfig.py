@@ -8,13 +8,15 @@ no values, because these files contain secrets.
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
-from aioinformer.transport.auth.secret import PrivateDict, private
+from aioinformer.transport.auth.secret import PrivateDict, Secret, private
 from aioinformer.transport.failures import os_reason
+from aioinformer.transport.session import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -112,6 +114,42 @@ def load_context(paths: Iterable[Path], name: str | None = None) -> Context:
         user_file=user_file,
         cluster_where=f"kubeconfig {cluster_file}: clusters[{cluster_name}]",
     )
+
+
+def tls_of(found: Context) -> TLS:
+    """Return the TLS settings of a context. Data precedes files, as in client-go.
+
+    Raises:
+        UsageError: a field with data is not base64. The message names it, and quotes no content.
+    """
+    cluster, user = found.cluster, found.user
+    return TLS(
+        certificate_authority=cluster.get("certificate-authority") or None,
+        client_certificate=user.get("client-certificate") or None,
+        client_key=user.get("client-key") or None,
+        verify=not cluster.get("insecure-skip-tls-verify"),
+        server_name=cluster.get("tls-server-name") or None,
+        certificate_authority_data=_pem(cluster, "certificate-authority-data", found.cluster_where),
+        client_certificate_data=_pem(user, "client-certificate-data", found.where),
+        client_key_data=_pem(user, "client-key-data", found.where),
+    )
+
+
+def _pem(section: Mapping[str, Any], name: str, where: str) -> str:
+    decoded = _decoded(section, name)
+    if decoded is None:
+        raise UsageError(f"{where}.{name} is not base64; put the PEM text there in base64, or name a file")
+    return decoded.text
+
+
+def _decoded(section: Mapping[str, Any], name: str) -> Secret | None:
+    """Return the text, None if it is not base64. Never raises: local variables hold the text."""
+    try:
+        # What is not ASCII can only be a comment.
+        return Secret(b64decode("".join(str(section.get(name) or "").split()), validate=True).decode("ascii", "ignore"))
+    except ValueError as error:
+        error.__traceback__ = None
+        return None
 
 
 def read_kubeconfig(path: Path) -> PrivateDict | None:
