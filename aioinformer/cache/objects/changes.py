@@ -7,7 +7,6 @@ the change does not name are replaced by those of the object, so that both share
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
@@ -96,7 +95,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         return share(obj, made, change)
     kind = type(obj)
     validate = getattr(kind, "model_validate_json", None)
-    if validate is None and not isinstance(obj, msgspec.Struct) and not dataclasses.is_dataclass(obj):
+    if validate is None and not isinstance(obj, msgspec.Struct) and not _is_dataclass(obj):
         raise UsageError(
             f"evolve: expected a view, a mapping, or a msgspec, dataclass or pydantic object, not {kind.__name__}"
         )
@@ -206,7 +205,9 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
     if isinstance(old, msgspec.Struct):
         names = {field.name: field.encode_name for field in msgspec.structs.fields(type(old))}
         return msgspec.structs.replace(new, **_shared_attributes(old, new, names, steps))
-    if dataclasses.is_dataclass(old):
+    if _is_dataclass(old):
+        import dataclasses  # a user's module has imported it
+
         names = {field.name: field.name for field in dataclasses.fields(old) if field.init}
         return dataclasses.replace(new, **_shared_attributes(old, new, names, steps))
     if hasattr(new, "model_dump_json"):
@@ -220,8 +221,8 @@ def _check_fields(obj: Any, steps: Mapping[str, Any]) -> None:
     """Check that the class of an object has the members that a change sets: decoders ignore those that it lacks."""
     if isinstance(obj, msgspec.Struct):
         names = {field.encode_name for field in msgspec.structs.fields(type(obj))}
-    elif dataclasses.is_dataclass(obj):
-        names = {field.name for field in dataclasses.fields(obj)}
+    elif _is_dataclass(obj):
+        names = set(type(obj).__dataclass_fields__)
     elif hasattr(obj, "model_dump_json") and type(obj).model_config.get("extra") != "allow":
         names = {field.alias or name for name, field in type(obj).model_fields.items()}
     else:
@@ -300,6 +301,10 @@ def to_json(value: Any) -> bytes:
         return _encode(plain(value))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise UsageError(f"{type(value).__name__} has no JSON form: {error}") from error
+
+
+def _is_dataclass(obj: Any) -> bool:
+    return hasattr(type(obj), "__dataclass_fields__")
 
 
 def as_item(obj: Any) -> Any:
