@@ -1,4 +1,4 @@
-"""A client of the API server in this process."""
+"""A client of the API server in this process, with roles and their bindings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer import Client, HttpTransport
+from aioinformer.testing import ApiServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.testing import ApiServer
+
+@pytest.fixture
+async def own_server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(tokens={"token": "admin,system:masters"}, authorization_mode="RBAC") as server:
+        yield server
 
 
 @pytest.fixture
-async def client(api_server: ApiServer) -> AsyncIterator[Client]:
-    async with HttpTransport(api_server.url) as transport:
+async def client(own_server: ApiServer) -> AsyncIterator[Client]:
+    async with HttpTransport(own_server.url, token="token") as transport:
         made = Client(transport, namespace="shop", field_manager="tests")
         await made.core.v1.namespaces.create({"metadata": {"name": "shop"}})
         yield made
