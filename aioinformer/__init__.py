@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.changes import evolve
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
-    from aioinformer.client.client import Client
-    from aioinformer.client.conditions import (
+    from aioinformer.client.changes.conditions import (
         Condition,
         get_condition,
         is_condition_true,
         remove_condition,
         set_condition,
     )
-    from aioinformer.client.owners import (
+    from aioinformer.client.changes.owners import (
         add_finalizer,
         controller_of,
         has_finalizer,
         remove_finalizer,
         set_controller_reference,
     )
-    from aioinformer.client.patches import merge_patch
+    from aioinformer.client.changes.patches import merge_patch
+    from aioinformer.client.client import Client
     from aioinformer.client.resource_client import ResourceClient
     from aioinformer.errors import (
         AioinformerError,
@@ -295,9 +295,11 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "cache.undelta_store": "UndeltaStore",
             "client.client": "Client",
-            "client.conditions": "Condition get_condition is_condition_true remove_condition set_condition",
-            "client.owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
-            "client.patches": "merge_patch",
+            "client.changes.conditions": "Condition get_condition is_condition_true remove_condition set_condition",
+            "client.changes.owners": (
+                "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference"
+            ),
+            "client.changes.patches": "merge_patch",
             "client.resource_client": "ResourceClient",
             "errors": (
                 "AioinformerError AlreadyExists AlreadyOwned ApiError ApiNotFound Conflict DecodeError Expired "

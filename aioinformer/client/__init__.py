@@ -6,28 +6,30 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.client.bodies import Status
-    from aioinformer.client.client import Client
-    from aioinformer.client.conditions import (
+    from aioinformer.client.changes.applied import Applied
+    from aioinformer.client.changes.conditions import (
         Condition,
         get_condition,
         is_condition_true,
         remove_condition,
         set_condition,
     )
-    from aioinformer.client.lists import Listing, Page
-    from aioinformer.client.owners import (
+    from aioinformer.client.changes.owners import (
         add_finalizer,
         controller_of,
         has_finalizer,
         remove_finalizer,
         set_controller_reference,
     )
-    from aioinformer.client.patches import merge_patch
+    from aioinformer.client.changes.patches import merge_patch
+    from aioinformer.client.client import Client
+    from aioinformer.client.lists import Listing, Page
     from aioinformer.client.requests import Impersonation, ReadOptions, WriteOptions
     from aioinformer.client.resource_client import ResourceClient
     from aioinformer.client.subresources import Subresource
 
 __all__ = [
+    "Applied",
     "Client",
     "Condition",
     "Impersonation",
@@ -58,10 +60,11 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         {
             "bodies": "Status",
             "client": "Client",
-            "conditions": "Condition get_condition is_condition_true remove_condition set_condition",
+            "changes.applied": "Applied",
+            "changes.conditions": "Condition get_condition is_condition_true remove_condition set_condition",
             "lists": "Listing Page",
-            "owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
-            "patches": "merge_patch",
+            "changes.owners": "add_finalizer controller_of has_finalizer remove_finalizer set_controller_reference",
+            "changes.patches": "merge_patch",
             "requests": "Impersonation ReadOptions WriteOptions",
             "resource_client": "ResourceClient",
             "subresources": "Subresource",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from aioinformer.client import bodies
+from aioinformer.client.changes.applied import Applied, difference
+from aioinformer.client.changes.editing import check_members, edit
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
 from aioinformer.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.cache.objects.codec import ObjectType
     from aioinformer.client.requests import PatchType, Query, ReadOptions, Settings, Target, WriteOptions
@@ -168,6 +172,101 @@ class Verbs(Generic[T]):
         query = (("force", "true"),) if force else ()
         path, body = self._path(obj, namespace), bodies.encode(obj, self._form)
         return await self._write("PATCH", path, body, settings, APPLY, query)
+
+    async def apply_if_changed(
+        self, obj: Any, cached: T | None, *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]
+    ) -> Applied[T]:
+        """Apply an object on the server, unless the cached object proves that this would change nothing.
+
+        The proof is the set of fields that the server has recorded for the field manager in the cached object, and
+        equal values in all of them. In any doubt, the request is sent; so always if the cache stores no whole objects
+        (`storage="stripped"`, "projection" and "metadata"). A cache that is behind proves it for an earlier state; the
+        event that brings it up to date calls your handlers again.
+
+        Args:
+            obj: as for `apply`.
+            cached: the object in the cache; None if it is not there.
+            force: as for `apply`.
+            namespace: as for `apply`.
+            options: as for `apply`.
+
+        Raises:
+            UsageError: as `apply`, as all further errors.
+        """
+        settings = self._settings.changed(options, "apply_if_changed()")
+        manager = settings.field_manager
+        if not manager:
+            raise UsageError('apply_if_changed() needs a field manager: pass field_manager="…" here or to the client')
+        found, _ = locate(self.resource, self.namespace, obj, namespace)
+        reason = "dry run"
+        if not settings.dry_run:
+            desired = bodies.encode(obj, self._form)
+            reason = difference(desired, cached, manager, found, self._subresource)
+        if not reason and cached is not None:
+            return Applied(cached, True, "")
+        return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
+
+    async def edit(
+        self,
+        target: T | str,
+        change: Callable[[T], Any],
+        *,
+        namespace: str = "",
+        attempts: int = 5,
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """Change an object by a function, and return what the server has stored.
+
+        The function is called with the object, and returns the new state. The difference is sent as a minimal patch,
+        with the version of the object as a precondition: nothing is written that the function has not seen. After a
+        conflict, the function is called again, with the live object. If it changes nothing, no request is sent.
+
+            await pods.edit(pod, lambda pod: pod.evolve({"metadata": {"labels": {"seen": "yes"}}}))
+
+        Use `status.edit` for the status of resources where it is a subresource.
+
+        Args:
+            target: the object, as a lister or this client has returned it; or a name, for the live object.
+            change: returns the new state of its argument, such as `evolve` makes it, or an awaitable of it. It may be
+                called several times.
+            namespace: of the object, if nothing else names it.
+            attempts: how many patches to send before a conflict is raised.
+            options: see `WriteOptions`. The timeout is for all requests together, without the time of the function.
+
+        Raises:
+            Conflict: there was one in each attempt, or another object has the name now.
+            ApiNotFound: there is no such object.
+            Invalid: the new state breaks rules of its kind.
+            UsageError: the function did not return a state of this object, or changed what this request does not store.
+            ApiError: the server refused the request for another reason.
+            WriteOutcomeUnknown: the answer was lost.
+            TransportError: there is no answer, and nothing was written.
+            Exception: the function raised this.
+        """
+        settings = self._settings.changed(options, "edit()")
+        whole = self if self._form is not self.resource else self._of_whole_objects()
+
+        async def read(current: Any, seconds: float | None) -> T:
+            request = new_request(replace(settings, timeout=seconds), "GET", whole._path(current, namespace))
+            return bodies.decode(await self._sender.exchange(request, settings, safe=True), self._objects)
+
+        async def write(current: T, patch: dict[str, Any], seconds: float | None) -> T:
+            limited = settings if seconds == settings.timeout else replace(settings, timeout=seconds)
+            body = bodies.encode_plain(patch)
+            return await self._write("PATCH", self._path(current, namespace), body, limited, PATCHES["merge"])
+
+        return await edit(
+            await read(target, settings.timeout) if isinstance(target, str) else target,
+            change,
+            read=read,
+            write=write,
+            check=partial(check_members, self.resource, self._subresource),
+            attempts=attempts,
+            timeout=settings.timeout,
+        )
+
+    def _of_whole_objects(self) -> Verbs[T]:
+        return Verbs(self._sender, self._settings, self.resource, self._objects, self.namespace)
 
     async def _write(
         self, method: str, path: str, body: bytes, settings: Settings, content_type: str = JSON, more: Query = ()

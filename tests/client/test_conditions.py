@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer.client.conditions import get_condition, is_condition_true, remove_condition, set_condition
+from aioinformer.client.changes.conditions import get_condition, is_condition_true, remove_condition, set_condition
 from aioinformer.errors import UsageError
 from tests.core.view_samples import pod, widget
 

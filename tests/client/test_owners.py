@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer.client.owners import (
+from aioinformer.client.changes.owners import (
     add_finalizer,
     controller_of,
     has_finalizer,

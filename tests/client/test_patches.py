@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod, V1PodSpec
 
-from aioinformer.client.patches import merge_patch
+from aioinformer.client.changes.patches import merge_patch
 from aioinformer.errors import UsageError
 from tests.core.test_evolve import merged
 from tests.core.view_samples import pod, widget

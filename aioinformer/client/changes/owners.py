@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from aioinformer.cache.objects.changes import evolve
-from aioinformer.client.patches import document_of
+from aioinformer.client.changes.patches import document_of
 from aioinformer.errors import AlreadyOwned, UsageError
 from aioinformer.resources.references import ObjectReference, get_reference
 

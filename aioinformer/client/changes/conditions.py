@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from aioinformer.cache.objects.changes import evolve
-from aioinformer.client.patches import document_of
+from aioinformer.client.changes.patches import document_of
 from aioinformer.errors import UsageError
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def set_condition(
         wanted["observedGeneration"] = observed_generation
     if known.get("status") != value or not known.get("lastTransitionTime"):
         wanted["lastTransitionTime"] = _text_of(now or datetime.now(UTC))
-    if wanted == known:
+    if wanted == {"message": "", **known}:  # servers omit an empty message of some kinds
         return obj
     conditions[index : index + 1] = [wanted]
     return evolve(obj, {"status": {"conditions": conditions}})

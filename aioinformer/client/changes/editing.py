@@ -1,0 +1,127 @@
+"""Edits: read, change, and write the difference, again after a conflict."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from random import uniform
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aioinformer.client.changes.patches import changed_members, merge_patch
+from aioinformer.errors import Conflict, OptionError, UsageError
+from aioinformer.resources.keys import metadata_field, metadata_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aioinformer.resources.resource import Resource
+
+T = TypeVar("T")
+
+#: The longest pause after the second conflict, in seconds. It doubles with each further one.
+_PAUSE: Final = 0.01
+#: The timeout of a write after a read that took all the time, in seconds.
+_LEAST: Final = 0.001
+_IDENTITY: Final = ("name", "namespace", "uid")
+
+
+async def edit(
+    obj: T,
+    change: Callable[[T], Any],
+    *,
+    read: Callable[[T, float | None], Awaitable[T]],
+    write: Callable[[T, dict[str, Any], float | None], Awaitable[T]],
+    check: Callable[[dict[str, Any]], None],
+    attempts: int,
+    timeout: float | None,  # noqa: ASYNC109 - the last conflict is raised after it
+) -> T:
+    """Write what a function changes of an object, again from the live object after a conflict.
+
+    Args:
+        obj: the object, with the version that the function sees.
+        change: returns the new state, or an awaitable of it.
+        read: returns the live object, within this number of seconds.
+        write: sends a merge patch, and returns the stored object, within this number of seconds.
+        check: raises if the patch contains what `write` does not store.
+        attempts: how many patches to send, at least one.
+        timeout: seconds after which no further patch is sent, None for no limit.
+
+    Returns:
+        The stored object; the given one if nothing changes.
+    """
+    if type(attempts) is not int or attempts < 1:
+        raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")
+    if not callable(change):
+        raise UsageError(f"edit: expected a function that returns the new state, not {type(change).__name__}")
+    clock = asyncio.get_running_loop().time
+    end = None if timeout is None else clock() + timeout
+    current, left = obj, timeout
+    for attempt in range(attempts):
+        patch = await _patch_of(current, change)
+        if not patch:
+            return current
+        check(patch)
+        try:
+            return await write(current, patch, left)
+        except Conflict as conflict:
+            # The first one may only mean that the cache was behind.
+            pause = uniform(0, _PAUSE * 2**attempt) if attempt else 0.0
+            left = None if end is None else end - clock() - pause
+            if attempt + 1 == attempts or (left is not None and left <= 0):
+                raise
+            await asyncio.sleep(pause)
+            current = await read(current, left)
+            left = None if end is None else max(end - clock(), _LEAST)
+            if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
+                raise conflict  # another object of the same name
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _patch_of(current: T, change: Callable[[T], Any]) -> dict[str, Any]:
+    """Call the function, and return the patch; {} if it changed nothing.
+
+    Raises:
+        UsageError: the object has no version, or the function returned anything but a state of this object.
+    """
+    if not _field(current, "resource_version", "resourceVersion"):
+        raise UsageError("edit: the object has no metadata.resourceVersion; pass what a lister or the client returned")
+    new = change(current)
+    if inspect.isawaitable(new):
+        new = await new
+    if new is None:
+        raise UsageError("edit: the function returned None; it must return the new state, or the object for no change")
+    if new is current:
+        return {}
+    patch = merge_patch(current, new)
+    metadata = patch.get("metadata", {})
+    other = next((name for name in ("apiVersion", "kind") if name in patch), "")
+    if not other:
+        names = [name for name in _IDENTITY if name in metadata] if isinstance(metadata, dict) else _IDENTITY
+        other = f"metadata.{names[0]}" if names else ""
+    if other:
+        raise UsageError(
+            f"edit: the function returned a state with another {other}; return a changed copy, such as evolve() makes"
+        )
+    return patch
+
+
+def check_members(resource: Resource[Any], subresource: str, patch: dict[str, Any]) -> None:
+    """Check that a write of an object or a subresource stores all that a patch contains.
+
+    Raises:
+        UsageError: it does not: the server would ignore a part of the patch.
+    """
+    members = set(changed_members(patch))
+    if subresource == "status" and members != {"status"}:
+        other = sorted(members - {"status"})[0]
+        raise UsageError(
+            f"edit: status.edit() writes the status alone, and the function changed {other!r}; use edit() for it"
+        )
+    if not subresource and "status" in members and "status" in resource.subresources:
+        raise UsageError(
+            f"edit: the status of {resource.gvr} is a subresource, which edit() does not write; use status.edit()"
+        )
+
+
+def _field(obj: Any, attribute: str, wire: str) -> Any:
+    return metadata_field(metadata_of(obj), attribute, wire)
