@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
-from urllib.parse import parse_qsl
+from typing import Any, TypeVar
 
-from aioinformer import HttpTransport
+from aioinformer import AlreadyExists, HttpTransport, NotFound, ResourceClient
 from aioinformer import connect as connect_to_cluster
 from aioinformer.testing import ApiServer, Workload
-from aioinformer.transport import Request, Transport
+from aioinformer.transport import Transport
+
+T = TypeVar("T")
 
 
 def run(
@@ -61,47 +61,13 @@ async def pause(arguments: argparse.Namespace) -> None:
         await asyncio.sleep(arguments.duration)
 
 
-async def send(
-    transport: Transport, method: str, path: str, body: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Write to the API server. In your own program, use the API classes of kubernetes_asyncio."""
-    status, answer = await _ask(transport, method, path, body)
-    if status >= 300:
-        raise SystemExit(f"{method} {path}: {answer.get('message', status)}")
-    return answer
-
-
-async def create(transport: Transport, path: str, body: dict[str, Any]) -> dict[str, Any]:
+async def create(objects: ResourceClient[T], body: dict[str, Any]) -> T:
     """Create an object. Delete an object of that name first, if an interrupted run has left one."""
-    name = body["metadata"]["name"]
     async with asyncio.timeout(60):
         while True:
-            status, answer = await _ask(transport, "POST", path, body)
-            if status != 409:
-                break
-            await _ask(transport, "DELETE", f"{path}/{name}?gracePeriodSeconds=0")
-            await asyncio.sleep(0.2)
-    if status >= 300:
-        raise SystemExit(f"POST {path}: {answer.get('message', status)}")
-    return answer
-
-
-async def _ask(
-    transport: Transport, method: str, path: str, body: dict[str, Any] | None = None
-) -> tuple[int, dict[str, Any]]:
-    content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    resource, _, query = path.partition("?")
-    response = await transport.request(
-        Request(
-            resource,
-            tuple(parse_qsl(query)),
-            method=method,
-            headers={"Content-Type": content_type},
-            body=None if body is None else json.dumps(body).encode(),
-            total_timeout=30,
-        )
-    )
-    try:
-        return response.status, json.loads(b"".join([chunk async for chunk in response.chunks()]))
-    finally:
-        await response.close()
+            try:
+                return await objects.create(body)
+            except AlreadyExists:
+                with suppress(NotFound):
+                    await objects.delete(body, grace=0)
+                await asyncio.sleep(0.2)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from aioinformer import Resource, SharedInformerFactory
+from aioinformer import Client, Resource, SharedInformerFactory
 from aioinformer.models import apiextensions_v1
 
 import cluster
@@ -108,7 +108,8 @@ async def main(arguments: argparse.Namespace) -> None:
         SharedInformerFactory(transport) as factory,
     ):
         definitions = factory.apiextensions.v1.customresourcedefinitions.informer()
-        await cluster.create(transport, definitions.resource.path(), DEFINITION)
+        client = Client(transport)
+        await cluster.create(client.resource(definitions.resource), DEFINITION)
         try:
             factory.start()
             # Not necessary for the informer: it waits for a resource that does not exist yet.
@@ -116,19 +117,17 @@ async def main(arguments: argparse.Namespace) -> None:
 
             widgets = factory.informer_for(WIDGETS, decoder=Widget)
             widgets.add_event_handler(on_add=on_add, on_update=on_update)
-            await cluster.send(transport, "POST", WIDGETS.path("default"), widget("first", 1))
-            await cluster.send(transport, "POST", WIDGETS.path("default"), widget("second", 2))
+            writer = client.resource(WIDGETS, decoder=Widget)
+            await writer.create(widget("first", 1))
+            await writer.create(widget("second", 2))
             await factory.wait_for_cache_sync(timeout=30)
 
-            body = {"spec": {"size": 3}}
-            answer = await cluster.send(transport, "PATCH", WIDGETS.path("default", "first"), body)
-            # From here on, the cache contains this write.
-            await widgets.wait_for_resource_version(answer["metadata"]["resourceVersion"])
+            written = await writer.patch("default/first", {"spec": {"size": 3}})
+            await widgets.wait_for(written, timeout=30)  # from here on, the cache has this write
             total = sum(each.spec.size for each in widgets.lister().list())
             print(f"{len(widgets.lister().list())} widgets with a total size of {total}")
         finally:
-            path = definitions.resource.path(name="widgets.example.com")
-            await cluster.send(transport, "DELETE", path)
+            await client.resource(definitions.resource).delete("widgets.example.com")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import argparse
 import asyncio
 from contextlib import aclosing
 
-from aioinformer import ListPager, ListWatch, RetryWatcher, until
+from aioinformer import Client, ListPager, ListWatch, RetryWatcher, until
 from aioinformer.informer import Event
 from aioinformer.models import core_v1
 
 import cluster
 
-PATH = "/api/v1/namespaces/default/pods"
 NAME = "aioinformer-example"
 
 
@@ -42,10 +41,11 @@ async def main(arguments: argparse.Namespace) -> None:
         container = {"name": "main", "image": "example.com/none"}
         body = {"metadata": {"name": NAME}, "spec": {"containers": [container]}}
         async with RetryWatcher(pods, pager.resource_version) as events, asyncio.timeout(60):
-            await cluster.create(transport, PATH, body)
+            writer = Client(transport, namespace="default").core.v1.pods
+            await cluster.create(writer, body)
             event = await until(events, lambda event: is_ours(event) and event.type == "ADDED")
             print(f"{event.type} {NAME}")
-            await cluster.send(transport, "DELETE", f"{PATH}/{NAME}?gracePeriodSeconds=0")
+            await writer.delete(NAME, grace=0)
             event = await until(events, lambda event: is_ours(event) and event.type == "DELETED")
             print(f"{event.type} {NAME}")
 

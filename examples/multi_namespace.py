@@ -13,6 +13,7 @@ import asyncio
 from typing import Any
 
 from aioinformer import (
+    Client,
     ListWatch,
     MultiNamespaceInformer,
     deletion_handling_object_name,
@@ -28,9 +29,10 @@ SELECTOR = "example=multi-namespace"
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
+        config_maps = Client(transport).core.v1.configmaps
         for namespace in NAMESPACES:
             body = {"metadata": {"name": "of-many", "labels": LABELS}}
-            await cluster.create(transport, core_v1.CONFIG_MAPS.path(namespace), body)
+            await cluster.create(config_maps.namespaced(namespace), body)
 
         informer = MultiNamespaceInformer(
             lambda namespace: ListWatch(transport, core_v1.CONFIG_MAPS, namespace, SELECTOR),
@@ -60,9 +62,7 @@ async def main(arguments: argparse.Namespace) -> None:
                 await gone.wait()
         finally:
             for namespace in NAMESPACES:
-                await cluster.send(
-                    transport, "DELETE", core_v1.CONFIG_MAPS.path(namespace, "of-many")
-                )
+                await config_maps.delete(f"{namespace}/of-many")
 
 
 if __name__ == "__main__":

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from typing import Any
 
-from aioinformer.transport import Request, Transport, exchange
+from aioinformer import Client, ResourceClient
+from aioinformer.models import core_v1
 from aioinformer.workqueue import RetryBackoff, retry_on_conflict
 
 import cluster
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 NAME = "aioinformer-example-counter"
 WRITERS = 4
 TIMES = 5
@@ -29,21 +28,18 @@ PATIENT = RetryBackoff(steps=50, initial=0.01, factor=1.5, jitter=1.0, cap=0.2)
 
 
 class Counter:
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
+    def __init__(self, config_maps: ResourceClient[core_v1.ConfigMap]) -> None:
+        self.config_maps = config_maps
         self.tries = 0
 
     async def read(self) -> dict[str, Any]:
-        return await exchange(self.transport, Request(f"{CONFIG_MAPS}/{NAME}"), "ConfigMap")
+        return (await self.config_maps.get(NAME)).to_dict()
 
     async def increment(self) -> None:
         self.tries += 1
         counter = await self.read()  # read again in each attempt: the old version conflicts
         counter["data"]["count"] = str(int(counter["data"]["count"]) + 1)
-        body = json.dumps(counter).encode()
-        headers = {"Content-Type": "application/json"}
-        request = Request(f"{CONFIG_MAPS}/{NAME}", (), "PUT", headers, body)
-        await exchange(self.transport, request, "ConfigMap")
+        await self.config_maps.replace(counter)
 
     async def write(self) -> None:
         for _ in range(TIMES):
@@ -52,9 +48,9 @@ class Counter:
 
 async def main(arguments: argparse.Namespace) -> None:
     async with cluster.connect(arguments) as transport:
-        counter = Counter(transport)
-        body = {"metadata": {"name": NAME}, "data": {"count": "0"}}
-        await cluster.create(transport, CONFIG_MAPS, body)
+        config_maps = Client(transport, namespace="default").core.v1.configmaps
+        counter = Counter(config_maps)
+        await cluster.create(config_maps, {"metadata": {"name": NAME}, "data": {"count": "0"}})
         try:
             async with asyncio.TaskGroup() as writers:
                 for number in range(WRITERS):
@@ -62,7 +58,7 @@ async def main(arguments: argparse.Namespace) -> None:
             count = (await counter.read())["data"]["count"]
             print(f"{WRITERS} writers counted to {count}, in {counter.tries} attempts")
         finally:
-            await cluster.send(transport, "DELETE", f"{CONFIG_MAPS}/{NAME}")
+            await config_maps.delete(NAME)
 
 
 if __name__ == "__main__":
