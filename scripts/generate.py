@@ -13,7 +13,7 @@ from pathlib import Path
 
 import definitions
 import introspection
-from render_accessors import CLIENT, FACTORY, render_accessors
+from render_accessors import CLIENT, FACTORY, render_accessors, render_by_name
 from render_catalog import render_catalog
 from render_models import render_models
 from render_shapes import render_shapes
@@ -33,6 +33,7 @@ def generate() -> dict[str, str]:
         ),
         **render_models(types, resources),
         **render_accessors(resources, discovery, FACTORY),
+        "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery),
         **render_accessors(resources, discovery, CLIENT),
     }
 

@@ -197,3 +197,36 @@ def _signature(resource: ApiResource, style: Style) -> str:
     result = f"{style.leaf(resource)}[{module_of(resource)}.{resource.kind}]"
     line = f"    def {resource.plural}(self) -> {result}:"
     return line if len(line) <= 120 else f"    def {resource.plural}(\n        self,\n    ) -> {result}:"
+
+
+def render_by_name(resources: Iterable[ApiResource], discovery: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the stub of `for_resource`, with an overload for each resource that can be listed."""
+    known = [each for each in resources if "list" in discovery[each.name]["verbs"]]
+    overloads = [
+        f"""    @overload
+    def for_resource(
+        self, resource: Literal["{each.name}"]
+    ) -> {FACTORY.leaf(each)}[{module_of(each)}.{each.kind}]: ...
+"""
+        for each in known
+    ]
+    modules = sorted({module_of(each) for each in known})
+    return f'''"""Types of `for_resource`. {_GENERATED}"""
+
+# fmt: off
+
+from typing import Literal, TypeVar, overload
+
+from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+from aioinformer.models import (
+{"".join(f"    {module},{chr(10)}" for module in modules)})
+from aioinformer.resources.resource import Resource
+
+T = TypeVar("T")
+
+class ByName:
+    """Gives a factory `for_resource`."""
+
+{"".join(overloads)}    @overload
+    def for_resource(self, resource: Resource[T]) -> NamespacedAccessor[T] | ClusterAccessor[T]: ...
+'''

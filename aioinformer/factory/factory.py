@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from aioinformer.errors import InformerStopped, UnknownOption, UsageError
-from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.factory.accessors import Accessors
+from aioinformer.factory.accessors.by_name import ByName
 from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.functions import plain_function
@@ -16,7 +17,7 @@ from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.options import Making, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
-from aioinformer.resources.catalog import BUILTIN_RESOURCES, find
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.informer.options import InformerOptions
+    from aioinformer.cache.objects.codec import BodyDecoder
+    from aioinformer.cache.objects.storage import DecodedTier
+    from aioinformer.factory.accessors.access import FrozenObject
+    from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import InformerName, MetricsProvider
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
@@ -33,9 +37,10 @@ if TYPE_CHECKING:
     from aioinformer.transport.auth.credentials import Connection
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 
-class SharedInformerFactory(Accessors):
+class SharedInformerFactory(ByName, Accessors):
     """Creates informers, one for each resource and scope, and owns them while it runs.
 
     `async with factory:` starts the informers that exist; `start()` and `wait_for_cache_sync()` start those created
@@ -109,7 +114,35 @@ class SharedInformerFactory(Accessors):
 
     # Informers.
 
-    def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
+    @overload
+    def informer_for(
+        self,
+        resource: Resource[T],
+        *,
+        decoder: None = None,
+        storage: DecodedTier = ...,
+        **options: Unpack[CommonOptions[T]],
+    ) -> SharedIndexInformer[T]: ...
+    @overload
+    def informer_for(
+        self,
+        resource: Resource[Any],
+        *,
+        decoder: BodyDecoder[M],
+        storage: DecodedTier = ...,
+        **options: Unpack[CommonOptions[M]],
+    ) -> SharedIndexInformer[M]: ...
+    @overload
+    def informer_for(
+        self,
+        resource: Resource[Any],
+        *,
+        storage: Literal["dict"],
+        decoder: None = None,
+        **options: Unpack[CommonOptions[FrozenObject]],
+    ) -> SharedIndexInformer[FrozenObject]: ...
+
+    def informer_for(self, resource: Resource[Any], **options: Any) -> SharedIndexInformer[Any]:
         """Return the informer of a resource and scope; the first call creates it.
 
         Namespace and selectors select the informer: each scope of a resource has its own. Their defaults are the
@@ -142,32 +175,9 @@ class SharedInformerFactory(Accessors):
         defaults = self._builder.defaults
         period = self._custom_resync.get(resource.gvr, defaults.resync_period)
         making = replace(defaults, resync_period=period).with_options(named)
-        informer: SharedIndexInformer[T] = self._builder.build(SharedIndexInformer, key, named, making)
+        informer: SharedIndexInformer[Any] = self._builder.build(SharedIndexInformer, key, named, making)
         self._informers.add(key, informer, making)
         return informer
-
-    def for_resource(self, resource: Resource[T] | str, **options: Never) -> NamespacedAccessor[T] | ClusterAccessor[T]:
-        """Return the accessor of any resource, with `informer()` and `lister()`, like the attribute paths.
-
-        Args:
-            resource: a `Resource`, for example of a CRD, or the `gvr` of a built-in one: "apps/v1/deployments",
-                "v1/pods".
-
-        Raises:
-            UnknownOption: an option was passed here, and not to `informer()` or `lister()` of the result.
-            UsageError: there is no built-in resource with this name.
-        """
-        if options:
-            raise UnknownOption(
-                f"for_resource() has no option {next(iter(options))!r}; pass options to its result: "
-                "for_resource(...).informer(...) or .lister(...)"
-            )
-        if isinstance(resource, str):
-            resource = _built_in(resource)
-        elif not isinstance(resource, Resource):
-            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
-        accessor = NamespacedAccessor if resource.namespaced else ClusterAccessor
-        return accessor(self, resource)
 
     def informers(self) -> dict[str, SharedIndexInformer[Any]]:
         """Return all informers by the `gvr` of their resource, and the scope if it is not the factory's: a copy."""
@@ -264,15 +274,3 @@ def _check_gvr(gvr: str) -> None:
         nearest = get_close_matches(gvr, known, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
         raise UsageError(f"custom_resync: {gvr!r} is not a resource; {hint}")
-
-
-def _built_in(gvr: str) -> Resource[Any]:
-    group_version, _, plural = gvr.rpartition("/")
-    group, _, version = group_version.rpartition("/")
-    resource = find(group, version, plural)
-    if resource is None:
-        raise UsageError(
-            f"{gvr!r} is not a built-in resource; write it as group/version/plural (core: v1/pods), "
-            "or pass a Resource for a custom one"
-        )
-    return resource

@@ -10,10 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from aioinformer.cache.objects.fields import FieldIndexFunc
-from aioinformer.cache.objects.storage import Storage
+from aioinformer.cache.objects.storage import Storage, StorageTier
 from aioinformer.errors import OptionError, UnknownOption, UsageError
 from aioinformer.handlers.resync import checked_period
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.pipeline import QueueKind, QueueName
 from aioinformer.reflector.options import check_indexers, check_options, check_share, checked_fields
 
 if TYPE_CHECKING:
@@ -29,7 +29,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class InformerOptions(TypedDict, Generic[T], total=False):
+class CommonOptions(TypedDict, Generic[T], total=False):
+    """The options of an informer that do not decide of which type its objects are; see `InformerOptions`."""
+
+    namespace: str
+    label_selector: str | LabelSelector | Mapping[str, str]
+    field_selector: str | FieldSelector | Mapping[str, str]
+    indexers: Indexers[T] | None
+    transform: Transform[T] | None
+    fields: Iterable[str]
+    queue: QueueName
+    resync_period: float | None
+    metadata_only: bool
+    max_undecodable: float | None
+    options: ReflectorOptions | None
+
+
+class InformerOptions(CommonOptions[T], total=False):
     """Keyword arguments of `informer()`, `lister()` and `informer_for()`.
 
     The first three select the informer: each scope of a resource has its own. Their defaults are the factory's. The
@@ -54,19 +70,8 @@ class InformerOptions(TypedDict, Generic[T], total=False):
         options: paging, timeouts, backoff; replaces the factory's.
     """
 
-    namespace: str
-    label_selector: str | LabelSelector | Mapping[str, str]
-    field_selector: str | FieldSelector | Mapping[str, str]
-    indexers: Indexers[T] | None
     decoder: BodyDecoder[T] | None
-    transform: Transform[T] | None
-    storage: str
-    fields: Iterable[str]
-    queue: str
-    resync_period: float | None
-    metadata_only: bool
-    max_undecodable: float | None
-    options: ReflectorOptions | None
+    storage: StorageTier
 
 
 KNOWN: Final = tuple(InformerOptions.__annotations__)

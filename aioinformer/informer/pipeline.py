@@ -17,7 +17,7 @@ import asyncio
 from enum import StrEnum
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 from weakref import ref
 
 from aioinformer.cache.objects.refusals import refusal
@@ -50,6 +50,10 @@ _log = get_logger("aioinformer.informer")
 _EXHAUSTION_PAUSE: Final = 1.0
 
 _key_of_record: Callable[[Record], str] = attrgetter("key")
+
+
+#: The values of the option `queue=`.
+QueueName: TypeAlias = "Literal['delta', 'in_order'] | QueueKind"
 
 
 class QueueKind(StrEnum):

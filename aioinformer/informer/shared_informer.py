@@ -16,17 +16,17 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from aioinformer.cache.objects.changes import as_item
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
-from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
+from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.informer.controller import CacheController, CacheControllerConfig, Source
 from aioinformer.informer.observed import ObservedInformer
-from aioinformer.informer.pipeline import Pipeline, QueueKind
+from aioinformer.informer.pipeline import Pipeline
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
 from aioinformer.reflector.options import (
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
+    from aioinformer.cache.objects.storage import StorageTier
     from aioinformer.cache.waiters import Write
     from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.handlers.signatures import DeleteFunction, Handler
+    from aioinformer.informer.pipeline import QueueName
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
     from aioinformer.queue.delta_fifo import KnownObjects
     from aioinformer.reflector.listwatch import ListerWatcher
@@ -101,10 +104,10 @@ class SharedIndexInformer(ObservedInformer[T]):
         indexers: Indexers[T] | None = None,
         decoder: BodyDecoder[T] | None = None,
         transform: Transform[T] | None = None,
-        storage: str = Storage.BYTES,
+        storage: StorageTier = "bytes",
         fields: Iterable[str] = (),
         # The operation of the informer
-        queue: str = QueueKind.DELTA,
+        queue: QueueName = "delta",
         options: ReflectorOptions | None = None,
         max_undecodable: float | None = None,
         shutdown_grace: float = 1.0,
@@ -157,6 +160,33 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     # Handlers.
 
+    @overload
+    def add_event_handler(
+        self, handler: FilteringResourceEventHandler[T], resync_period: float | None = None
+    ) -> HandlerRegistration[T]: ...
+    @overload
+    def add_event_handler(self, handler: Handler[T], resync_period: float | None = None) -> HandlerRegistration[T]: ...
+    @overload
+    def add_event_handler(
+        self,
+        handler: None = None,
+        resync_period: float | None = None,
+        *,
+        on_add: Callable[[T], Any] | None = None,
+        on_update: Callable[[T, T], Any] | None = None,
+        on_delete: DeleteFunction[T] | None = None,
+    ) -> HandlerRegistration[T]: ...
+    @overload
+    def add_event_handler(
+        self,
+        handler: None = None,
+        resync_period: float | None = None,
+        *,
+        on_add: Callable[[T, bool], Any],
+        on_update: Callable[[T, T], Any] | None = None,
+        on_delete: DeleteFunction[T] | None = None,
+    ) -> HandlerRegistration[T]: ...
+
     def add_event_handler(
         self,
         handler: Any = None,
@@ -164,7 +194,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         *,
         on_add: Callable[..., Any] | None = None,
         on_update: Callable[[T, T], Any] | None = None,
-        on_delete: Callable[[Any], Any] | None = None,
+        on_delete: DeleteFunction[T] | None = None,
     ) -> HandlerRegistration[T]:
         """Register a handler, before or while the informer runs. The call returns immediately.
 

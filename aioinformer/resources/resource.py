@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic
 from urllib.parse import quote
 
 import msgspec
 
 from aioinformer.errors import UsageError
 
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 
 class Resource(msgspec.Struct, Generic[T_co], frozen=True):
     """A resource of the API, as discovery describes it.
 
-    `Resource[V1Pod]` tells editors and type checkers the type of the objects in its informers.
+    The objects of its informers and clients are of the type that its `decoder` returns. The constants in
+    `aioinformer.models` have the types of the built-in kinds: `core_v1.PODS` is a `Resource[core_v1.Pod]`.
 
     Attributes:
         group: API group, "" for the core group.
@@ -29,6 +40,7 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
         subresources: ("status", "scale", …), without the plural.
         verbs: the verbs in discovery, () if they are unknown.
         categories: such as ("all",).
+        decoder: your own model for the objects: a msgspec, dataclass or pydantic class, or a function of JSON bytes.
     """
 
     group: str
@@ -42,6 +54,7 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
     subresources: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    decoder: type[T_co] | Callable[[bytes], T_co] | None = None
 
     @property
     def api_version(self) -> str:

@@ -13,6 +13,7 @@ from tests.shell.virtual_time import VirtualTimeLoop, settled
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
+    from aioinformer.informer.pipeline import QueueName
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
 #: Virtual seconds within which an informer must reach the state of a correct server: a few of the longest delays.
@@ -72,7 +73,7 @@ class HostileCollection(Collection):
         return max(sum(begin <= time < begin + seconds for time in self.times) for begin in self.times)
 
 
-async def survives(pods: HostileCollection, options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
+async def survives(pods: HostileCollection, options: ReflectorOptions, queue: QueueName = "delta") -> list[Exception]:
     """Assert that an informer survives all hostile responses and recovers; return the errors that it reported."""
     errors: list[Exception] = []
     informer: SharedIndexInformer[Any] = SharedIndexInformer(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +20,9 @@ from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.pager import ListPager
 from tests.attack.hostile_collection import HostileCollection, in_virtual_time, survives
 from tests.shell.collection import Response, line
+
+if TYPE_CHECKING:
+    from aioinformer.informer.pipeline import QueueName
 
 SMALL = 4096
 PAGES = ReflectorOptions(streaming_list=False, page_size=2, max_frame=SMALL)
@@ -52,7 +55,7 @@ WATCH = b"".join(
 )
 
 
-def run(*responses: tuple[list[bytes], str], options: ReflectorOptions, queue: str = "delta") -> list[Exception]:
+def run(*responses: tuple[list[bytes], str], options: ReflectorOptions, queue: QueueName = "delta") -> list[Exception]:
     pods = HostileCollection(responses)
     errors: list[Exception] = []
 
@@ -167,7 +170,7 @@ def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
 @settings(max_examples=150, deadline=None)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
 def test_any_responses_are_survived(
-    responses: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: str
+    responses: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: QueueName
 ) -> None:
     run(*responses, options=options, queue=queue)
 

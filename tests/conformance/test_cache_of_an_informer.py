@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +17,9 @@ from tests.shell.cluster import Cluster, built_in
 from tests.shell.collection import Collection, line
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.informer.pipeline import QueueName
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
@@ -48,7 +51,7 @@ async def test_cluster_scoped_objects_are_cached_by_name() -> None:
 
 @pytest.mark.conformance("CTL-12")
 @pytest.mark.parametrize("queue", list(QueueKind))
-async def test_cache_content_decides_between_add_and_update(queue: str) -> None:
+async def test_cache_content_decides_between_add_and_update(queue: QueueName) -> None:
     pods = Collection("a")
     recorder = Recorder()
     informer = SharedIndexInformer(pods, queue=queue)
@@ -85,7 +88,7 @@ async def test_default_queue_groups_by_object_and_delivers_deletes(
 @pytest.mark.conformance("ARC-04")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize("missed", [False, True])
-async def test_update_is_cached_and_indexed_before_it_is_delivered(queue: str, missed: bool) -> None:
+async def test_update_is_cached_and_indexed_before_it_is_delivered(queue: QueueName, missed: bool) -> None:
     pods = Collection()
     pods.put("a", metadata={"labels": {"app": "old"}})
     informer = SharedIndexInformer(pods, queue=queue, indexers={"app": lambda pod: [pod.metadata.labels["app"]]})

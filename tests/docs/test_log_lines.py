@@ -181,7 +181,7 @@ async def _never_started() -> None:
 
 async def _unknown_option() -> None:
     async with SharedInformerFactory("http://127.0.0.1:1") as factory:
-        factory.core.v1.pods.informer(indexer={})  # type: ignore[call-arg]
+        factory.core.v1.pods.informer(indexer={})  # type: ignore[call-overload]
 
 
 async def _other_options() -> None:

@@ -14,6 +14,7 @@ from aioinformer.errors import UsageError
 from aioinformer.handlers.notifications import FilteringResourceEventHandler
 from aioinformer.handlers.threaded import ThreadedHandler
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.resources.keys import deletion_handling_object_name
 from tests.shell.collection import Collection
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def test_blocking_handler_is_called_in_order_beside_the_loop(executor: Thr
     blocking = Blocking()
     seen: asyncio.Queue[str] = asyncio.Queue()
     informer.add_event_handler(ThreadedHandler(blocking, executor))
-    informer.add_event_handler(on_delete=lambda pod: seen.put_nowait(pod.metadata.name))
+    informer.add_event_handler(on_delete=lambda pod: seen.put_nowait(deletion_handling_object_name(pod).name))
     async with informer, asyncio.timeout(10):
         await informer.wait_for_sync()
         pods.put("a")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from random import Random
 
+    from aioinformer.informer.pipeline import QueueName
     from aioinformer.reflector.state import InformerState, Phase
 
 #: Short times, for tests of other things.
@@ -44,7 +45,7 @@ class WatchedServer:
     """
 
     def __init__(
-        self, server: ApiServer, transport: HttpTransport, random: Random, options: ReflectorOptions, queue: str
+        self, server: ApiServer, transport: HttpTransport, random: Random, options: ReflectorOptions, queue: QueueName
     ) -> None:
         resource = find("", "v1", "configmaps")
         assert resource is not None
@@ -117,7 +118,7 @@ class WatchedServer:
 
 
 @asynccontextmanager
-async def watched_server(random: Random, *, queue: str = "delta", **options: Any) -> AsyncIterator[WatchedServer]:
+async def watched_server(random: Random, *, queue: QueueName = "delta", **options: Any) -> AsyncIterator[WatchedServer]:
     """Provide a server with objects, and an informer that is not started yet.
 
     Args:

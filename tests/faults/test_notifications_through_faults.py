@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from aioinformer.informer.pipeline import QueueKind
 from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, Fault
 from tests.faults.churn import WatchedServer, watched_server
+
+if TYPE_CHECKING:
+    from aioinformer.informer.pipeline import QueueName
 
 BACKING_OFF = Phase.BACKING_OFF
 
@@ -108,7 +111,9 @@ async def test_fault_after_sync(name: str, params: dict[str, Any], shown: Phase 
 @pytest.mark.conformance("ARC-02", "ARC-03", "ARC-07", "CTL-13")
 @pytest.mark.parametrize("queue", list(QueueKind))
 @pytest.mark.parametrize(("name", "params"), [("outage", {"duration": 0.3}), ("restart", {"downtime": 0.3})])
-async def test_changes_missed_in_an_outage_are_delivered_once(name: str, params: dict[str, Any], queue: str) -> None:
+async def test_changes_missed_in_an_outage_are_delivered_once(
+    name: str, params: dict[str, Any], queue: QueueName
+) -> None:
     async with watched_server(Random(name), queue=queue) as watched, watched.informer:
         await watched.catch_up()
         before = set(watched.witness.present)
@@ -125,7 +130,7 @@ async def test_changes_missed_in_an_outage_are_delivered_once(name: str, params:
 
 
 @pytest.mark.parametrize("queue", list(QueueKind))
-async def test_restored_server_replaces_the_cache(queue: str) -> None:
+async def test_restored_server_replaces_the_cache(queue: QueueName) -> None:
     async with watched_server(Random("restore"), queue=queue, idle_timeout=0.3) as watched, watched.informer:
         await watched.catch_up()
         backup = watched.server.backup()

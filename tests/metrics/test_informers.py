@@ -26,6 +26,8 @@ from tests.shell.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from aioinformer.informer.pipeline import QueueName
+
 LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}
 
 
@@ -302,7 +304,7 @@ async def test_no_content_of_objects_is_in_metrics(shop: InformerName, registry:
     [("delta", 40, 0.2, True), ("in_order", 40, 0.2, True), ("delta", 5, 0.5, False), ("delta", 40, 0.01, False)],
 )
 async def test_slow_batch_is_logged_if_the_queue_is_long(
-    queue: str,
+    queue: QueueName,
     size: int,
     each: float,
     slow: bool,

@@ -42,6 +42,8 @@ from tests.cli.shell import Shell
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aioinformer.cache.objects.storage import StorageTier
+
 CONTENT, TOKEN = "hunter2-in-the-secret", "hunter2-in-the-token"
 ENCODED = base64.b64encode(CONTENT.encode()).decode()
 WORDS = (CONTENT, ENCODED, TOKEN)
@@ -114,7 +116,7 @@ FAULT_PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.DICT, Storage.COMPRESSED])
-async def test_faults_do_not_reveal_secrets(storage: str) -> None:
+async def test_faults_do_not_reveal_secrets(storage: StorageTier) -> None:
     resource = find("", "v1", "secrets")
     assert resource is not None
     registry = CollectorRegistry()
@@ -184,7 +186,7 @@ async def test_secret_without_a_type_is_recognised(known_by: str) -> None:
 
 
 @pytest.mark.parametrize("storage", [Storage.BYTES, Storage.STRIPPED, Storage.COMPRESSED, Storage.DICT])
-async def test_text_of_a_secret_hides_its_data(storage: str) -> None:
+async def test_text_of_a_secret_hides_its_data(storage: StorageTier) -> None:
     async with ApiServer() as server, HttpTransport(server.url) as transport:
         server.create("secrets", secret("s"))
         factory = SharedInformerFactory(transport)

@@ -42,7 +42,7 @@ async def test_for_resource_needs_a_built_in_name_or_resource() -> None:
     factory = SharedInformerFactory(cluster)
     for name in ("apps/v1/pods", "pods", "widgets.example.com", ""):
         with pytest.raises(UsageError, match="not a built-in resource; write it as group/version/plural"):
-            factory.for_resource(name)
+            factory.for_resource(name)  # type: ignore[call-overload]
     factory.for_resource(WIDGETS).informer()
     async with factory:
         await factory.wait_for_cache_sync()
@@ -52,7 +52,7 @@ async def test_for_resource_needs_a_built_in_name_or_resource() -> None:
 async def test_unlistable_resource_is_refused() -> None:
     factory = SharedInformerFactory(Cluster())
     with pytest.raises(UsageError, match=r"v1/bindings has no verb list, only create; .* --verbs=list"):
-        factory.for_resource("v1/bindings").informer()
+        factory.for_resource("v1/bindings").informer()  # type: ignore[call-overload]
 
 
 async def test_unwatchable_resource_is_polled() -> None:

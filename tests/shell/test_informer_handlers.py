@@ -80,13 +80,13 @@ async def test_detailed_add_has_the_initial_list_flag() -> None:
 async def test_invalid_handler_is_refused_with_a_remedy() -> None:
     informer = SharedIndexInformer(Collection())
     with pytest.raises(UsageError, match="pass on_add, on_update or on_delete"):
-        informer.add_event_handler(object())
+        informer.add_event_handler(object())  # type: ignore[call-overload]
     with pytest.raises(UsageError, match=r"the function print is not a handler: .* on_add=print"):
-        informer.add_event_handler(print)
+        informer.add_event_handler(print)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="there is no handler: pass at least one function as on_add"):
         informer.add_event_handler()
     with pytest.raises(UsageError, match="not both"):
-        informer.add_event_handler(Recorder(), on_add=print)
+        informer.add_event_handler(Recorder(), on_add=print)  # type: ignore[call-overload]
     with pytest.raises(UsageError, match=r"handler\.on_add: expected a function, not str"):
         informer.add_event_handler(ResourceEventHandlerFuncs(on_add="print"))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="resync_period must be 0"):
@@ -98,9 +98,11 @@ async def test_filter_turns_crossing_updates_into_adds_and_deletes() -> None:
     pods = Collection()
     informer = SharedIndexInformer(pods)
     recorder = Recorder()
-    informer.add_event_handler(
-        FilteringResourceEventHandler(lambda pod: pod.spec is not None and pod.spec.node_name == "n1", recorder)
-    )
+
+    def is_on_n1(pod: Any) -> bool:
+        return pod.spec is not None and pod.spec.node_name == "n1"
+
+    informer.add_event_handler(FilteringResourceEventHandler(is_on_n1, recorder))
     pods.put("in", spec={"nodeName": "n1"})
     pods.put("out", spec={"nodeName": "n2"})
     async with informer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -16,6 +16,9 @@ from aioinformer.reflector.state import Phase
 from tests.shell.collection import Collection, line
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.informer.pipeline import QueueName
 
 
 def phase_of(informer: SharedIndexInformer[Any]) -> Phase:
@@ -275,7 +278,7 @@ async def test_settings_are_refused_after_the_start() -> None:
 
 
 async def test_undecodable_item_keeps_the_queued_version(
-    queue: str,
+    queue: QueueName,
 ) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods, queue=queue)

@@ -65,7 +65,7 @@ def notifications_of(informer: SharedIndexInformer[Any]) -> list[str]:
     informer.add_event_handler(
         on_add=lambda obj: received.append(f"add {obj.metadata.name}"),
         on_update=lambda old, new: received.append(f"update {new.metadata.name} {new.metadata.labels['cpu']}"),
-        on_delete=lambda obj: received.append(f"delete {obj.obj.metadata.name}"),
+        on_delete=lambda tombstone: received.append(f"delete {tombstone.key.removeprefix('default/')}"),
     )
     return received
 

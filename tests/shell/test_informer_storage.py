@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,9 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.cache.objects.storage import StorageTier
 
 
 def some_pods(count: int = 6) -> Collection:
@@ -32,7 +35,7 @@ def names(objects: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("storage", ["bytes", "stripped", "compressed", "projection", "metadata"])
-async def test_every_tier_delivers_the_same_notifications(storage: str) -> None:
+async def test_every_tier_delivers_the_same_notifications(storage: StorageTier) -> None:
     pods = some_pods()
     informer = SharedIndexInformer(pods, storage=storage, fields=["spec.nodeName"])
     recorder = Recorder()

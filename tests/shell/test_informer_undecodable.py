@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -20,6 +20,9 @@ from tests.shell.cluster import Cluster
 from tests.shell.collection import PODS, Collection, line
 from tests.shell.recorder import Recorder
 from tests.shell.virtual_time import settled
+
+if TYPE_CHECKING:
+    from aioinformer.informer.pipeline import QueueName
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget")
 
@@ -132,7 +135,7 @@ async def test_earlier_version_is_served_and_its_key_reported() -> None:
         assert (lister.get("default/a").spec.size, lister.undecodable()) == (2, [])
 
 
-async def test_deleted_object_is_not_found_at_once(queue: str) -> None:
+async def test_deleted_object_is_not_found_at_once(queue: QueueName) -> None:
     pods = pods_of(a=BAD, b=BAD)
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
         await settled()
@@ -147,7 +150,7 @@ async def test_deleted_object_is_not_found_at_once(queue: str) -> None:
         assert informer.state.healthy
 
 
-async def test_no_read_during_a_relist_misses_an_object(queue: str) -> None:
+async def test_no_read_during_a_relist_misses_an_object(queue: QueueName) -> None:
     pods = pods_of(a=BAD, **{f"p{number}": {} for number in range(20)})
     seen: set[str] = set()
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
@@ -167,7 +170,7 @@ async def test_no_read_during_a_relist_misses_an_object(queue: str) -> None:
     assert seen <= {"there", "undecodable"}
 
 
-async def test_object_that_decodes_again_is_always_found(queue: str) -> None:
+async def test_object_that_decodes_again_is_always_found(queue: QueueName) -> None:
     pods = pods_of(a=BAD)
     seen: list[str] = []
     async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
@@ -224,7 +227,7 @@ async def test_failed_read_counts_until_the_next_version() -> None:
 
 
 @pytest.mark.parametrize("change", ["delete", "relist"])
-async def test_failed_read_ends_with_the_object(change: str, queue: str) -> None:
+async def test_failed_read_ends_with_the_object(change: str, queue: QueueName) -> None:
     pods = pods_of(a={"nodeName": 5}, b={})
     async with SharedIndexInformer(pods, queue=queue) as informer:
         await settled()

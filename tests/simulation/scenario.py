@@ -17,8 +17,20 @@ from tests.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from aioinformer.cache.objects.storage import StorageTier
+    from aioinformer.informer.pipeline import QueueName
+
 _NAMESPACES = ("default", "kube-system", "web")
-_TIERS = ("bytes", "bytes", "bytes", "stripped", "compressed", "projection", "metadata", "dict")
+_TIERS: tuple[StorageTier, ...] = (
+    "bytes",
+    "bytes",
+    "bytes",
+    "stripped",
+    "compressed",
+    "projection",
+    "metadata",
+    "dict",
+)
 #: Faults that are drawn more often: they have consequences only together with others.
 _OFTEN = ("restore", "restore", "restart", "compaction", "stale", "double")
 _HIGHEST_BYTES = 64 * 1024
@@ -83,8 +95,8 @@ class Scenario:
 
     seed: int
     selection: Selection
-    queue: str
-    storage: str
+    queue: QueueName
+    storage: StorageTier
     resync: float
     options: ReflectorOptions
     handlers: tuple[Manner, ...]

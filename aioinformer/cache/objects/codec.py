@@ -53,7 +53,8 @@ class ObjectType(Generic[T]):
     Args:
         resource: the type of the objects.
         decoder: a user's model: a msgspec Struct, dataclass, TypedDict or pydantic model class, or a function of the
-            object's JSON bytes. None: views with the attributes of the built-in model, or mappings.
+            object's JSON bytes. None: that of the resource, or else views with the attributes of the built-in model, or
+            mappings.
         transform: called once with each object that arrives, before all handlers. Its result is cached: the object
             itself, or a mapping or model to encode instead.
         storage: the storage tier, see `aioinformer.cache.objects.storage`.
@@ -76,6 +77,8 @@ class ObjectType(Generic[T]):
         self.storage = Storage.of(storage)
         if decoder is not None and self.storage is Storage.DICT:
             raise UsageError('storage="dict" and decoder= contradict each other: choose one')
+        if decoder is None and self.storage is not Storage.DICT:
+            decoder = resource.decoder
         self._timed = timed
         self._decode: Callable[[bytes], T] | None = None
         if decoder is not None:

@@ -28,7 +28,7 @@ Compression has a state and a background task, so its tier is made by `Compresso
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -59,6 +59,12 @@ Tier: TypeAlias = "Callable[[Record], Record]"
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_annotations = msgspec.json.Decoder(dict[str, str] | None).decode
 _encode = msgspec.json.Encoder().encode
+
+
+#: The tiers whose objects are views, or of the user's model.
+DecodedTier: TypeAlias = Literal["bytes", "stripped", "compressed", "projection", "metadata"]
+#: All tiers: the values of the option `storage=`.
+StorageTier: TypeAlias = DecodedTier | Literal["dict"]
 
 
 class Storage(StrEnum):

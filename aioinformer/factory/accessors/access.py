@@ -5,24 +5,36 @@ Accessors have a reference to the factory and no other state; each attribute acc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, cast, overload
 
 from aioinformer.resources.catalog import find
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal, TypeAlias
+
     from aioinformer.cache.lister import ClusterLister, Lister
-    from aioinformer.informer.options import InformerOptions
+    from aioinformer.cache.objects.codec import BodyDecoder
+    from aioinformer.cache.objects.frozen import FrozenDict
+    from aioinformer.cache.objects.storage import DecodedTier
+    from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
 
+    #: An object of the tier "dict".
+    FrozenObject: TypeAlias = FrozenDict[str, Any]
+
 T = TypeVar("T")
+M = TypeVar("M")
 
 
 class InformerSource(Protocol):
     """The part of a factory that accessors need."""
 
-    def informer_for(self, resource: Resource[T], **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
-        """Return the informer of a resource and scope; create it with these options if there is none."""
+    @property
+    def informer_for(self) -> Callable[..., SharedIndexInformer[Any]]:
+        """A function that returns the informer of a resource and scope, and creates it if there is none."""
+        ...
 
 
 class ResourceAccessor(Generic[T]):
@@ -38,10 +50,24 @@ class ResourceAccessor(Generic[T]):
         self._source = source
         self.resource = resource
 
-    def informer(self, **options: Unpack[InformerOptions[T]]) -> SharedIndexInformer[T]:
+    @overload
+    def informer(
+        self, *, decoder: None = None, storage: DecodedTier = ..., **options: Unpack[CommonOptions[T]]
+    ) -> SharedIndexInformer[T]: ...
+    @overload
+    def informer(
+        self, *, decoder: BodyDecoder[M], storage: DecodedTier = ..., **options: Unpack[CommonOptions[M]]
+    ) -> SharedIndexInformer[M]: ...
+    @overload
+    def informer(
+        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+    ) -> SharedIndexInformer[FrozenObject]: ...
+
+    def informer(self, **options: Any) -> SharedIndexInformer[Any]:
         """Return the factory's informer of this resource and scope; the first call creates it.
 
-        The options are those of `InformerOptions`; see `SharedInformerFactory.informer_for`.
+        The options are those of `InformerOptions`; see `SharedInformerFactory.informer_for`. Its objects are of the
+        type of `decoder`, if there is one, and frozen dicts with `storage="dict"`.
         """
         return self._source.informer_for(self.resource, **options)
 
@@ -54,7 +80,20 @@ class NamespacedAccessor(ResourceAccessor[T]):
 
     __slots__ = ()
 
-    def lister(self, **options: Unpack[InformerOptions[T]]) -> Lister[T]:
+    @overload
+    def lister(
+        self, *, decoder: None = None, storage: DecodedTier = ..., **options: Unpack[CommonOptions[T]]
+    ) -> Lister[T]: ...
+    @overload
+    def lister(
+        self, *, decoder: BodyDecoder[M], storage: DecodedTier = ..., **options: Unpack[CommonOptions[M]]
+    ) -> Lister[M]: ...
+    @overload
+    def lister(
+        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+    ) -> Lister[FrozenObject]: ...
+
+    def lister(self, **options: Any) -> Lister[Any]:
         """Return the lister of `informer(**options)`; the first call creates the informer."""
         return self.informer(**options).lister()
 
@@ -64,9 +103,22 @@ class ClusterAccessor(ResourceAccessor[T]):
 
     __slots__ = ()
 
-    def lister(self, **options: Unpack[InformerOptions[T]]) -> ClusterLister[T]:
+    @overload
+    def lister(
+        self, *, decoder: None = None, storage: DecodedTier = ..., **options: Unpack[CommonOptions[T]]
+    ) -> ClusterLister[T]: ...
+    @overload
+    def lister(
+        self, *, decoder: BodyDecoder[M], storage: DecodedTier = ..., **options: Unpack[CommonOptions[M]]
+    ) -> ClusterLister[M]: ...
+    @overload
+    def lister(
+        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+    ) -> ClusterLister[FrozenObject]: ...
+
+    def lister(self, **options: Any) -> ClusterLister[Any]:
         """Return the lister of `informer(**options)`; the first call creates the informer."""
-        return cast("ClusterLister[T]", self.informer(**options).lister())
+        return cast("ClusterLister[Any]", self.informer(**options).lister())
 
 
 class VersionAccessor:
