@@ -15,6 +15,7 @@ from tests.client.test_editing import Counting
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from aioinformer.cache.objects.storage import StorageTier
     from aioinformer.testing import ApiServer
 
 LABELS = {"app": "web"}
@@ -177,7 +178,7 @@ async def test_status_is_proven_by_its_own_record(client: Client, applying: Clie
     [("bytes", True), ("compressed", True), ("dict", True), ("stripped", False), ("metadata", False)],
 )
 async def test_tiers_without_managed_fields_always_send(
-    own_server: ApiServer, applying: Client, storage: str, skipped: bool
+    own_server: ApiServer, applying: Client, storage: StorageTier, skipped: bool
 ) -> None:
     deployments = applying.apps.v1.deployments
     await deployments.apply(DEPLOYMENT)

@@ -11,7 +11,8 @@ from aioinformer.cache.lister import ClusterLister, Lister, NamespaceLister
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult
 from aioinformer.models import apps_v1, core_v1, events_v1
-from aioinformer.transport import Connection, KubernetesTransport
+from aioinformer.transport import Connection
+from aioinformer.transport.auth.credentials import ConnectionTransport
 
 if TYPE_CHECKING:
     from aioinformer.factory.factory import SharedInformerFactory
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 async def connections() -> None:
     assert_type(await connect(), Connection)
-    assert_type((await connect()).transport, KubernetesTransport)
+    assert_type((await connect()).transport, ConnectionTransport)
     assert_type(HttpTransport("https://localhost:6443").base_url, str)
 
 
