@@ -242,7 +242,7 @@ class Owner:
         """
         self._task = running_loop(f"{name} starts").create_task(run(), name=name)
         # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
-        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        self._task.add_done_callback(_retrieve)
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
         """Start the task, and return when it has begun to run."""
@@ -290,6 +290,11 @@ def shielded() -> AbstractContextManager[object]:
     import anyio
 
     return anyio.CancelScope(shield=True)
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 class Root(Coroutine[Any, Any, None]):

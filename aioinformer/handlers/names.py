@@ -70,21 +70,20 @@ class HandlerNames:
     def __init__(self, handler: Any) -> None:
         while isinstance(handler, HandlerWrapper):
             handler = handler.handler
-        functions = {name: getattr(handler, name, None) for name in _METHODS}
-        self._functions = {name: function for name, function in functions.items() if function is not None}
-        self._fallback = type(handler).__name__
+        self._handler = handler
 
     def __str__(self) -> str:
         """Return the name of the handler's first function, or of its class."""
-        return next(map(function_name, self._functions.values()), self._fallback)
+        functions = [function for name in _METHODS if (function := getattr(self._handler, name, None)) is not None]
+        return next(map(function_name, functions), type(self._handler).__name__)
 
     def of(self, notification: Notification[Any]) -> str:
         """Return the name of the function that a notification is delivered to."""
         if isinstance(notification, UpdateNotification):
-            function = self._functions.get("on_update")
+            name = "on_update"
         else:
-            deleted = isinstance(notification, DeleteNotification)
-            function = self._functions.get("on_delete" if deleted else "on_add")
+            name = "on_delete" if isinstance(notification, DeleteNotification) else "on_add"
+        function = getattr(self._handler, name, None)
         return function_name(function) if function is not None else str(self)
 
     def call(self, notification: Notification[Any], seconds: float) -> HandlerCall:

@@ -15,6 +15,8 @@ from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from aioinformer.handlers.listener import ProcessorListener
     from aioinformer.handlers.notifications import Notification
 
@@ -45,7 +47,10 @@ class SharedProcessor(Generic[T]):
         #: Batches that could not be enqueued because memory ran out.
         self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
-        self._overdue = OverdueCalls(lambda: (*self.listeners, *self._leaving))
+        self._overdue = OverdueCalls(self._running)
+
+    def _running(self) -> tuple[ProcessorListener[T], ...]:
+        return (*self.listeners, *self._leaving)
 
     def distribute(self, notification: Notification[T], *, sync: bool = False) -> None:
         """Add a notification to the next batch; if `sync`, only for listeners that take part in the resync."""
@@ -128,11 +133,11 @@ class SharedProcessor(Generic[T]):
         """
         self._tasks = None
         try:
-            await self._stop([*self.listeners, *self._leaving], grace)
+            await self._stop(self._running(), grace)
         finally:
             self._overdue.close()
 
-    async def _stop(self, listeners: list[ProcessorListener[T]], grace: float) -> None:
+    async def _stop(self, listeners: Collection[ProcessorListener[T]], grace: float) -> None:
         for listener in listeners:
             listener.stop()
         with suppress(TimeoutError):

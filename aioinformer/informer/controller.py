@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.cache.objects.record import Record
-from aioinformer.concurrency import Latch, Slicer, is_cancelled
+from aioinformer.concurrency import Slicer, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
@@ -70,7 +70,9 @@ class CacheController:
         self.reflector = config.reflector
         self._config = config
         self._started = False
-        self._stopping = Latch()
+        self._stopped = False
+        #: Ends the wait of `run`.
+        self._stopping: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
         """Run until cancelled or stopped. Deltas that are queued then are not processed.
@@ -81,6 +83,9 @@ class CacheController:
         if self._started:
             raise UsageError("a cache controller runs once; make a new one")
         self._started = True
+        if self._stopped:
+            return
+        self._stopping = asyncio.get_running_loop().create_future()
         name, task = self.reflector.name, asyncio.current_task()
         assert task is not None
         cancellations = task.cancelling()
@@ -90,7 +95,7 @@ class CacheController:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.reflector.run(), name=name)
                 tasks.create_task(self._process_loop(), name=f"{name}: process loop")
-                await self._stopping.wait()
+                await self._stopping
                 raise _Stop
         except* _Stop:
             pass
@@ -99,7 +104,9 @@ class CacheController:
 
     def stop(self) -> None:
         """Make `run` return, now or when it is called."""
-        self._stopping.set()
+        self._stopped = True
+        if self._stopping is not None and not self._stopping.done():
+            self._stopping.set_result(None)
 
     def has_synced(self) -> bool:
         """Return whether everything of the first list has been popped."""

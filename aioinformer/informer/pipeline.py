@@ -115,15 +115,9 @@ class Pipeline(Generic[T]):
         self._undecodable = undecodable
         self._report = report
         self.processor: SharedProcessor[T] = SharedProcessor()
-        self._new_updates: Callable[[KnownObjects | None], CacheUpdates[T]] = partial(
-            CacheUpdates,
-            indexer,
-            objects,
-            self.processor,
-            waiters,
-            self._view_failed,
-            undecodable=undecodable,
-        )
+        self._indexer = indexer
+        self._objects = objects
+        self._waiters = waiters
         self.updates = self._new_updates(None)
         self.handlers: Registrations[T] = Registrations(
             name,
@@ -156,6 +150,17 @@ class Pipeline(Generic[T]):
             queue = RealFIFO(self._new_updates(known), _key_of_record, slice_seconds=self._slice_seconds)
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
+
+    def _new_updates(self, known: KnownObjects | None) -> CacheUpdates[T]:
+        return CacheUpdates(
+            self._indexer,
+            self._objects,
+            self.processor,
+            self._waiters,
+            self._view_failed,
+            known,
+            undecodable=self._undecodable,
+        )
 
     @property
     def queued(self) -> int:

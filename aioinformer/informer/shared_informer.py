@@ -16,7 +16,7 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 from aioinformer.cache.objects.changes import as_item
 from aioinformer.cache.objects.storage import Storage
@@ -56,10 +56,13 @@ if TYPE_CHECKING:
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import WatchErrorHandler
+    from aioinformer.reflector.state import InformerState
 
 T = TypeVar("T")
 
 _log = get_logger("aioinformer.informer")
+
+_DEFAULT_OPTIONS: Final = ReflectorOptions()
 
 
 class SharedIndexInformer(ObservedInformer[T]):
@@ -122,7 +125,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         check_seconds(shutdown_grace, "shutdown_grace")
         check_indexers(indexers)
         self._lister_watcher = lister_watcher
-        self._options = options or ReflectorOptions()
+        self._options = options or _DEFAULT_OPTIONS
         super().__init__(
             lister_watcher.resource,
             name,
@@ -272,9 +275,15 @@ class SharedIndexInformer(ObservedInformer[T]):
             _log.warning("%s was started already; this call has no effect", self.name)
             return
         self._started = True
-        failure: BaseException = InformerStopped(f"{self.name} has stopped")
+        self._loop = asyncio.get_running_loop()
+        failure: BaseException | None = None
         try:
-            await self._run()
+            await self._pipeline.run(
+                self._follow,
+                synced=self.wait_for_sync,
+                closing=self._close,
+                shutdown_grace=self._shutdown_grace,
+            )
         except BaseException as error:
             cause = collapsed(error)
             if isinstance(cause, Exception):
@@ -283,7 +292,7 @@ class SharedIndexInformer(ObservedInformer[T]):
                 raise
             raise cause from cause.__cause__
         finally:
-            self._end(failure)
+            self._end(failure or InformerStopped(f"{self.name} has stopped"))
 
     def retire(self) -> None:
         """Stop an informer that was not started, so that it cannot be started. Waits for it raise `InformerStopped`."""
@@ -294,15 +303,6 @@ class SharedIndexInformer(ObservedInformer[T]):
     def _end(self, failure: BaseException) -> None:
         super()._end(failure)
         self._pipeline.handlers.fail(failure)
-
-    async def _run(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        await self._pipeline.run(
-            self._follow,
-            synced=self.wait_for_sync,
-            closing=self._close,
-            shutdown_grace=self._shutdown_grace,
-        )
 
     def _close(self) -> None:
         self._stopped = True
@@ -359,7 +359,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             resync_period=pipeline.handlers.periods.check if resync_period is None else resync_period,
             should_resync=pipeline.handlers.should_resync,
             watch_error_handler=self._watch_error_handler,
-            on_state=lambda state: self._state_changed(),
+            on_state=self._reflector_changed,
             before_read=self._compressor.settle if self._compressor is not None else None,
             counters=self._counters,
             quarantine=self._quarantine if quarantine is None else quarantine,
@@ -386,6 +386,9 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def _has_reached(self, write: Write) -> bool:
         return super()._has_reached(write) and (self._source is None or self._source.has_order(write.version))
+
+    def _reflector_changed(self, state: InformerState) -> None:
+        self._state_changed()
 
     # Callbacks of the process loop.
 

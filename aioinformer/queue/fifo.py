@@ -318,5 +318,6 @@ class Batch(Generic[T]):
         try:
             if self._steps is not None:
                 self._steps.close()
+                self._steps = None  # the consumer may keep this object until the next batch
         finally:
             self._queue._condition.release()

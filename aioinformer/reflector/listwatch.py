@@ -219,7 +219,7 @@ class Prefetcher:
 
     Args:
         lister_watcher: sends the requests.
-        name: of the task that waits for the response.
+        name: of the reflector, for tasks and logs.
     """
 
     def __init__(self, lister_watcher: ListerWatcher[Any], name: str) -> None:
@@ -232,7 +232,7 @@ class Prefetcher:
         """Send a request ahead of time, unless a request is in progress."""
         if self._task is None:
             self._options = options
-            self._task = tasks.create_task(self._send(options), name=self._name)
+            self._task = tasks.create_task(self._send(options), name=f"{self._name}: next page")
 
     async def request(
         self, options: ListOptions, tasks: asyncio.TaskGroup, patience: float | None = None

@@ -124,7 +124,7 @@ class Reflector:
         quarantine: Quarantine | None = None,
     ) -> None:
         self.name = name or f"reflector of {lister_watcher.resource.group_resource}"
-        self._requests = Prefetcher(lister_watcher, f"{self.name}: next page")
+        self._requests = Prefetcher(lister_watcher, self.name)
         self._queue = queue
         self._options = options or ReflectorOptions()
         self._responses = Responses(self._requests, RecordDecoder(on_arrival, known, decode), self._options, self.name)
@@ -144,7 +144,7 @@ class Reflector:
         self._watch_error_handler = watch_error_handler
         self._on_state = on_state
         self._before_read = before_read
-        self._recorder = ListWatchRecorder(self.name, lambda: asyncio.get_running_loop().time(), counters)
+        self._recorder = ListWatchRecorder(self.name, _now, counters)
         check = consistency_mode(self._options.consistency_check)
         self._detector = (
             ConsistencyDetector(
@@ -465,3 +465,7 @@ class ListWatchRecorder:
         seconds = self._clock() - since
         self._counters.watches.observe(seconds)
         self._counters.short_watches += seconds < _SHORT_WATCH and not events
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -51,7 +51,7 @@ class Pace:
         self.not_before = 0.0
         self.attempts = 0
         self._backoff = Backoff(options, random=random)
-        self._used: frozenset[str] = frozenset()
+        self._used: tuple[str, ...] = ()
 
     def delay(self, now: float) -> None:
         """Count a failure and start its delay."""
@@ -68,14 +68,14 @@ class Pace:
         """Count an error of this kind. Return whether a request may follow without delay: only after the first."""
         if kind in self._used:
             return False
-        self._used |= {kind}
+        self._used += (kind,)
         self.limit_burst(now)
         return True
 
     def reset(self, *kinds: str) -> None:
         """Treat the next error of each of these kinds as the first one."""
         if self._used:
-            self._used = self._used.difference(kinds)
+            self._used = tuple(kind for kind in self._used if kind not in kinds)
 
     def reset_backoff(self) -> None:
         """Make the next delay the shortest one. A delay that has started is not changed."""

@@ -141,7 +141,7 @@ class Watches:
         self._random = random
         self._timeout, self._sent_at = 0, 0.0
         self._internal_errors = RetryWithDeadline(
-            lambda error: getattr(error, "status", 0) == 500,
+            _is_internal_error,
             options.max_internal_error_retry_duration,
             options.backoff.reset_after,
         )
@@ -327,3 +327,7 @@ class Watches:
         else:
             message = f"{error}: reading again from version {version}"
             self._state.recover(error, now, Stage.OPEN, kind="line", message=message, otherwise=Stage.DECIDE)
+
+
+def _is_internal_error(error: BaseException) -> bool:
+    return getattr(error, "status", 0) == 500
