@@ -56,6 +56,8 @@ class Backoff:
         random: returns numbers in [0, 1).
     """
 
+    __slots__ = ("_delay", "_ends", "_options", "_random", "_recent")
+
     def __init__(self, options: BackoffOptions | None = None, *, random: Callable[[], float]) -> None:
         self._options = options or BackoffOptions()
         self._random = random
@@ -108,6 +110,8 @@ class RetryWithDeadline:
     Raises:
         ValueError: `min_reset_period` is negative.
     """
+
+    __slots__ = ("_first", "_last", "_max_duration", "_min_reset_period", "_retryable")
 
     def __init__(
         self, retryable: Callable[[BaseException], bool], max_duration: float, min_reset_period: float = 60.0

@@ -216,6 +216,8 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
 class Owner:
     """Starts and ends the one task in which an object runs, and reports its failure."""
 
+    __slots__ = ("_task",)
+
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 

@@ -67,6 +67,8 @@ class HandlerNames:
         handler: as for `add_event_handler`.
     """
 
+    __slots__ = ("_handler",)
+
     def __init__(self, handler: Any) -> None:
         while isinstance(handler, HandlerWrapper):
             handler = handler.handler

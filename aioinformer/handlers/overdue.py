@@ -62,6 +62,8 @@ class OverdueCalls:
         armed: whether the timer is set.
     """
 
+    __slots__ = ("_callers", "_quiet_until", "_timer", "armed")
+
     def __init__(self, callers: Callable[[], Iterable[Caller]]) -> None:
         self.armed = False
         self._callers = callers

@@ -36,6 +36,8 @@ class SharedProcessor(Generic[T]):
         errors: how often handlers raised, those of removed listeners included.
     """
 
+    __slots__ = ("_leaving", "_missed", "_outbox", "_overdue", "_syncs", "_tasks", "errors", "listeners")
+
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
         self.errors = 0

@@ -28,6 +28,8 @@ T = TypeVar("T")
 class HandlerRegistration(Generic[T]):
     """The registration of one handler, returned by `add_event_handler`: its sync state and its statistics."""
 
+    __slots__ = ("_listener",)
+
     def __init__(self, listener: ProcessorListener[T]) -> None:
         self._listener = listener
 
@@ -110,6 +112,20 @@ class Registrations(Generic[T]):
     Attributes:
         periods: the resync periods of the handlers.
     """
+
+    __slots__ = (
+        "_begun",
+        "_name",
+        "_numbers",
+        "_on_view_error",
+        "_processor",
+        "_slice_seconds",
+        "_stalls",
+        "_store",
+        "_synced",
+        "_to_view",
+        "periods",
+    )
 
     def __init__(
         self,

@@ -50,6 +50,8 @@ class ResyncPeriods:
         UsageError: the period is invalid.
     """
 
+    __slots__ = ("check", "default")
+
     def __init__(self, default: float) -> None:
         self.default = self.check = _raised(checked_period(default))
 

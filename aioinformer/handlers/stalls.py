@@ -41,6 +41,8 @@ class Stalls:
         blamed: for how many seconds functions have blocked the event loop so far.
     """
 
+    __slots__ = ("_name", "_quiet_until", "blamed")
+
     def __init__(self, name: str) -> None:
         self.blamed = 0.0
         self._name = name

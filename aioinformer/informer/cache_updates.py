@@ -51,6 +51,20 @@ class CacheUpdates(Generic[T]):
         undecodable: the objects whose last version cannot be decoded. Another version releases them.
     """
 
+    __slots__ = (
+        "_awaited",
+        "_distribute",
+        "_distribute_all",
+        "_known",
+        "_on_view_failure",
+        "_release",
+        "_store",
+        "_to_view",
+        "_unread",
+        "_versions",
+        "_waiters",
+    )
+
     def __init__(
         self,
         indexer: Indexer[T],

@@ -41,6 +41,8 @@ class Undecodable:
         accepted: whether the informer has been ready once.
     """
 
+    __slots__ = ("_on_change", "_quarantines", "_skipped", "_store", "accepted", "limit", "unread")
+
     def __init__(
         self,
         store: ThreadSafeStore[Any],
@@ -138,6 +140,8 @@ class FailingIndices:
     Attributes:
         reported: the last report; "" if no function raises.
     """
+
+    __slots__ = ("_name", "_since", "_store", "reported")
 
     def __init__(self, store: ThreadSafeStore[Any], name: str) -> None:
         self._store = store

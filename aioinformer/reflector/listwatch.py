@@ -222,6 +222,8 @@ class Prefetcher:
         name: of the reflector, for tasks and logs.
     """
 
+    __slots__ = ("_lister_watcher", "_name", "_options", "_task")
+
     def __init__(self, lister_watcher: ListerWatcher[Any], name: str) -> None:
         self._lister_watcher = lister_watcher
         self._name = name

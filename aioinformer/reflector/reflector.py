@@ -382,6 +382,8 @@ class ListWatchRecorder:
         counters: the counters to increment; None to count nothing.
     """
 
+    __slots__ = ("_clock", "_counters", "_events", "_list", "_list_reason", "_name", "_requested_watch", "_watch_since")
+
     def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
         self._name = name
         self._clock = clock

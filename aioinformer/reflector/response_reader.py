@@ -64,6 +64,8 @@ class WatchParser:
         options: the largest object accepted, and the length of slices.
     """
 
+    __slots__ = ("_changed", "_decoder", "_slicer", "_values")
+
     #: A watch has no pages.
     next_page = ""
 
@@ -186,6 +188,8 @@ class ResponseReader:
     Attributes:
         parse: yields the answers that a chunk, or the end of the body, completes.
     """
+
+    __slots__ = ("_chunks", "_idle_timeout", "_parser", "_response", "parse")
 
     def __init__(self, response: Response, step: Send, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._response = response

@@ -104,6 +104,8 @@ class ValueStream:
         max_frame: the largest object accepted, in bytes.
     """
 
+    __slots__ = ("_checked", "_checks", "_lines", "_max_frame", "_open", "_parts", "_scanner", "_seen", "_size")
+
     def __init__(self, max_frame: int = DEFAULT_MAX_FRAME) -> None:
         self._max_frame = max_frame
         #: The incomplete line.

@@ -67,6 +67,8 @@ class RecordDecoder:
         decode: makes a record of the bytes of an object.
     """
 
+    __slots__ = ("_decode", "_decode_valid", "_known", "_on_arrival")
+
     def __init__(
         self,
         on_arrival: Callable[[Record], Record] | None = None,

@@ -37,6 +37,8 @@ class Quarantine:
         leaving: objects that decode again: key -> (the reason, the number of batches until they are in the cache).
     """
 
+    __slots__ = ("_listed", "_listed_nameless", "_reasons", "leaving", "nameless", "total")
+
     def __init__(self) -> None:
         self.total = self.nameless = self._listed_nameless = 0
         self._reasons: dict[str, str] = {}

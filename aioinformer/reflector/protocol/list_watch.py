@@ -101,6 +101,8 @@ class ListWatchProtocol:
         state: stage, position and phase.
     """
 
+    __slots__ = ("_known", "_progress_at", "_relist", "_streaming_from", "_watchable", "_watches", "options", "state")
+
     def __init__(
         self,
         options: ReflectorOptions | None = None,

@@ -55,6 +55,8 @@ class Relist:
         log: receives lines for the log.
     """
 
+    __slots__ = ("_log", "_options", "_page_has_items", "_page_has_new", "_paged", "_quarantine", "_records", "_token")
+
     def __init__(self, options: ReflectorOptions, quarantine: Quarantine, log: Callable[[str], None]) -> None:
         self._options = options
         self._quarantine = quarantine

@@ -47,6 +47,8 @@ class Pace:
         attempts: the number of delays in a row that failures caused; 0 after a success.
     """
 
+    __slots__ = ("_backoff", "_used", "attempts", "not_before")
+
     def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
         self.not_before = 0.0
         self.attempts = 0
@@ -114,6 +116,20 @@ class ProtocolState:
             "refused", the watch was not opened; "ended", watches ended at once; "silent", no event came; "unprocessed",
             received objects could not be processed; or "polling".
     """
+
+    __slots__ = (
+        "list_reason",
+        "log",
+        "pace",
+        "phase",
+        "position",
+        "prefer_list",
+        "quarantine",
+        "reading",
+        "reason",
+        "report",
+        "stage",
+    )
 
     def __init__(
         self,

@@ -131,6 +131,19 @@ class Watches:
         reading: the step that reads the open watch.
     """
 
+    __slots__ = (
+        "_internal_errors",
+        "_options",
+        "_random",
+        "_sent_at",
+        "_state",
+        "_timeout",
+        "head_patience",
+        "headless",
+        "reading",
+        "record",
+    )
+
     def __init__(self, state: ProtocolState, options: ReflectorOptions, random: Callable[[], float]) -> None:
         self.record = WatchRecord()
         self.headless = False
