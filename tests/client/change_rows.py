@@ -1,0 +1,402 @@
+"""What edits, applies and waits for own writes do, as functions that run against any API server."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from aioinformer import (
+    ApiError,
+    Conflict,
+    ListWatch,
+    Resource,
+    SharedIndexInformer,
+    add_finalizer,
+    evolve,
+    get_condition,
+    remove_finalizer,
+    set_condition,
+    set_controller_reference,
+)
+from aioinformer.client.changes.applied import difference
+from aioinformer.resources import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from aioinformer import Client
+
+    Row = Callable[[Any], Awaitable[None]]
+
+#: Each takes a client of a new namespace, whose field manager is "tests".
+ROWS: list[Row] = []
+
+
+def row(function: Row) -> Row:
+    ROWS.append(function)
+    return function
+
+
+LABELS = {"app": "web"}
+DEPLOYMENT: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop", "labels": LABELS, "finalizers": ["example.com/a"]},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": LABELS},
+        "template": {
+            "metadata": {"labels": LABELS},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": "example.com/web:1",
+                        "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+                        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                        "resources": {"limits": {"cpu": "1", "memory": "64Mi"}},
+                        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+                    },
+                    {"name": "side", "image": "example.com/side:1", "args": ["-v", "2"]},
+                ],
+                "volumes": [{"name": "tmp", "emptyDir": {}}],
+                "nodeSelector": {"disk": "fast"},
+            },
+        },
+    },
+}
+
+
+def changed(*path: Any, to: Any = ..., by: Any = DEPLOYMENT) -> dict[str, Any]:
+    """Return a copy of the configuration with another value at a path; without a value, the member is left out."""
+    made: dict[str, Any] = copy.deepcopy(by)
+    node: Any = made
+    for step in path[:-1]:
+        node = node[step]
+    if to is ...:
+        del node[path[-1]]
+    else:
+        node[path[-1]] = to
+    return made
+
+
+POD = ("spec", "template", "spec")
+MAIN = (*POD, "containers", 0)
+CHANGES = [
+    changed("spec", "replicas", to=3),
+    changed("spec", "replicas", to=2.0),
+    changed("spec", "replicas"),
+    changed("spec", "paused", to=True),
+    changed("metadata", "labels", to={}),
+    changed("metadata", "labels", to={"app": "web", "b": "c"}),
+    changed("metadata", "annotations", to={"a": "b"}),
+    changed("metadata", "finalizers", to=[]),
+    changed("metadata", "finalizers", to=["example.com/b"]),
+    changed("metadata", "finalizers", to=["example.com/a", "example.com/b"]),
+    changed("metadata", "uid", to="u"),
+    changed("metadata", "resourceVersion", to="1"),
+    changed(*MAIN, "image", to="example.com/web:2"),
+    changed(*MAIN, "env", to=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]),
+    changed(*MAIN, "env", to=[{"name": "A", "value": "1"}]),
+    changed(*MAIN, "env", 0, "value", to="2"),
+    changed(*MAIN, "ports", 0, "protocol", to="TCP"),
+    changed(*MAIN, "ports", 0, "containerPort", to=81),
+    changed(*MAIN, "resources", "limits", "cpu", to="1000m"),
+    changed(*POD, "containers", to=list(reversed(DEPLOYMENT["spec"]["template"]["spec"]["containers"]))),
+    changed(*POD, "containers", 1, "args", to=["2", "-v"]),
+    changed(*POD, "containers", 1, "args", to=["-v"]),
+    changed(*POD, "volumes", 0, "emptyDir", to={"medium": "Memory"}),
+    changed(*POD, "nodeSelector", to={"disk": "slow"}),
+    changed(*POD, "nodeSelector", to={}),
+    changed("spec", "selector", to=None),
+    changed("status", to={"replicas": 1}),
+    changed("apiVersion", to="apps/v1beta1"),
+]
+
+LIST_ITEM = {"name": "http", "port": 80}
+#: Configurations whose second apply is proven to change nothing.
+PROVEN: list[tuple[str, dict[str, Any]]] = [
+    ("apps/v1/deployments", DEPLOYMENT),
+    ("v1/configmaps", {"metadata": {"name": "a", "annotations": {"b/c": "d"}}, "data": {"x": "1", "y": ""}}),
+    ("v1/secrets", {"metadata": {"name": "a"}, "type": "Opaque", "data": {"x": "MQ=="}}),
+    ("v1/services", {"metadata": {"name": "a"}, "spec": {"selector": LABELS, "ports": [LIST_ITEM]}}),
+    (
+        "v1/services",
+        {
+            "metadata": {"name": "b"},
+            "spec": {
+                "selector": LABELS,
+                "ports": [LIST_ITEM, {"name": "dns", "port": 80, "protocol": "UDP", "targetPort": "dns"}],
+            },
+        },
+    ),
+    ("v1/serviceaccounts", {"metadata": {"name": "a"}, "automountServiceAccountToken": False}),
+    (
+        "rbac.authorization.k8s.io/v1/roles",
+        {"metadata": {"name": "a"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+    ),
+    (
+        "batch/v1/cronjobs",
+        {
+            "metadata": {"name": "a"},
+            "spec": {
+                "schedule": "* * * * *",
+                "jobTemplate": {
+                    "spec": {
+                        "template": {
+                            "spec": {
+                                "restartPolicy": "Never",
+                                "containers": [{"name": "main", "image": "example.com/job", "command": ["run"]}],
+                            }
+                        }
+                    }
+                },
+            },
+        },
+    ),
+    ("policy/v1/poddisruptionbudgets", {"metadata": {"name": "a"}, "spec": {"minAvailable": "50%"}}),
+    (
+        "networking.k8s.io/v1/networkpolicies",
+        {"metadata": {"name": "a"}, "spec": {"podSelector": {"matchLabels": LABELS}, "policyTypes": ["Ingress"]}},
+    ),
+    ("coordination.k8s.io/v1/leases", {"metadata": {"name": "a"}, "spec": {"holderIdentity": "x"}}),
+    (
+        "v1/persistentvolumeclaims",
+        {
+            "metadata": {"name": "a"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        },
+    ),
+    (
+        "autoscaling/v2/horizontalpodautoscalers",
+        {
+            "metadata": {"name": "a"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "maxReplicas": 3,
+                "metrics": [
+                    {
+                        "type": "Resource",
+                        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}},
+                    }
+                ],
+            },
+        },
+    ),
+]
+
+
+def reason_of(client: Any, name: str, desired: dict[str, Any], cached: Any) -> str:
+    resource = client.resource(name).resource
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **desired}
+    return difference(msgspec.json.encode(whole), cached, "tests", client.namespace)
+
+
+def without_version(obj: Any) -> Any:
+    """Return the content of an object. Real servers store some kinds again, unchanged, after their creation."""
+    document = obj.to_dict()
+    del document["metadata"]["resourceVersion"]
+    return document
+
+
+@row
+async def repeated_applies_are_proven_to_change_nothing(client: Any) -> None:
+    sent = []
+    for name, desired in PROVEN:
+        here = evolve(desired, {"metadata": {"namespace": client.namespace}})
+        cached = await client.resource(name).apply(here)
+        if reason := reason_of(client, name, here, cached):
+            sent.append(f"{name}: {reason}")
+        again = await client.resource(name).apply(here)
+        assert without_version(again) == without_version(cached), name
+    assert sent == []
+
+
+@row
+async def configuration_without_fields_is_always_sent(client: Any) -> None:
+    desired = {"metadata": {"name": "a", "namespace": client.namespace}}
+    cached = await client.core.v1.configmaps.apply(desired)  # the server records nothing
+    assert reason_of(client, "v1/configmaps", desired, cached)
+    assert not (await client.core.v1.configmaps.apply_if_changed(desired, cached)).skipped
+
+
+@row
+async def proof_of_no_change_is_never_wrong(client: Any) -> None:
+    """Whatever is proven to change nothing changes nothing, for many configurations and another writer between them."""
+    deployments, name = client.apps.v1.deployments, "apps/v1/deployments"
+    others = [{"spec": {"replicas": 7}}, {"spec": {"replicas": 2}}, {"metadata": {"labels": {"app": "web", "x": "y"}}}]
+    proven = 0
+    for number, change in enumerate([DEPLOYMENT, *CHANGES[:-1]]):
+        if isinstance(change["spec"].get("replicas"), float):
+            continue  # servers store it in different forms
+        desired = evolve(change, {"metadata": {"namespace": client.namespace}})
+        try:
+            cached = await deployments.apply(desired, force=True)
+        except ApiError:
+            continue  # it breaks rules of the kind
+        for _ in range(2):
+            if not reason_of(client, name, desired, cached):
+                proven += 1
+                assert without_version(await deployments.apply(desired)) == without_version(cached)
+            cached = await deployments.patch("web", others[number % 3], field_manager="another")
+    assert proven > 15
+
+
+@row
+async def custom_resources_are_proven_by_their_schema(client: Any) -> None:
+    group = f"{client.namespace}.example.com"
+    item = {"type": "object", "properties": {"name": {"type": "string"}, "size": {"type": "integer", "default": 1}}}
+    by_key = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+    spec = {
+        "type": "object",
+        "properties": {
+            "parts": {"type": "array", "items": {**item, "required": ["name"]}, **by_key},
+            "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "steps": {"type": "array", "items": item},
+            "whole": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    crd = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    await client.apiextensions.v1.customresourcedefinitions.create(
+        {"metadata": {"name": f"widgets.{group}"}, "spec": crd}
+    )
+    widgets = client.resource(Resource(group, "v1", "widgets", "Widget"))
+    desired: dict[str, Any] = {
+        "apiVersion": f"{group}/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a", "namespace": client.namespace},
+        "spec": {
+            "parts": [{"name": "b", "size": 2}, {"name": "a", "size": 1}],
+            "tags": ["y", "x"],
+            "steps": [{"name": "one", "size": 3}],
+            "whole": {"k": "v"},
+            "open": {"deep": {"list": [1, {"a": 1.5}]}, "flag": True},
+        },
+    }
+    async with asyncio.timeout(30):
+        while True:  # a definition is served a moment after its creation
+            try:
+                cached = await widgets.apply(desired)
+                break
+            except Exception:
+                await asyncio.sleep(0.1)
+
+    def reason(*path: Any, to: Any = ...) -> str:
+        other = changed(*path, to=to, by=desired) if path else desired
+        return difference(msgspec.json.encode(other), cached, "tests", client.namespace)
+
+    assert reason() == ""
+    assert without_version(await widgets.apply(desired)) == without_version(cached)
+    spec_of = desired["spec"]
+    assert reason("spec", "parts", to=spec_of["parts"][::-1])
+    assert reason("spec", "parts", 0, "size")  # the default, but not the recorded set
+    assert reason("spec", "tags", to=["x", "y"])
+    assert reason("spec", "tags", to=["y", "x", "z"])
+    assert reason("spec", "tags", to=["y"])
+    assert reason("spec", "steps", 0, "size", to=4)
+    assert reason("spec", "whole", to={"k": "v", "l": "w"})
+    assert reason("spec", "open", "flag", to=1)
+    assert reason("spec", "open", "deep", "list", 1, "a", to=2)
+
+
+@row
+async def edits_of_many_writers_are_all_kept(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    made = await config_maps.create({"metadata": {"name": "count"}, "data": {"n": "0"}})
+
+    async def count() -> None:
+        await config_maps.edit(made, lambda each: evolve(each, "data.n", str(int(each.data["n"]) + 1)), attempts=100)
+
+    await asyncio.gather(*(count() for _ in range(5)))
+    assert (await config_maps.get("count")).data["n"] == "5"
+    with pytest.raises(Conflict):
+        await config_maps.edit(made, lambda each: evolve(each, "data.n", "9"), attempts=1)
+
+
+@row
+async def bookkeeping_of_controllers_is_accepted(client: Any) -> None:
+    owner = await client.core.v1.configmaps.create({"metadata": {"name": "owner"}})
+    child = {"metadata": {"name": "child", "namespace": client.namespace}}
+    made = await client.core.v1.configmaps.create(
+        add_finalizer(set_controller_reference(child, owner), "example.com/a")
+    )
+    assert (made.metadata.owner_references[0].uid, list(made.metadata.finalizers)) == (
+        owner.metadata.uid,
+        ["example.com/a"],
+    )
+    edited = await client.core.v1.configmaps.edit(made, lambda each: remove_finalizer(each, "example.com/a"))
+    assert edited.metadata.finalizers is None
+    spec = {"containers": [{"name": "main", "image": "example.com/a"}], "serviceAccountName": "default"}
+    pod = await client.core.v1.pods.create({"metadata": {"name": "a"}, "spec": spec})
+    ready = await client.core.v1.pods.status.edit(pod, lambda each: set_condition(each, "Ready", True, "Started"))
+    condition = get_condition(ready, "Ready")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("True", "Started")
+    same = await client.core.v1.pods.status.edit(ready, lambda each: set_condition(each, "Ready", True, "Started"))
+    assert same is ready
+
+
+def informer_of(client: Client, name: str = "v1/configmaps", **selection: Any) -> SharedIndexInformer[Any]:
+    api_version, _, plural = name.rpartition("/")
+    group, _, version = api_version.rpartition("/")
+    resource = catalog.find(group, version, plural)
+    assert resource is not None
+    return SharedIndexInformer(ListWatch(client.transport, resource, client.namespace, **selection))
+
+
+@row
+async def own_writes_are_in_the_cache_after_the_wait(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    async with informer_of(client) as informer:
+        await informer.wait_for_sync()
+        written = await config_maps.create({"metadata": {"name": "a"}, "data": {"n": "0"}})
+        assert await informer.wait_for(written, timeout=10) == written
+        for number in range(5):
+            written = await config_maps.patch("a", {"data": {"n": str(number)}})
+            lister = await informer.lister().after(written, timeout=10)
+            assert lister.get(f"{client.namespace}/a").data["n"] == str(number)
+        same = await config_maps.patch("a", {"data": {"n": "4"}})  # changes nothing, so that no event comes
+        assert await informer.wait_for(same, timeout=10) == written
+        assert await informer.wait_for(await config_maps.get("a"), timeout=10) == written
+
+
+@row
+async def deletions_are_waited_for_by_mark_and_by_uid(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    async with informer_of(client) as informer:
+        await informer.wait_for_sync()
+        body = {"metadata": {"name": "a", "finalizers": ["example.com/a"]}}
+        made = await informer.wait_for(await config_maps.create(body), timeout=10)
+        marked = await informer.wait_for(await config_maps.delete(made), timeout=10)
+        assert marked.metadata.deletion_timestamp is not None
+        gone = asyncio.ensure_future(informer.wait_for(made, gone=True, timeout=10))
+        await config_maps.edit(marked, lambda each: remove_finalizer(each, "example.com/a"))
+        assert await gone is None
+        plain = await config_maps.create({"metadata": {"name": "b"}})
+        await informer.wait_for(plain, timeout=10)
+        assert await informer.wait_for(await config_maps.delete(plain), timeout=10) is None
+        assert not {f"{client.namespace}/a", f"{client.namespace}/b"} & set(informer.get_indexer().list_keys())
+
+
+@row
+async def writes_outside_of_the_selection_are_not_waited_for(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    async with informer_of(client, label_selector="app=x", field_selector="metadata.name!=c") as informer:
+        await informer.wait_for_sync()
+        outside = await config_maps.create({"metadata": {"name": "a"}})
+        assert await informer.wait_for(outside, timeout=0) is None
+        excluded = await config_maps.create({"metadata": {"name": "c", "labels": {"app": "x"}}})
+        assert await informer.wait_for(excluded, timeout=0) is None
+        inside = await config_maps.create({"metadata": {"name": "b", "labels": {"app": "x"}}})
+        assert (await informer.wait_for(inside, timeout=10)).metadata.name == "b"
+        moved = await config_maps.patch("b", {"metadata": {"labels": {"app": "y"}}})
+        assert await informer.wait_for(moved, timeout=10) is None
+        assert informer.lister().list() == []
