@@ -160,7 +160,7 @@ class _Stub:
 
     def _import_lines(self, body: str) -> str:
         abc = [name for name in ("Mapping", "Sequence") if f"{name}[" in body]
-        typing = [name for name in ("Any", "Final", "Literal") if re.search(rf"\b{name}\b", body)]
+        typing = [name for name in ("Any", "Final", "Literal", "final") if re.search(rf"\b{name}\b", body)]
         lines = ["import builtins"] if "builtins." in body else []
         lines += [f"from collections.abc import {', '.join(abc)}"] if abc else []
         lines += ["from datetime import datetime"] if re.search(r"(: |-> |, )datetime\b( \||\])", body) else []
@@ -183,7 +183,7 @@ def is_optional(attribute: Attribute) -> bool:
 def _object(each: Type, resource: ApiResource, stub: _Stub) -> str:
     api_version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     stub.enter(each)
-    lines = [f"class {each.name}(Object, frozen=True, eq=False):", *_doc(each.summary or each.name)]
+    lines = ["@final", f"class {each.name}(Object, frozen=True, eq=False):", *_doc(each.summary or each.name)]
     lines += ["    @property", f'    def api_version(self) -> Literal["{api_version}"]: ...']
     lines += ["    @property", f'    def kind(self) -> Literal["{resource.kind}"]: ...']
     for attribute in each.attributes:
@@ -195,7 +195,8 @@ def _object(each: Type, resource: ApiResource, stub: _Stub) -> str:
 
 def _struct(name: str, each: Type, stub: _Stub) -> str:
     stub.enter(each)
-    lines = [f"class {name}(Model, frozen=True, kw_only=True):", *_doc(each.summary or each.name)]
+    lines = [] if name == "ObjectMeta" else ["@final"]  # metadata of cached objects is a subclass
+    lines += [f"class {name}(Model, frozen=True, kw_only=True):", *_doc(each.summary or each.name)]
     lines += _fields(each.attributes, stub)
     return "\n".join(lines) + "\n"
 
@@ -218,7 +219,7 @@ def _metadata_stub(known: Mapping[str, Type]) -> str:
     stub = _Stub("meta_v1", known, {}, set())
     meta = known["V1ObjectMeta"]
     parts = [_struct(name, known[f"V1{name}"], stub) for name in _IN_METADATA]
-    view = ["class MetadataView(ObjectMeta, frozen=True):", *_doc(_OF_OBJECTS)]
+    view = ["@final", "class MetadataView(ObjectMeta, frozen=True):", *_doc(_OF_OBJECTS)]
     for attribute in meta.attributes:
         if attribute.name in _KNOWN:
             view += [f"    {attribute.name}: str", *_doc(attribute.summary)]
@@ -226,7 +227,7 @@ def _metadata_stub(known: Mapping[str, Type]) -> str:
     header = _HEADER.format(title="The metadata of objects", version=definitions.version())
     imports = (
         "from collections.abc import Mapping, Sequence\nfrom datetime import datetime\n"
-        "from typing import Any, Final\n\n"
+        "from typing import Any, Final, final\n\n"
         'from aioinformer.cache.objects.models import Model\n\nOBJECT_META: Final = "V1ObjectMeta"\n\n'
     )
     return header + imports + "\n".join([*parts, "\n".join(view) + "\n"])

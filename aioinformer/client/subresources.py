@@ -25,16 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
     from datetime import datetime
 
-    from kubernetes_asyncio.client import AuthenticationV1TokenRequest, V1Scale
-
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.client.requests import Propagation, ReadOptions, Target, WriteOptions
+    from aioinformer.models import authentication_v1, autoscaling_v1
 
 T = TypeVar("T")
 S = TypeVar("S")
 
-_SCALE: Final[Resource[V1Scale]] = Resource("autoscaling", "v1", "scales", "Scale", model="V1Scale")
-_TOKEN_REQUEST: Final[Resource[AuthenticationV1TokenRequest]] = Resource(
+_SCALE: Final[Resource[autoscaling_v1.Scale]] = Resource("autoscaling", "v1", "scales", "Scale", model="V1Scale")
+_TOKEN_REQUEST: Final[Resource[authentication_v1.TokenRequest]] = Resource(
     "authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", model="AuthenticationV1TokenRequest"
 )
 #: The types of bodies and answers of subresources. All other subresources of built-in kinds have that of the object.
@@ -85,7 +84,7 @@ class ObjectMethods(Verbs[T]):
         return self._part("status", self._objects, self.resource)
 
     @property
-    def scale(self) -> Subresource[V1Scale]:
+    def scale(self) -> Subresource[autoscaling_v1.Scale]:
         """The number of replicas, in the same form for all resources that have it.
 
         Raises:
@@ -178,7 +177,7 @@ class ObjectMethods(Verbs[T]):
         seconds: int | None = None,
         bound_to: Mapping[str, str] | None = None,
         **options: Unpack[WriteOptions],
-    ) -> AuthenticationV1TokenRequest:
+    ) -> authentication_v1.TokenRequest:
         """Return a new token of a service account, in `status.token`.
 
         Args:
@@ -201,7 +200,7 @@ class ObjectMethods(Verbs[T]):
         if bound_to is not None:
             spec["boundObjectRef"] = dict(bound_to)
         made = await self.subresource("token").create(target, {"spec": spec}, namespace=namespace, **options)
-        return cast("AuthenticationV1TokenRequest", made)
+        return cast("authentication_v1.TokenRequest", made)
 
     async def logs(
         self,

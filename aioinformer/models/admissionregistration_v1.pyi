@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class MutatingAdmissionPolicy(Object, frozen=True, eq=False):
     """MutatingAdmissionPolicy describes the definition of an admission mutation policy that mutates the object coming into admission chain."""
     @property
@@ -22,6 +23,7 @@ class MutatingAdmissionPolicy(Object, frozen=True, eq=False):
     def spec(self) -> MutatingAdmissionPolicySpec | None:
         """spec defines the desired behavior of the MutatingAdmissionPolicy."""
 
+@final
 class MutatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     """MutatingAdmissionPolicyBinding binds the MutatingAdmissionPolicy with parametrized resources."""
     @property
@@ -32,6 +34,7 @@ class MutatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     def spec(self) -> MutatingAdmissionPolicyBindingSpec | None:
         """spec defines the desired behavior of the MutatingAdmissionPolicyBinding."""
 
+@final
 class MutatingWebhookConfiguration(Object, frozen=True, eq=False):
     """MutatingWebhookConfiguration describes the configuration of and admission webhook that accept or reject and may change the object."""
     @property
@@ -42,6 +45,7 @@ class MutatingWebhookConfiguration(Object, frozen=True, eq=False):
     def webhooks(self) -> Sequence[MutatingWebhook] | None:
         """webhooks is a list of webhooks and the affected resources and operations."""
 
+@final
 class ValidatingAdmissionPolicy(Object, frozen=True, eq=False):
     """ValidatingAdmissionPolicy describes the definition of an admission validation policy that accepts or rejects an object without changing it."""
     @property
@@ -55,6 +59,7 @@ class ValidatingAdmissionPolicy(Object, frozen=True, eq=False):
     def status(self) -> ValidatingAdmissionPolicyStatus | None:
         """status represents the current status of the ValidatingAdmissionPolicy, including warnings that are useful to determine if the policy behaves in the expected way."""
 
+@final
 class ValidatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     """ValidatingAdmissionPolicyBinding binds the ValidatingAdmissionPolicy with paramerized resources."""
     @property
@@ -65,6 +70,7 @@ class ValidatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     def spec(self) -> ValidatingAdmissionPolicyBindingSpec:
         """spec defines the desired behavior of the ValidatingAdmissionPolicyBinding."""
 
+@final
 class ValidatingWebhookConfiguration(Object, frozen=True, eq=False):
     """ValidatingWebhookConfiguration describes the configuration of and admission webhook that accept or reject and object without changing it."""
     @property
@@ -75,11 +81,13 @@ class ValidatingWebhookConfiguration(Object, frozen=True, eq=False):
     def webhooks(self) -> Sequence[ValidatingWebhook] | None:
         """webhooks is a list of webhooks and the affected resources and operations."""
 
+@final
 class ApplyConfiguration(Model, frozen=True, kw_only=True):
     """ApplyConfiguration defines the desired configuration values of an object."""
     expression: str | None = None
     """expression will be evaluated by CEL to create an apply configuration."""
 
+@final
 class AuditAnnotation(Model, frozen=True, kw_only=True):
     """AuditAnnotation describes how to produce an audit annotation for an API request."""
     key: str
@@ -87,6 +95,7 @@ class AuditAnnotation(Model, frozen=True, kw_only=True):
     value_expression: str
     """valueExpression represents the expression which is evaluated by CEL to produce an audit annotation value."""
 
+@final
 class ExpressionWarning(Model, frozen=True, kw_only=True):
     """ExpressionWarning is a warning information that targets a specific expression."""
     field_ref: str
@@ -94,11 +103,13 @@ class ExpressionWarning(Model, frozen=True, kw_only=True):
     warning: str
     """warning contains the content of type checking information in a human-readable form."""
 
+@final
 class JSONPatch(Model, frozen=True, kw_only=True):
     """JSONPatch defines a JSON Patch."""
     expression: str | None = None
     """expression will be evaluated by CEL to create a [JSON patch](https://jsonpatch.com/)."""
 
+@final
 class MatchCondition(Model, frozen=True, kw_only=True):
     """MatchCondition represents a condition which must by fulfilled for a request to be sent to a webhook."""
     expression: str
@@ -106,6 +117,7 @@ class MatchCondition(Model, frozen=True, kw_only=True):
     name: str
     """name is an identifier for this match condition, used for strategic merging of MatchConditions, as well as providing an identifier for logging purposes."""
 
+@final
 class MatchResources(Model, frozen=True, kw_only=True):
     """MatchResources decides whether to run the admission control policy on an object based on whether it meets the match criteria."""
     exclude_resource_rules: Sequence[NamedRuleWithOperations] | None = None
@@ -119,6 +131,7 @@ class MatchResources(Model, frozen=True, kw_only=True):
     resource_rules: Sequence[NamedRuleWithOperations] | None = None
     """resourceRules describes what operations on what resources/subresources the ValidatingAdmissionPolicy matches."""
 
+@final
 class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicyBindingSpec defines the specification of the MutatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None
@@ -128,6 +141,7 @@ class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     policy_name: str | None = None
     """policyName references a MutatingAdmissionPolicy name which the MutatingAdmissionPolicyBinding binds to."""
 
+@final
 class MutatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicySpec defines the desired behavior of the admission policy."""
     failure_policy: str | None = None
@@ -145,6 +159,7 @@ class MutatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     variables: Sequence[Variable] | None = None
     """variables contain definitions of variables that can be used in composition of other expressions."""
 
+@final
 class MutatingWebhook(Model, frozen=True, kw_only=True):
     """MutatingWebhook describes an admission webhook and the resources and operations it applies to."""
     admission_review_versions: Sequence[str]
@@ -172,6 +187,7 @@ class MutatingWebhook(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
 
+@final
 class Mutation(Model, frozen=True, kw_only=True):
     """Mutation specifies the CEL expression which is used to apply the Mutation."""
     apply_configuration: ApplyConfiguration | None = None
@@ -181,6 +197,7 @@ class Mutation(Model, frozen=True, kw_only=True):
     patch_type: str
     """patchType indicates the patch strategy used."""
 
+@final
 class NamedRuleWithOperations(Model, frozen=True, kw_only=True):
     """NamedRuleWithOperations is a tuple of Operations and Resources with ResourceNames."""
     api_groups: Sequence[str] | None = None
@@ -196,6 +213,7 @@ class NamedRuleWithOperations(Model, frozen=True, kw_only=True):
     scope: str | None = None
     """scope specifies the scope of this rule."""
 
+@final
 class ParamKind(Model, frozen=True, kw_only=True):
     """ParamKind is a tuple of Group Kind and Version."""
     api_version: str | None = None
@@ -203,6 +221,7 @@ class ParamKind(Model, frozen=True, kw_only=True):
     kind: str | None = None
     """kind is the API kind the resources belong to."""
 
+@final
 class ParamRef(Model, frozen=True, kw_only=True):
     """ParamRef describes how to locate the params to be used as input to expressions of rules applied by a policy binding."""
     name: str | None = None
@@ -214,6 +233,7 @@ class ParamRef(Model, frozen=True, kw_only=True):
     selector: meta_v1.LabelSelector | None = None
     """selector can be used to match multiple param objects based on their labels."""
 
+@final
 class RuleWithOperations(Model, frozen=True, kw_only=True):
     """RuleWithOperations is a tuple of Operations and Resources."""
     api_groups: Sequence[str] | None = None
@@ -227,6 +247,7 @@ class RuleWithOperations(Model, frozen=True, kw_only=True):
     scope: str | None = None
     """scope specifies the scope of this rule."""
 
+@final
 class ServiceReference(Model, frozen=True, kw_only=True):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
     name: str
@@ -238,11 +259,13 @@ class ServiceReference(Model, frozen=True, kw_only=True):
     port: int | None = None
     """port is the port on the service that hosts the webhook."""
 
+@final
 class TypeChecking(Model, frozen=True, kw_only=True):
     """TypeChecking contains results of type checking the expressions in the ValidatingAdmissionPolicy"""
     expression_warnings: Sequence[ExpressionWarning] | None = None
     """expressionWarnings contains the type checking warnings for each expression."""
 
+@final
 class ValidatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """ValidatingAdmissionPolicyBindingSpec is the specification of the ValidatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None
@@ -254,6 +277,7 @@ class ValidatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     validation_actions: Sequence[str]
     """validationActions declares how Validations of the referenced ValidatingAdmissionPolicy are enforced."""
 
+@final
 class ValidatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     """ValidatingAdmissionPolicySpec is the specification of the desired behavior of the AdmissionPolicy."""
     audit_annotations: Sequence[AuditAnnotation] | None = None
@@ -271,6 +295,7 @@ class ValidatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     variables: Sequence[Variable] | None = None
     """variables contain definitions of variables that can be used in composition of other expressions."""
 
+@final
 class ValidatingAdmissionPolicyStatus(Model, frozen=True, kw_only=True):
     """ValidatingAdmissionPolicyStatus represents the status of an admission validation policy."""
     conditions: Sequence[meta_v1.Condition] | None = None
@@ -280,6 +305,7 @@ class ValidatingAdmissionPolicyStatus(Model, frozen=True, kw_only=True):
     type_checking: TypeChecking | None = None
     """typeChecking contains the results of type checking for each expression."""
 
+@final
 class ValidatingWebhook(Model, frozen=True, kw_only=True):
     """ValidatingWebhook describes an admission webhook and the resources and operations it applies to."""
     admission_review_versions: Sequence[str]
@@ -305,6 +331,7 @@ class ValidatingWebhook(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     """timeoutSeconds specifies the timeout for this webhook."""
 
+@final
 class Validation(Model, frozen=True, kw_only=True):
     """Validation specifies the CEL expression which is used to apply the validation."""
     expression: str
@@ -316,6 +343,7 @@ class Validation(Model, frozen=True, kw_only=True):
     reason: str | None = None
     """reason represents a machine-readable description of why this validation failed."""
 
+@final
 class Variable(Model, frozen=True, kw_only=True):
     """Variable is the definition of a variable that is used for composition."""
     expression: str
@@ -323,6 +351,7 @@ class Variable(Model, frozen=True, kw_only=True):
     name: str
     """name is the name of the variable."""
 
+@final
 class WebhookClientConfig(Model, frozen=True, kw_only=True):
     """WebhookClientConfig contains the information to make a TLS connection with the webhook"""
     ca_bundle: str | None = None

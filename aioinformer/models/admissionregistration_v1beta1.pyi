@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class MutatingAdmissionPolicy(Object, frozen=True, eq=False):
     """MutatingAdmissionPolicy describes the definition of an admission mutation policy that mutates the object coming into admission chain."""
     @property
@@ -22,6 +23,7 @@ class MutatingAdmissionPolicy(Object, frozen=True, eq=False):
     def spec(self) -> MutatingAdmissionPolicySpec | None:
         """spec defines the desired behavior of the MutatingAdmissionPolicy."""
 
+@final
 class MutatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     """MutatingAdmissionPolicyBinding binds the MutatingAdmissionPolicy with parametrized resources."""
     @property
@@ -32,16 +34,19 @@ class MutatingAdmissionPolicyBinding(Object, frozen=True, eq=False):
     def spec(self) -> MutatingAdmissionPolicyBindingSpec | None:
         """spec defines the desired behavior of the MutatingAdmissionPolicyBinding."""
 
+@final
 class ApplyConfiguration(Model, frozen=True, kw_only=True):
     """ApplyConfiguration defines the desired configuration values of an object."""
     expression: str | None = None
     """expression will be evaluated by CEL to create an apply configuration."""
 
+@final
 class JSONPatch(Model, frozen=True, kw_only=True):
     """JSONPatch defines a JSON Patch."""
     expression: str | None = None
     """expression will be evaluated by CEL to create a [JSON patch](https://jsonpatch.com/)."""
 
+@final
 class MatchCondition(Model, frozen=True, kw_only=True):
     """MatchCondition represents a condition which must be fulfilled for a request to be sent to a webhook."""
     expression: str
@@ -49,6 +54,7 @@ class MatchCondition(Model, frozen=True, kw_only=True):
     name: str
     """name is an identifier for this match condition, used for strategic merging of MatchConditions, as well as providing an identifier for logging purposes."""
 
+@final
 class MatchResources(Model, frozen=True, kw_only=True):
     """MatchResources decides whether to run the admission control policy on an object based on whether it meets the match criteria."""
     exclude_resource_rules: Sequence[NamedRuleWithOperations] | None = None
@@ -62,6 +68,7 @@ class MatchResources(Model, frozen=True, kw_only=True):
     resource_rules: Sequence[NamedRuleWithOperations] | None = None
     """resourceRules describes what operations on what resources/subresources the ValidatingAdmissionPolicy matches."""
 
+@final
 class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicyBindingSpec is the specification of the MutatingAdmissionPolicyBinding."""
     match_resources: MatchResources | None = None
@@ -71,6 +78,7 @@ class MutatingAdmissionPolicyBindingSpec(Model, frozen=True, kw_only=True):
     policy_name: str | None = None
     """policyName references a MutatingAdmissionPolicy name which the MutatingAdmissionPolicyBinding binds to."""
 
+@final
 class MutatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     """MutatingAdmissionPolicySpec is the specification of the desired behavior of the admission policy."""
     failure_policy: str | None = None
@@ -88,6 +96,7 @@ class MutatingAdmissionPolicySpec(Model, frozen=True, kw_only=True):
     variables: Sequence[Variable] | None = None
     """variables contain definitions of variables that can be used in composition of other expressions."""
 
+@final
 class Mutation(Model, frozen=True, kw_only=True):
     """Mutation specifies the CEL expression which is used to apply the Mutation."""
     apply_configuration: ApplyConfiguration | None = None
@@ -97,6 +106,7 @@ class Mutation(Model, frozen=True, kw_only=True):
     patch_type: str
     """patchType indicates the patch strategy used."""
 
+@final
 class NamedRuleWithOperations(Model, frozen=True, kw_only=True):
     """NamedRuleWithOperations is a tuple of Operations and Resources with ResourceNames."""
     api_groups: Sequence[str] | None = None
@@ -112,6 +122,7 @@ class NamedRuleWithOperations(Model, frozen=True, kw_only=True):
     scope: str | None = None
     """scope specifies the scope of this rule."""
 
+@final
 class ParamKind(Model, frozen=True, kw_only=True):
     """ParamKind is a tuple of Group Kind and Version."""
     api_version: str | None = None
@@ -119,6 +130,7 @@ class ParamKind(Model, frozen=True, kw_only=True):
     kind: str | None = None
     """kind is the API kind the resources belong to."""
 
+@final
 class ParamRef(Model, frozen=True, kw_only=True):
     """ParamRef describes how to locate the params to be used as input to expressions of rules applied by a policy binding."""
     name: str | None = None
@@ -130,6 +142,7 @@ class ParamRef(Model, frozen=True, kw_only=True):
     selector: meta_v1.LabelSelector | None = None
     """selector can be used to match multiple param objects based on their labels."""
 
+@final
 class Variable(Model, frozen=True, kw_only=True):
     """Variable is the definition of a variable that is used for composition."""
     expression: str

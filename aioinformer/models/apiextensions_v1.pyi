@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class CustomResourceDefinition(Object, frozen=True, eq=False):
     """CustomResourceDefinition represents a resource that should be exposed on the API server."""
     @property
@@ -25,6 +26,7 @@ class CustomResourceDefinition(Object, frozen=True, eq=False):
     def status(self) -> CustomResourceDefinitionStatus | None:
         """status indicates the actual state of the CustomResourceDefinition"""
 
+@final
 class CustomResourceColumnDefinition(Model, frozen=True, kw_only=True):
     """CustomResourceColumnDefinition specifies a column for server side printing."""
     description: str | None = None
@@ -40,6 +42,7 @@ class CustomResourceColumnDefinition(Model, frozen=True, kw_only=True):
     type: str
     """type is an OpenAPI type definition for this column."""
 
+@final
 class CustomResourceConversion(Model, frozen=True, kw_only=True):
     """CustomResourceConversion describes how to convert different versions of a CR."""
     strategy: str
@@ -47,6 +50,7 @@ class CustomResourceConversion(Model, frozen=True, kw_only=True):
     webhook: WebhookConversion | None = None
     """webhook describes how to call the conversion webhook."""
 
+@final
 class CustomResourceDefinitionCondition(Model, frozen=True, kw_only=True):
     """CustomResourceDefinitionCondition contains details for the current condition of this pod."""
     last_transition_time: datetime | None = None
@@ -62,6 +66,7 @@ class CustomResourceDefinitionCondition(Model, frozen=True, kw_only=True):
     type: str
     """type is the type of the condition."""
 
+@final
 class CustomResourceDefinitionNames(Model, frozen=True, kw_only=True):
     """CustomResourceDefinitionNames indicates the names to serve this CustomResourceDefinition"""
     categories: Sequence[str] | None = None
@@ -77,6 +82,7 @@ class CustomResourceDefinitionNames(Model, frozen=True, kw_only=True):
     singular: str | None = None
     """singular is the singular name of the resource."""
 
+@final
 class CustomResourceDefinitionSpec(Model, frozen=True, kw_only=True):
     """CustomResourceDefinitionSpec describes how a user wants their resource to appear"""
     conversion: CustomResourceConversion | None = None
@@ -92,6 +98,7 @@ class CustomResourceDefinitionSpec(Model, frozen=True, kw_only=True):
     versions: Sequence[CustomResourceDefinitionVersion]
     """versions is the list of all API versions of the defined custom resource."""
 
+@final
 class CustomResourceDefinitionStatus(Model, frozen=True, kw_only=True):
     """CustomResourceDefinitionStatus indicates the state of the CustomResourceDefinition"""
     accepted_names: CustomResourceDefinitionNames | None = None
@@ -103,6 +110,7 @@ class CustomResourceDefinitionStatus(Model, frozen=True, kw_only=True):
     stored_versions: Sequence[str] | None = None
     """storedVersions lists all versions of CustomResources that were ever persisted."""
 
+@final
 class CustomResourceDefinitionVersion(Model, frozen=True, kw_only=True):
     """CustomResourceDefinitionVersion describes a version for CRD."""
     additional_printer_columns: Sequence[CustomResourceColumnDefinition] | None = None
@@ -124,6 +132,7 @@ class CustomResourceDefinitionVersion(Model, frozen=True, kw_only=True):
     subresources: CustomResourceSubresources | None = None
     """subresources specify what subresources this version of the defined custom resource have."""
 
+@final
 class CustomResourceSubresourceScale(Model, frozen=True, kw_only=True):
     """CustomResourceSubresourceScale defines how to serve the scale subresource for CustomResources."""
     label_selector_path: str | None = None
@@ -133,6 +142,7 @@ class CustomResourceSubresourceScale(Model, frozen=True, kw_only=True):
     status_replicas_path: str
     """statusReplicasPath defines the JSON path inside of a custom resource that corresponds to Scale `status.replicas`."""
 
+@final
 class CustomResourceSubresources(Model, frozen=True, kw_only=True):
     """CustomResourceSubresources defines the status and scale subresources for CustomResources."""
     scale: CustomResourceSubresourceScale | None = None
@@ -140,16 +150,19 @@ class CustomResourceSubresources(Model, frozen=True, kw_only=True):
     status: Any = None
     """status indicates the custom resource should serve a `/status` subresource."""
 
+@final
 class CustomResourceValidation(Model, frozen=True, kw_only=True):
     """CustomResourceValidation is a list of validation methods for CustomResources."""
     open_apiv3_schema: JSONSchemaProps | None = None
     """openAPIV3Schema is the OpenAPI v3 schema to use for validation and pruning."""
 
+@final
 class ExternalDocumentation(Model, frozen=True, kw_only=True):
     """ExternalDocumentation allows referencing an external resource for extended documentation."""
     description: str | None = None
     url: str | None = None
 
+@final
 class JSONSchemaProps(Model, frozen=True, kw_only=True):
     """JSONSchemaProps is a JSON-Schema following Specification Draft 4 (http://json-schema.org/)."""
     ref: str | None = None
@@ -206,11 +219,13 @@ class JSONSchemaProps(Model, frozen=True, kw_only=True):
     x_kubernetes_validations: Sequence[ValidationRule] | None = None
     """x-kubernetes-validations describes a list of validation rules written in the CEL expression language."""
 
+@final
 class SelectableField(Model, frozen=True, kw_only=True):
     """SelectableField specifies the JSON path of a field that may be used with field selectors."""
     json_path: str
     """jsonPath is a simple JSON path which is evaluated against each custom resource to produce a field selector value."""
 
+@final
 class ServiceReference(Model, frozen=True, kw_only=True):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
     name: str
@@ -222,6 +237,7 @@ class ServiceReference(Model, frozen=True, kw_only=True):
     port: int | None = None
     """port is an optional service port at which the webhook will be contacted."""
 
+@final
 class ValidationRule(Model, frozen=True, kw_only=True):
     """ValidationRule describes a validation rule written in the CEL expression language."""
     field_path: str | None = None
@@ -237,6 +253,7 @@ class ValidationRule(Model, frozen=True, kw_only=True):
     rule: str
     """Rule represents the expression which will be evaluated by CEL."""
 
+@final
 class WebhookClientConfig(Model, frozen=True, kw_only=True):
     """WebhookClientConfig contains the information to make a TLS connection with the webhook."""
     ca_bundle: str | None = None
@@ -246,6 +263,7 @@ class WebhookClientConfig(Model, frozen=True, kw_only=True):
     url: str | None = None
     """url gives the location of the webhook, in standard URL form (`scheme://host:port/path`)."""
 
+@final
 class WebhookConversion(Model, frozen=True, kw_only=True):
     """WebhookConversion describes how to call a conversion webhook"""
     client_config: WebhookClientConfig | None = None

@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class APIService(Object, frozen=True, eq=False):
     """APIService represents a server for a particular GroupVersion."""
     @property
@@ -25,6 +26,7 @@ class APIService(Object, frozen=True, eq=False):
     def status(self) -> APIServiceStatus | None:
         """Status contains derived information about an API server"""
 
+@final
 class APIServiceCondition(Model, frozen=True, kw_only=True):
     """APIServiceCondition describes the state of an APIService at a particular point"""
     last_transition_time: datetime | None = None
@@ -38,6 +40,7 @@ class APIServiceCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type is the type of the condition."""
 
+@final
 class APIServiceSpec(Model, frozen=True, kw_only=True):
     """APIServiceSpec contains information for locating and communicating with a server."""
     ca_bundle: str | None = None
@@ -55,11 +58,13 @@ class APIServiceSpec(Model, frozen=True, kw_only=True):
     version_priority: int
     """VersionPriority controls the ordering of this API version inside of its group."""
 
+@final
 class APIServiceStatus(Model, frozen=True, kw_only=True):
     """APIServiceStatus contains derived information about an API server"""
     conditions: Sequence[APIServiceCondition] | None = None
     """Current service state of apiService."""
 
+@final
 class ServiceReference(Model, frozen=True, kw_only=True):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
     name: str | None = None

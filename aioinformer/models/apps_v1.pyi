@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class ControllerRevision(Object, frozen=True, eq=False):
     """ControllerRevision implements an immutable snapshot of state data."""
     @property
@@ -26,6 +27,7 @@ class ControllerRevision(Object, frozen=True, eq=False):
     def revision(self) -> int:
         """Revision indicates the revision of the state represented by Data."""
 
+@final
 class DaemonSet(Object, frozen=True, eq=False):
     """DaemonSet represents the configuration of a daemon set."""
     @property
@@ -39,6 +41,7 @@ class DaemonSet(Object, frozen=True, eq=False):
     def status(self) -> DaemonSetStatus | None:
         """The current status of this daemon set."""
 
+@final
 class Deployment(Object, frozen=True, eq=False):
     """Deployment enables declarative updates for Pods and ReplicaSets."""
     @property
@@ -52,6 +55,7 @@ class Deployment(Object, frozen=True, eq=False):
     def status(self) -> DeploymentStatus | None:
         """Most recently observed status of the Deployment."""
 
+@final
 class ReplicaSet(Object, frozen=True, eq=False):
     """ReplicaSet ensures that a specified number of pod replicas are running at any given time."""
     @property
@@ -65,6 +69,7 @@ class ReplicaSet(Object, frozen=True, eq=False):
     def status(self) -> ReplicaSetStatus | None:
         """Status is the most recently observed status of the ReplicaSet."""
 
+@final
 class StatefulSet(Object, frozen=True, eq=False):
     """StatefulSet represents a set of pods with consistent identities."""
     @property
@@ -78,6 +83,7 @@ class StatefulSet(Object, frozen=True, eq=False):
     def status(self) -> StatefulSetStatus | None:
         """Status is the current status of Pods in this StatefulSet."""
 
+@final
 class DaemonSetCondition(Model, frozen=True, kw_only=True):
     """DaemonSetCondition describes the state of a DaemonSet at a certain point."""
     last_transition_time: datetime | None = None
@@ -91,6 +97,7 @@ class DaemonSetCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of DaemonSet condition."""
 
+@final
 class DaemonSetSpec(Model, frozen=True, kw_only=True):
     """DaemonSetSpec is the specification of a daemon set."""
     min_ready_seconds: int | None = None
@@ -104,6 +111,7 @@ class DaemonSetSpec(Model, frozen=True, kw_only=True):
     update_strategy: DaemonSetUpdateStrategy | None = None
     """An update strategy to replace existing DaemonSet pods with new pods."""
 
+@final
 class DaemonSetStatus(Model, frozen=True, kw_only=True):
     """DaemonSetStatus represents the current status of a daemon set."""
     collision_count: int | None = None
@@ -127,6 +135,7 @@ class DaemonSetStatus(Model, frozen=True, kw_only=True):
     updated_number_scheduled: int | None = None
     """The total number of nodes that are running updated daemon pod"""
 
+@final
 class DaemonSetUpdateStrategy(Model, frozen=True, kw_only=True):
     """DaemonSetUpdateStrategy is a struct used to control the update strategy for a DaemonSet."""
     rolling_update: RollingUpdateDaemonSet | None = None
@@ -134,6 +143,7 @@ class DaemonSetUpdateStrategy(Model, frozen=True, kw_only=True):
     type: str | None = None
     """Type of daemon set update."""
 
+@final
 class DeploymentCondition(Model, frozen=True, kw_only=True):
     """DeploymentCondition describes the state of a deployment at a certain point."""
     last_transition_time: datetime | None = None
@@ -149,6 +159,7 @@ class DeploymentCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of deployment condition."""
 
+@final
 class DeploymentSpec(Model, frozen=True, kw_only=True):
     """DeploymentSpec is the specification of the desired behavior of the Deployment."""
     min_ready_seconds: int | None = None
@@ -168,6 +179,7 @@ class DeploymentSpec(Model, frozen=True, kw_only=True):
     template: core_v1.PodTemplateSpec
     """Template describes the pods that will be created."""
 
+@final
 class DeploymentStatus(Model, frozen=True, kw_only=True):
     """DeploymentStatus is the most recently observed status of the Deployment."""
     available_replicas: int | None = None
@@ -189,6 +201,7 @@ class DeploymentStatus(Model, frozen=True, kw_only=True):
     updated_replicas: int | None = None
     """Total number of non-terminating pods targeted by this deployment that have the desired template spec."""
 
+@final
 class DeploymentStrategy(Model, frozen=True, kw_only=True):
     """DeploymentStrategy describes how to replace existing pods with new ones."""
     rolling_update: RollingUpdateDeployment | None = None
@@ -196,6 +209,7 @@ class DeploymentStrategy(Model, frozen=True, kw_only=True):
     type: str | None = None
     """Type of deployment."""
 
+@final
 class ReplicaSetCondition(Model, frozen=True, kw_only=True):
     """ReplicaSetCondition describes the state of a replica set at a certain point."""
     last_transition_time: datetime | None = None
@@ -209,6 +223,7 @@ class ReplicaSetCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of replica set condition."""
 
+@final
 class ReplicaSetSpec(Model, frozen=True, kw_only=True):
     """ReplicaSetSpec is the specification of a ReplicaSet."""
     min_ready_seconds: int | None = None
@@ -220,6 +235,7 @@ class ReplicaSetSpec(Model, frozen=True, kw_only=True):
     template: core_v1.PodTemplateSpec | None = None
     """Template is the object that describes the pod that will be created if insufficient replicas are detected."""
 
+@final
 class ReplicaSetStatus(Model, frozen=True, kw_only=True):
     """ReplicaSetStatus represents the current status of a ReplicaSet."""
     available_replicas: int | None = None
@@ -237,6 +253,7 @@ class ReplicaSetStatus(Model, frozen=True, kw_only=True):
     terminating_replicas: int | None = None
     """The number of terminating pods for this replica set."""
 
+@final
 class RollingUpdateDaemonSet(Model, frozen=True, kw_only=True):
     """Spec to control the desired behavior of daemon set rolling update."""
     max_surge: int | str | None = None
@@ -244,6 +261,7 @@ class RollingUpdateDaemonSet(Model, frozen=True, kw_only=True):
     max_unavailable: int | str | None = None
     """The maximum number of DaemonSet pods that can be unavailable during the update."""
 
+@final
 class RollingUpdateDeployment(Model, frozen=True, kw_only=True):
     """Spec to control the desired behavior of rolling update."""
     max_surge: int | str | None = None
@@ -251,6 +269,7 @@ class RollingUpdateDeployment(Model, frozen=True, kw_only=True):
     max_unavailable: int | str | None = None
     """The maximum number of pods that can be unavailable during the update."""
 
+@final
 class RollingUpdateStatefulSetStrategy(Model, frozen=True, kw_only=True):
     """RollingUpdateStatefulSetStrategy is used to communicate parameter for RollingUpdateStatefulSetStrategyType."""
     max_unavailable: int | str | None = None
@@ -258,6 +277,7 @@ class RollingUpdateStatefulSetStrategy(Model, frozen=True, kw_only=True):
     partition: int | None = None
     """Partition indicates the ordinal at which the StatefulSet should be partitioned for updates."""
 
+@final
 class StatefulSetCondition(Model, frozen=True, kw_only=True):
     """StatefulSetCondition describes the state of a statefulset at a certain point."""
     last_transition_time: datetime | None = None
@@ -271,11 +291,13 @@ class StatefulSetCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of statefulset condition."""
 
+@final
 class StatefulSetOrdinals(Model, frozen=True, kw_only=True):
     """StatefulSetOrdinals describes the policy used for replica ordinal assignment in this StatefulSet."""
     start: int | None = None
     """start is the number representing the first replica's index. It may be used to number replicas from an alternate index (eg: 1-indexed) over the default 0-indexed names, or to orchestrate progressive movement of replicas from one StatefulSet to another."""
 
+@final
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Model, frozen=True, kw_only=True):
     """StatefulSetPersistentVolumeClaimRetentionPolicy describes the policy used for PVCs created from the StatefulSet VolumeClaimTemplates."""
     when_deleted: str | None = None
@@ -283,6 +305,7 @@ class StatefulSetPersistentVolumeClaimRetentionPolicy(Model, frozen=True, kw_onl
     when_scaled: str | None = None
     """WhenScaled specifies what happens to PVCs created from StatefulSet VolumeClaimTemplates when the StatefulSet is scaled down."""
 
+@final
 class StatefulSetSpec(Model, frozen=True, kw_only=True):
     """A StatefulSetSpec is the specification of a StatefulSet."""
     min_ready_seconds: int | None = None
@@ -308,6 +331,7 @@ class StatefulSetSpec(Model, frozen=True, kw_only=True):
     volume_claim_templates: Sequence[core_v1.EmbeddedPersistentVolumeClaim] | None = None
     """volumeClaimTemplates is a list of claims that pods are allowed to reference."""
 
+@final
 class StatefulSetStatus(Model, frozen=True, kw_only=True):
     """StatefulSetStatus represents the current state of a StatefulSet."""
     available_replicas: int | None = None
@@ -331,6 +355,7 @@ class StatefulSetStatus(Model, frozen=True, kw_only=True):
     updated_replicas: int | None = None
     """updatedReplicas is the number of Pods created by the StatefulSet controller from the StatefulSet version indicated by updateRevision."""
 
+@final
 class StatefulSetUpdateStrategy(Model, frozen=True, kw_only=True):
     """StatefulSetUpdateStrategy indicates the strategy that the StatefulSet controller will use to perform updates."""
     rolling_update: RollingUpdateStatefulSetStrategy | None = None

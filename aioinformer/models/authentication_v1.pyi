@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class SelfSubjectReview(Object, frozen=True, eq=False):
     """SelfSubjectReview contains the user information that the kube-apiserver has about the user making this request."""
     @property
@@ -22,6 +23,7 @@ class SelfSubjectReview(Object, frozen=True, eq=False):
     def status(self) -> SelfSubjectReviewStatus | None:
         """status is filled in by the server with the user attributes."""
 
+@final
 class TokenRequest(Object, frozen=True, eq=False):
     """TokenRequest requests a token for a given service account."""
     @property
@@ -35,6 +37,7 @@ class TokenRequest(Object, frozen=True, eq=False):
     def status(self) -> TokenRequestStatus | None:
         """status is filled in by the server and indicates whether the token can be authenticated."""
 
+@final
 class TokenReview(Object, frozen=True, eq=False):
     """TokenReview attempts to authenticate a token to a known user."""
     @property
@@ -48,6 +51,7 @@ class TokenReview(Object, frozen=True, eq=False):
     def status(self) -> TokenReviewStatus | None:
         """status is filled in by the server and indicates whether the request can be authenticated."""
 
+@final
 class BoundObjectReference(Model, frozen=True, kw_only=True):
     """BoundObjectReference is a reference to an object that a token is bound to."""
     api_version: str | None = None
@@ -59,11 +63,13 @@ class BoundObjectReference(Model, frozen=True, kw_only=True):
     uid: str | None = None
     """uid of the referent."""
 
+@final
 class SelfSubjectReviewStatus(Model, frozen=True, kw_only=True):
     """SelfSubjectReviewStatus is filled by the kube-apiserver and sent back to a user."""
     user_info: UserInfo | None = None
     """userInfo is a set of attributes belonging to the user making this request."""
 
+@final
 class TokenRequestSpec(Model, frozen=True, kw_only=True):
     """TokenRequestSpec contains client provided parameters of a token request."""
     audiences: Sequence[str] | None = None
@@ -73,6 +79,7 @@ class TokenRequestSpec(Model, frozen=True, kw_only=True):
     expiration_seconds: int | None = None
     """expirationSeconds is the requested duration of validity of the request."""
 
+@final
 class TokenRequestStatus(Model, frozen=True, kw_only=True):
     """TokenRequestStatus is the result of a token request."""
     expiration_timestamp: datetime | None = None
@@ -80,6 +87,7 @@ class TokenRequestStatus(Model, frozen=True, kw_only=True):
     token: str | None = None
     """token is the opaque bearer token."""
 
+@final
 class TokenReviewSpec(Model, frozen=True, kw_only=True):
     """TokenReviewSpec is a description of the token authentication request."""
     audiences: Sequence[str] | None = None
@@ -87,6 +95,7 @@ class TokenReviewSpec(Model, frozen=True, kw_only=True):
     token: str
     """token is the opaque bearer token."""
 
+@final
 class TokenReviewStatus(Model, frozen=True, kw_only=True):
     """TokenReviewStatus is the result of the token authentication request."""
     audiences: Sequence[str] | None = None
@@ -98,6 +107,7 @@ class TokenReviewStatus(Model, frozen=True, kw_only=True):
     user: UserInfo | None = None
     """user is the UserInfo associated with the provided token."""
 
+@final
 class UserInfo(Model, frozen=True, kw_only=True):
     """UserInfo holds the information about the user needed to implement the user.Info interface."""
     extra: Mapping[str, Sequence[str]] | None = None

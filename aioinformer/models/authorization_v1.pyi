@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class LocalSubjectAccessReview(Object, frozen=True, eq=False):
     """LocalSubjectAccessReview checks whether or not a user or group can perform an action in a given namespace."""
     @property
@@ -25,6 +26,7 @@ class LocalSubjectAccessReview(Object, frozen=True, eq=False):
     def status(self) -> SubjectAccessReviewStatus | None:
         """status is filled in by the server and indicates whether the request is allowed or not"""
 
+@final
 class SelfSubjectAccessReview(Object, frozen=True, eq=False):
     """SelfSubjectAccessReview checks whether or the current user can perform an action."""
     @property
@@ -38,6 +40,7 @@ class SelfSubjectAccessReview(Object, frozen=True, eq=False):
     def status(self) -> SubjectAccessReviewStatus | None:
         """status is filled in by the server and indicates whether the request is allowed or not"""
 
+@final
 class SelfSubjectRulesReview(Object, frozen=True, eq=False):
     """SelfSubjectRulesReview enumerates the set of actions the current user can perform within a namespace."""
     @property
@@ -51,6 +54,7 @@ class SelfSubjectRulesReview(Object, frozen=True, eq=False):
     def status(self) -> SubjectRulesReviewStatus | None:
         """status is filled in by the server and indicates the set of actions a user can perform."""
 
+@final
 class SubjectAccessReview(Object, frozen=True, eq=False):
     """SubjectAccessReview checks whether or not a user or group can perform an action."""
     @property
@@ -64,6 +68,7 @@ class SubjectAccessReview(Object, frozen=True, eq=False):
     def status(self) -> SubjectAccessReviewStatus | None:
         """status is filled in by the server and indicates whether the request is allowed or not"""
 
+@final
 class FieldSelectorAttributes(Model, frozen=True, kw_only=True):
     """FieldSelectorAttributes indicates a field limited access."""
     raw_selector: str | None = None
@@ -71,6 +76,7 @@ class FieldSelectorAttributes(Model, frozen=True, kw_only=True):
     requirements: Sequence[meta_v1.FieldSelectorRequirement] | None = None
     """requirements is the parsed interpretation of a field selector."""
 
+@final
 class LabelSelectorAttributes(Model, frozen=True, kw_only=True):
     """LabelSelectorAttributes indicates a label limited access."""
     raw_selector: str | None = None
@@ -78,6 +84,7 @@ class LabelSelectorAttributes(Model, frozen=True, kw_only=True):
     requirements: Sequence[meta_v1.LabelSelectorRequirement] | None = None
     """requirements is the parsed interpretation of a label selector."""
 
+@final
 class NonResourceAttributes(Model, frozen=True, kw_only=True):
     """NonResourceAttributes includes the authorization attributes available for non-resource requests to the Authorizer interface"""
     path: str | None = None
@@ -85,6 +92,7 @@ class NonResourceAttributes(Model, frozen=True, kw_only=True):
     verb: str | None = None
     """verb is the standard HTTP verb"""
 
+@final
 class NonResourceRule(Model, frozen=True, kw_only=True):
     """NonResourceRule holds information that describes a rule for the non-resource"""
     non_resource_urls: Sequence[str] | None = None
@@ -92,6 +100,7 @@ class NonResourceRule(Model, frozen=True, kw_only=True):
     verbs: Sequence[str]
     """verbs is a list of kubernetes non-resource API verbs, like: get, post, put, delete, patch, head, options."""
 
+@final
 class ResourceAttributes(Model, frozen=True, kw_only=True):
     """ResourceAttributes includes the authorization attributes available for resource requests to the Authorizer interface"""
     field_selector: FieldSelectorAttributes | None = None
@@ -113,6 +122,7 @@ class ResourceAttributes(Model, frozen=True, kw_only=True):
     version: str | None = None
     """version is the API Version of the Resource."""
 
+@final
 class ResourceRule(Model, frozen=True, kw_only=True):
     """ResourceRule is the list of actions the subject is allowed to perform on resources."""
     api_groups: Sequence[str] | None = None
@@ -124,6 +134,7 @@ class ResourceRule(Model, frozen=True, kw_only=True):
     verbs: Sequence[str]
     """verbs is a list of kubernetes resource API verbs, like: get, list, watch, create, update, delete, proxy."""
 
+@final
 class SelfSubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     """SelfSubjectAccessReviewSpec is a description of the access request."""
     non_resource_attributes: NonResourceAttributes | None = None
@@ -131,11 +142,13 @@ class SelfSubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     resource_attributes: ResourceAttributes | None = None
     """resourceAttributes describes information for a resource access request"""
 
+@final
 class SelfSubjectRulesReviewSpec(Model, frozen=True, kw_only=True):
     """SelfSubjectRulesReviewSpec defines the specification for SelfSubjectRulesReview."""
     namespace: str | None = None
     """namespace to evaluate rules for."""
 
+@final
 class SubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     """SubjectAccessReviewSpec is a description of the access request."""
     extra: Mapping[str, Sequence[str]] | None = None
@@ -151,6 +164,7 @@ class SubjectAccessReviewSpec(Model, frozen=True, kw_only=True):
     user: str | None = None
     """user is the user you're testing for."""
 
+@final
 class SubjectAccessReviewStatus(Model, frozen=True, kw_only=True):
     """SubjectAccessReviewStatus"""
     allowed: bool
@@ -162,6 +176,7 @@ class SubjectAccessReviewStatus(Model, frozen=True, kw_only=True):
     reason: str | None = None
     """reason is optional."""
 
+@final
 class SubjectRulesReviewStatus(Model, frozen=True, kw_only=True):
     """SubjectRulesReviewStatus contains the result of a rules check."""
     evaluation_error: str | None = None

@@ -6,11 +6,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class HorizontalPodAutoscaler(Object, frozen=True, eq=False):
     """configuration of a horizontal pod autoscaler."""
     @property
@@ -24,6 +25,7 @@ class HorizontalPodAutoscaler(Object, frozen=True, eq=False):
     def status(self) -> HorizontalPodAutoscalerStatus | None:
         """status is the current information about the autoscaler."""
 
+@final
 class Scale(Object, frozen=True, eq=False):
     """Scale represents a scaling request for a resource."""
     @property
@@ -37,6 +39,7 @@ class Scale(Object, frozen=True, eq=False):
     def status(self) -> ScaleStatus | None:
         """status is the current status of the scale."""
 
+@final
 class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     """CrossVersionObjectReference contains enough information to let you identify the referred resource."""
     api_version: str | None = None
@@ -46,6 +49,7 @@ class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     name: str
     """name is the name of the referent; More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#names"""
 
+@final
 class HorizontalPodAutoscalerSpec(Model, frozen=True, kw_only=True):
     """specification of a horizontal pod autoscaler."""
     max_replicas: int
@@ -57,6 +61,7 @@ class HorizontalPodAutoscalerSpec(Model, frozen=True, kw_only=True):
     target_cpu_utilization_percentage: int | None = None
     """targetCPUUtilizationPercentage is the target average CPU utilization (represented as a percentage of requested CPU) over all the pods; if not specified the default autoscaling policy will be used."""
 
+@final
 class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     """current status of a horizontal pod autoscaler"""
     current_cpu_utilization_percentage: int | None = None
@@ -70,11 +75,13 @@ class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     observed_generation: int | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
+@final
 class ScaleSpec(Model, frozen=True, kw_only=True):
     """ScaleSpec describes the attributes of a scale subresource."""
     replicas: int | None = None
     """replicas is the desired number of instances for the scaled object."""
 
+@final
 class ScaleStatus(Model, frozen=True, kw_only=True):
     """ScaleStatus represents the current status of a scale subresource."""
     replicas: int

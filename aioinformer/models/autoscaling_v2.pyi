@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object, Quantity
 from aioinformer.resources import Resource
 
+@final
 class HorizontalPodAutoscaler(Object, frozen=True, eq=False):
     """HorizontalPodAutoscaler is the configuration for a horizontal pod autoscaler, which automatically manages the replica count of any resource implementing the scale subresource based on the metrics specified."""
     @property
@@ -26,6 +27,7 @@ class HorizontalPodAutoscaler(Object, frozen=True, eq=False):
     def status(self) -> HorizontalPodAutoscalerStatus | None:
         """status is the current information about the autoscaler."""
 
+@final
 class ContainerResourceMetricSource(Model, frozen=True, kw_only=True):
     """ContainerResourceMetricSource indicates how to scale on a resource metric known to Kubernetes, as specified in requests and limits, describing each pod in the current scale target (e.g. CPU or memory)."""
     container: str
@@ -35,6 +37,7 @@ class ContainerResourceMetricSource(Model, frozen=True, kw_only=True):
     target: MetricTarget
     """target specifies the target value for the given metric"""
 
+@final
 class ContainerResourceMetricStatus(Model, frozen=True, kw_only=True):
     """ContainerResourceMetricStatus indicates the current value of a resource metric known to Kubernetes, as specified in requests and limits, describing a single container in each pod in the current scale target (e.g. CPU or memory)."""
     container: str
@@ -44,6 +47,7 @@ class ContainerResourceMetricStatus(Model, frozen=True, kw_only=True):
     name: str
     """name is the name of the resource in question."""
 
+@final
 class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     """CrossVersionObjectReference contains enough information to let you identify the referred resource."""
     api_version: str | None = None
@@ -53,6 +57,7 @@ class CrossVersionObjectReference(Model, frozen=True, kw_only=True):
     name: str
     """name is the name of the referent; More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#names"""
 
+@final
 class ExternalMetricSource(Model, frozen=True, kw_only=True):
     """ExternalMetricSource indicates how to scale on a metric not associated with any Kubernetes object (for example length of queue in cloud messaging service, or QPS from loadbalancer running outside of cluster)."""
     metric: MetricIdentifier
@@ -60,6 +65,7 @@ class ExternalMetricSource(Model, frozen=True, kw_only=True):
     target: MetricTarget
     """target specifies the target value for the given metric"""
 
+@final
 class ExternalMetricStatus(Model, frozen=True, kw_only=True):
     """ExternalMetricStatus indicates the current value of a global metric not associated with any Kubernetes object."""
     current: MetricValueStatus
@@ -67,6 +73,7 @@ class ExternalMetricStatus(Model, frozen=True, kw_only=True):
     metric: MetricIdentifier
     """metric identifies the target metric by name and selector"""
 
+@final
 class HPAScalingPolicy(Model, frozen=True, kw_only=True):
     """HPAScalingPolicy is a single policy which must hold true for a specified past interval."""
     period_seconds: int
@@ -76,6 +83,7 @@ class HPAScalingPolicy(Model, frozen=True, kw_only=True):
     value: int
     """value contains the amount of change which is permitted by the policy."""
 
+@final
 class HPAScalingRules(Model, frozen=True, kw_only=True):
     """HPAScalingRules configures the scaling behavior for one direction via scaling Policy Rules and a configurable metric tolerance."""
     policies: Sequence[HPAScalingPolicy] | None = None
@@ -87,6 +95,7 @@ class HPAScalingRules(Model, frozen=True, kw_only=True):
     tolerance: Quantity | None = None
     """tolerance is the tolerance on the ratio between the current and desired metric value under which no updates are made to the desired number of replicas (e.g. 0.01 for 1%)."""
 
+@final
 class HorizontalPodAutoscalerBehavior(Model, frozen=True, kw_only=True):
     """HorizontalPodAutoscalerBehavior configures the scaling behavior of the target in both Up and Down directions (scaleUp and scaleDown fields respectively)."""
     scale_down: HPAScalingRules | None = None
@@ -94,6 +103,7 @@ class HorizontalPodAutoscalerBehavior(Model, frozen=True, kw_only=True):
     scale_up: HPAScalingRules | None = None
     """scaleUp is scaling policy for scaling Up."""
 
+@final
 class HorizontalPodAutoscalerCondition(Model, frozen=True, kw_only=True):
     """HorizontalPodAutoscalerCondition describes the state of a HorizontalPodAutoscaler at a certain point."""
     last_transition_time: datetime | None = None
@@ -107,6 +117,7 @@ class HorizontalPodAutoscalerCondition(Model, frozen=True, kw_only=True):
     type: str
     """type describes the current condition"""
 
+@final
 class HorizontalPodAutoscalerSpec(Model, frozen=True, kw_only=True):
     """HorizontalPodAutoscalerSpec describes the desired functionality of the HorizontalPodAutoscaler."""
     behavior: HorizontalPodAutoscalerBehavior | None = None
@@ -120,6 +131,7 @@ class HorizontalPodAutoscalerSpec(Model, frozen=True, kw_only=True):
     scale_target_ref: CrossVersionObjectReference
     """scaleTargetRef points to the target resource to scale, and is used to the pods for which metrics should be collected, as well as to actually change the replica count."""
 
+@final
 class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     """HorizontalPodAutoscalerStatus describes the current status of a horizontal pod autoscaler."""
     conditions: Sequence[HorizontalPodAutoscalerCondition] | None = None
@@ -135,6 +147,7 @@ class HorizontalPodAutoscalerStatus(Model, frozen=True, kw_only=True):
     observed_generation: int | None = None
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
+@final
 class MetricIdentifier(Model, frozen=True, kw_only=True):
     """MetricIdentifier defines the name and optionally selector for a metric"""
     name: str
@@ -142,6 +155,7 @@ class MetricIdentifier(Model, frozen=True, kw_only=True):
     selector: meta_v1.LabelSelector | None = None
     """selector is the string-encoded form of a standard kubernetes label selector for the given metric When set, it is passed as an additional parameter to the metrics server for more specific metrics scoping."""
 
+@final
 class MetricSpec(Model, frozen=True, kw_only=True):
     """MetricSpec specifies how to scale based on a single metric (only `type` and one other matching field should be set at once)."""
     container_resource: ContainerResourceMetricSource | None = None
@@ -157,6 +171,7 @@ class MetricSpec(Model, frozen=True, kw_only=True):
     type: str
     """type is the type of metric source."""
 
+@final
 class MetricStatus(Model, frozen=True, kw_only=True):
     """MetricStatus describes the last-read state of a single metric."""
     container_resource: ContainerResourceMetricStatus | None = None
@@ -172,6 +187,7 @@ class MetricStatus(Model, frozen=True, kw_only=True):
     type: str
     """type is the type of metric source."""
 
+@final
 class MetricTarget(Model, frozen=True, kw_only=True):
     """MetricTarget defines the target value, average value, or average utilization of a specific metric"""
     average_utilization: int | None = None
@@ -183,6 +199,7 @@ class MetricTarget(Model, frozen=True, kw_only=True):
     value: Quantity | None = None
     """value is the target value of the metric (as a quantity)."""
 
+@final
 class MetricValueStatus(Model, frozen=True, kw_only=True):
     """MetricValueStatus holds the current value for a metric"""
     average_utilization: int | None = None
@@ -192,6 +209,7 @@ class MetricValueStatus(Model, frozen=True, kw_only=True):
     value: Quantity | None = None
     """value is the current value of the metric (as a quantity)."""
 
+@final
 class ObjectMetricSource(Model, frozen=True, kw_only=True):
     """ObjectMetricSource indicates how to scale on a metric describing a kubernetes object (for example, hits-per-second on an Ingress object)."""
     described_object: CrossVersionObjectReference
@@ -201,6 +219,7 @@ class ObjectMetricSource(Model, frozen=True, kw_only=True):
     target: MetricTarget
     """target specifies the target value for the given metric"""
 
+@final
 class ObjectMetricStatus(Model, frozen=True, kw_only=True):
     """ObjectMetricStatus indicates the current value of a metric describing a kubernetes object (for example, hits-per-second on an Ingress object)."""
     current: MetricValueStatus
@@ -210,6 +229,7 @@ class ObjectMetricStatus(Model, frozen=True, kw_only=True):
     metric: MetricIdentifier
     """metric identifies the target metric by name and selector"""
 
+@final
 class PodsMetricSource(Model, frozen=True, kw_only=True):
     """PodsMetricSource indicates how to scale on a metric describing each pod in the current scale target (for example, transactions-processed-per-second)."""
     metric: MetricIdentifier
@@ -217,6 +237,7 @@ class PodsMetricSource(Model, frozen=True, kw_only=True):
     target: MetricTarget
     """target specifies the target value for the given metric"""
 
+@final
 class PodsMetricStatus(Model, frozen=True, kw_only=True):
     """PodsMetricStatus indicates the current value of a metric describing each pod in the current scale target (for example, transactions-processed-per-second)."""
     current: MetricValueStatus
@@ -224,6 +245,7 @@ class PodsMetricStatus(Model, frozen=True, kw_only=True):
     metric: MetricIdentifier
     """metric identifies the target metric by name and selector"""
 
+@final
 class ResourceMetricSource(Model, frozen=True, kw_only=True):
     """ResourceMetricSource indicates how to scale on a resource metric known to Kubernetes, as specified in requests and limits, describing each pod in the current scale target (e.g. CPU or memory)."""
     name: str
@@ -231,6 +253,7 @@ class ResourceMetricSource(Model, frozen=True, kw_only=True):
     target: MetricTarget
     """target specifies the target value for the given metric"""
 
+@final
 class ResourceMetricStatus(Model, frozen=True, kw_only=True):
     """ResourceMetricStatus indicates the current value of a resource metric known to Kubernetes, as specified in requests and limits, describing each pod in the current scale target (e.g. CPU or memory)."""
     current: MetricValueStatus

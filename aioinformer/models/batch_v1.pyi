@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class CronJob(Object, frozen=True, eq=False):
     """CronJob represents the configuration of a single cron job."""
     @property
@@ -26,6 +27,7 @@ class CronJob(Object, frozen=True, eq=False):
     def status(self) -> CronJobStatus | None:
         """Current status of a cron job."""
 
+@final
 class Job(Object, frozen=True, eq=False):
     """Job represents the configuration of a single job."""
     @property
@@ -39,6 +41,7 @@ class Job(Object, frozen=True, eq=False):
     def status(self) -> JobStatus | None:
         """Current status of a job."""
 
+@final
 class CronJobSpec(Model, frozen=True, kw_only=True):
     """CronJobSpec describes how the job execution will look like and when it will actually run."""
     concurrency_policy: str | None = None
@@ -58,6 +61,7 @@ class CronJobSpec(Model, frozen=True, kw_only=True):
     time_zone: str | None = None
     """The time zone name for the given schedule, see https://en.wikipedia.org/wiki/List_of_tz_database_time_zones."""
 
+@final
 class CronJobStatus(Model, frozen=True, kw_only=True):
     """CronJobStatus represents the current state of a cron job."""
     active: Sequence[core_v1.ObjectReference] | None = None
@@ -67,6 +71,7 @@ class CronJobStatus(Model, frozen=True, kw_only=True):
     last_successful_time: datetime | None = None
     """Information when was the last time the job successfully completed."""
 
+@final
 class JobCondition(Model, frozen=True, kw_only=True):
     """JobCondition describes current state of a job."""
     last_probe_time: datetime | None = None
@@ -82,6 +87,7 @@ class JobCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of job condition, Complete or Failed."""
 
+@final
 class JobSpec(Model, frozen=True, kw_only=True):
     """JobSpec describes how the job execution will look like."""
     active_deadline_seconds: int | None = None
@@ -117,6 +123,7 @@ class JobSpec(Model, frozen=True, kw_only=True):
     ttl_seconds_after_finished: int | None = None
     """ttlSecondsAfterFinished limits the lifetime of a Job that has finished execution (either Complete or Failed)."""
 
+@final
 class JobStatus(Model, frozen=True, kw_only=True):
     """JobStatus represents the current state of a Job."""
     active: int | None = None
@@ -142,6 +149,7 @@ class JobStatus(Model, frozen=True, kw_only=True):
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
     """uncountedTerminatedPods holds the UIDs of Pods that have terminated but the job controller hasn't yet accounted for in the status counters."""
 
+@final
 class JobTemplateSpec(Model, frozen=True, kw_only=True):
     """JobTemplateSpec describes the data a Job should have when created from a template"""
     metadata: meta_v1.ObjectMeta | None = None
@@ -149,11 +157,13 @@ class JobTemplateSpec(Model, frozen=True, kw_only=True):
     spec: JobSpec | None = None
     """Specification of the desired behavior of the job."""
 
+@final
 class PodFailurePolicy(Model, frozen=True, kw_only=True):
     """PodFailurePolicy describes how failed pods influence the backoffLimit."""
     rules: Sequence[PodFailurePolicyRule]
     """A list of pod failure policy rules."""
 
+@final
 class PodFailurePolicyOnExitCodesRequirement(Model, frozen=True, kw_only=True):
     """PodFailurePolicyOnExitCodesRequirement describes the requirement for handling a failed pod based on its container exit codes."""
     container_name: str | None = None
@@ -163,6 +173,7 @@ class PodFailurePolicyOnExitCodesRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[int]
     """Specifies the set of values."""
 
+@final
 class PodFailurePolicyOnPodConditionsPattern(Model, frozen=True, kw_only=True):
     """PodFailurePolicyOnPodConditionsPattern describes a pattern for matching an actual pod condition type."""
     status: str | None = None
@@ -170,6 +181,7 @@ class PodFailurePolicyOnPodConditionsPattern(Model, frozen=True, kw_only=True):
     type: str
     """Specifies the required Pod condition type."""
 
+@final
 class PodFailurePolicyRule(Model, frozen=True, kw_only=True):
     """PodFailurePolicyRule describes how a pod failure is handled when the requirements are met."""
     action: str
@@ -179,11 +191,13 @@ class PodFailurePolicyRule(Model, frozen=True, kw_only=True):
     on_pod_conditions: Sequence[PodFailurePolicyOnPodConditionsPattern] | None = None
     """Represents the requirement on the pod conditions."""
 
+@final
 class SuccessPolicy(Model, frozen=True, kw_only=True):
     """SuccessPolicy describes when a Job can be declared as succeeded based on the success of some indexes."""
     rules: Sequence[SuccessPolicyRule]
     """rules represents the list of alternative rules for the declaring the Jobs as successful before `.status.succeeded >= .spec.completions`."""
 
+@final
 class SuccessPolicyRule(Model, frozen=True, kw_only=True):
     """SuccessPolicyRule describes rule for declaring a Job as succeeded."""
     succeeded_count: int | None = None
@@ -191,6 +205,7 @@ class SuccessPolicyRule(Model, frozen=True, kw_only=True):
     succeeded_indexes: str | None = None
     """succeededIndexes specifies the set of indexes which need to be contained in the actual set of the succeeded indexes for the Job."""
 
+@final
 class UncountedTerminatedPods(Model, frozen=True, kw_only=True):
     """UncountedTerminatedPods holds UIDs of Pods that have terminated but haven't been accounted in Job status counters."""
     failed: Sequence[str] | None = None

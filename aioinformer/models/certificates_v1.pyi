@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class CertificateSigningRequest(Object, frozen=True, eq=False):
     """CertificateSigningRequest objects provide a mechanism to obtain x509 certificates by submitting a certificate signing request, and having it asynchronously approved and issued."""
     @property
@@ -25,6 +26,7 @@ class CertificateSigningRequest(Object, frozen=True, eq=False):
     def status(self) -> CertificateSigningRequestStatus | None:
         """status contains information about whether the request is approved or denied, and the certificate issued by the signer, or the failure condition indicating signer failure."""
 
+@final
 class CertificateSigningRequestCondition(Model, frozen=True, kw_only=True):
     """CertificateSigningRequestCondition describes a condition of a CertificateSigningRequest object"""
     last_transition_time: datetime | None = None
@@ -40,6 +42,7 @@ class CertificateSigningRequestCondition(Model, frozen=True, kw_only=True):
     type: str
     """type of the condition."""
 
+@final
 class CertificateSigningRequestSpec(Model, frozen=True, kw_only=True):
     """CertificateSigningRequestSpec contains the certificate request."""
     expiration_seconds: int | None = None
@@ -59,6 +62,7 @@ class CertificateSigningRequestSpec(Model, frozen=True, kw_only=True):
     username: str | None = None
     """username contains the name of the user that created the CertificateSigningRequest."""
 
+@final
 class CertificateSigningRequestStatus(Model, frozen=True, kw_only=True):
     """CertificateSigningRequestStatus contains conditions used to indicate approved/denied/failed status of the request, and the issued certificate."""
     certificate: str | None = None

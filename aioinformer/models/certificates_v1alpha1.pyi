@@ -5,11 +5,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 # fmt: off
 
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class ClusterTrustBundle(Object, frozen=True, eq=False):
     """ClusterTrustBundle is a cluster-scoped container for X.509 trust anchors (root certificates)."""
     @property
@@ -20,6 +21,7 @@ class ClusterTrustBundle(Object, frozen=True, eq=False):
     def spec(self) -> ClusterTrustBundleSpec:
         """spec contains the signer (if any) and trust anchors."""
 
+@final
 class ClusterTrustBundleSpec(Model, frozen=True, kw_only=True):
     """ClusterTrustBundleSpec contains the signer and trust anchors."""
     signer_name: str | None = None

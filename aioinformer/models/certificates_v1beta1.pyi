@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class ClusterTrustBundle(Object, frozen=True, eq=False):
     """ClusterTrustBundle is a cluster-scoped container for X.509 trust anchors (root certificates)."""
     @property
@@ -23,6 +24,7 @@ class ClusterTrustBundle(Object, frozen=True, eq=False):
     def spec(self) -> ClusterTrustBundleSpec:
         """spec contains the signer (if any) and trust anchors."""
 
+@final
 class PodCertificateRequest(Object, frozen=True, eq=False):
     """PodCertificateRequest encodes a pod requesting a certificate from a given signer."""
     @property
@@ -36,6 +38,7 @@ class PodCertificateRequest(Object, frozen=True, eq=False):
     def status(self) -> PodCertificateRequestStatus | None:
         """status contains the issued certificate, and a standard set of conditions."""
 
+@final
 class ClusterTrustBundleSpec(Model, frozen=True, kw_only=True):
     """ClusterTrustBundleSpec contains the signer and trust anchors."""
     signer_name: str | None = None
@@ -43,6 +46,7 @@ class ClusterTrustBundleSpec(Model, frozen=True, kw_only=True):
     trust_bundle: str
     """trustBundle contains the individual X.509 trust anchors for this bundle, as PEM bundle of PEM-wrapped, DER-formatted X.509 certificates."""
 
+@final
 class PodCertificateRequestSpec(Model, frozen=True, kw_only=True):
     """PodCertificateRequestSpec describes the certificate request."""
     max_expiration_seconds: int | None = None
@@ -70,6 +74,7 @@ class PodCertificateRequestSpec(Model, frozen=True, kw_only=True):
     unverified_user_annotations: Mapping[str, str] | None = None
     """unverifiedUserAnnotations allow pod authors to pass additional information to the signer implementation."""
 
+@final
 class PodCertificateRequestStatus(Model, frozen=True, kw_only=True):
     """PodCertificateRequestStatus describes the status of the request, and holds the certificate data if the request is issued."""
     begin_refresh_at: datetime | None = None

@@ -6,11 +6,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class Lease(Object, frozen=True, eq=False):
     """Lease defines a lease concept."""
     @property
@@ -21,6 +22,7 @@ class Lease(Object, frozen=True, eq=False):
     def spec(self) -> LeaseSpec | None:
         """spec contains the specification of the Lease."""
 
+@final
 class LeaseSpec(Model, frozen=True, kw_only=True):
     """LeaseSpec is a specification of a Lease."""
     acquire_time: datetime | None = None

@@ -6,11 +6,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class LeaseCandidate(Object, frozen=True, eq=False):
     """LeaseCandidate defines a candidate for a Lease object."""
     @property
@@ -21,6 +22,7 @@ class LeaseCandidate(Object, frozen=True, eq=False):
     def spec(self) -> LeaseCandidateSpec:
         """spec contains the specification of the Lease."""
 
+@final
 class LeaseCandidateSpec(Model, frozen=True, kw_only=True):
     """LeaseCandidateSpec is a specification of a Lease."""
     binary_version: str

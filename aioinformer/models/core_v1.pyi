@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object, Quantity
 from aioinformer.resources import Resource
 
+@final
 class Binding(Object, frozen=True, eq=False):
     """Binding ties one object to another; for example, a pod is bound to a node by a scheduler."""
     @property
@@ -23,6 +24,7 @@ class Binding(Object, frozen=True, eq=False):
     def target(self) -> ObjectReference:
         """The target object that you want to bind to the standard object."""
 
+@final
 class ComponentStatus(Object, frozen=True, eq=False):
     """ComponentStatus (and ComponentStatusList) holds the cluster validation info."""
     @property
@@ -33,6 +35,7 @@ class ComponentStatus(Object, frozen=True, eq=False):
     def conditions(self) -> Sequence[ComponentCondition] | None:
         """List of component conditions observed"""
 
+@final
 class ConfigMap(Object, frozen=True, eq=False):
     """ConfigMap holds configuration data for pods to consume."""
     @property
@@ -49,6 +52,7 @@ class ConfigMap(Object, frozen=True, eq=False):
     def immutable(self) -> bool | None:
         """Immutable, if set to true, ensures that data stored in the ConfigMap cannot be updated (only object metadata can be modified)."""
 
+@final
 class Endpoints(Object, frozen=True, eq=False):
     """Endpoints is a collection of endpoints that implement the actual service."""
     @property
@@ -59,6 +63,7 @@ class Endpoints(Object, frozen=True, eq=False):
     def subsets(self) -> Sequence[EndpointSubset] | None:
         """The set of all endpoints is the union of all subsets."""
 
+@final
 class Event(Object, frozen=True, eq=False):
     """Event is a report of an event somewhere in the cluster."""
     @property
@@ -108,6 +113,7 @@ class Event(Object, frozen=True, eq=False):
     def type(self) -> str | None:
         """Type of this event (Normal, Warning), new types could be added in the future"""
 
+@final
 class LimitRange(Object, frozen=True, eq=False):
     """LimitRange sets resource usage limits for each kind of resource in a Namespace."""
     @property
@@ -118,6 +124,7 @@ class LimitRange(Object, frozen=True, eq=False):
     def spec(self) -> LimitRangeSpec | None:
         """Spec defines the limits enforced."""
 
+@final
 class Namespace(Object, frozen=True, eq=False):
     """Namespace provides a scope for Names."""
     @property
@@ -131,6 +138,7 @@ class Namespace(Object, frozen=True, eq=False):
     def status(self) -> NamespaceStatus | None:
         """Status describes the current status of a Namespace."""
 
+@final
 class Node(Object, frozen=True, eq=False):
     """Node is a worker node in Kubernetes."""
     @property
@@ -144,6 +152,7 @@ class Node(Object, frozen=True, eq=False):
     def status(self) -> NodeStatus | None:
         """Most recently observed status of the node."""
 
+@final
 class PersistentVolume(Object, frozen=True, eq=False):
     """PersistentVolume (PV) is a storage resource provisioned by an administrator."""
     @property
@@ -157,6 +166,7 @@ class PersistentVolume(Object, frozen=True, eq=False):
     def status(self) -> PersistentVolumeStatus | None:
         """status represents the current information/status for the persistent volume."""
 
+@final
 class PersistentVolumeClaim(Object, frozen=True, eq=False):
     """PersistentVolumeClaim is a user's request for and claim to a persistent volume"""
     @property
@@ -170,6 +180,7 @@ class PersistentVolumeClaim(Object, frozen=True, eq=False):
     def status(self) -> PersistentVolumeClaimStatus | None:
         """status represents the current information/status of a persistent volume claim."""
 
+@final
 class Pod(Object, frozen=True, eq=False):
     """Pod is a collection of containers that can run on a host."""
     @property
@@ -183,6 +194,7 @@ class Pod(Object, frozen=True, eq=False):
     def status(self) -> PodStatus | None:
         """Most recently observed status of the pod."""
 
+@final
 class PodTemplate(Object, frozen=True, eq=False):
     """PodTemplate describes a template for creating copies of a predefined pod."""
     @property
@@ -193,6 +205,7 @@ class PodTemplate(Object, frozen=True, eq=False):
     def template(self) -> PodTemplateSpec | None:
         """Template defines the pods that will be created from this pod template."""
 
+@final
 class ReplicationController(Object, frozen=True, eq=False):
     """ReplicationController represents the configuration of a replication controller."""
     @property
@@ -206,6 +219,7 @@ class ReplicationController(Object, frozen=True, eq=False):
     def status(self) -> ReplicationControllerStatus | None:
         """Status is the most recently observed status of the replication controller."""
 
+@final
 class ResourceQuota(Object, frozen=True, eq=False):
     """ResourceQuota sets aggregate quota restrictions enforced per namespace"""
     @property
@@ -219,6 +233,7 @@ class ResourceQuota(Object, frozen=True, eq=False):
     def status(self) -> ResourceQuotaStatus | None:
         """Status defines the actual enforced quota and its current usage."""
 
+@final
 class Secret(Object, frozen=True, eq=False):
     """Secret holds secret data of a certain type."""
     @property
@@ -238,6 +253,7 @@ class Secret(Object, frozen=True, eq=False):
     def type(self) -> str | None:
         """Used to facilitate programmatic handling of secret data."""
 
+@final
 class Service(Object, frozen=True, eq=False):
     """Service is a named abstraction of software service (for example, mysql) consisting of local port (for example 3306) that the proxy listens on, and the selector that determines which pods will answer requests sent through the proxy."""
     @property
@@ -251,6 +267,7 @@ class Service(Object, frozen=True, eq=False):
     def status(self) -> ServiceStatus | None:
         """Most recently observed status of the service."""
 
+@final
 class ServiceAccount(Object, frozen=True, eq=False):
     """ServiceAccount binds together: * a name, understood by users, and perhaps by peripheral systems, for an identity * a principal that can be authenticated and authorized * a set of secrets"""
     @property
@@ -267,6 +284,7 @@ class ServiceAccount(Object, frozen=True, eq=False):
     def secrets(self) -> Sequence[ObjectReference] | None:
         """Secrets is a list of the secrets in the same namespace that pods running using this ServiceAccount are allowed to use."""
 
+@final
 class AWSElasticBlockStoreVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Persistent Disk resource in AWS."""
     fs_type: str | None = None
@@ -278,6 +296,7 @@ class AWSElasticBlockStoreVolumeSource(Model, frozen=True, kw_only=True):
     volume_id: str
     """volumeID is unique ID of the persistent disk resource in AWS (Amazon EBS volume)."""
 
+@final
 class Affinity(Model, frozen=True, kw_only=True):
     """Affinity is a group of affinity scheduling rules."""
     node_affinity: NodeAffinity | None = None
@@ -287,6 +306,7 @@ class Affinity(Model, frozen=True, kw_only=True):
     pod_anti_affinity: PodAntiAffinity | None = None
     """Describes pod anti-affinity scheduling rules (e.g. avoid putting this pod in the same node, zone, etc. as some other pod(s))."""
 
+@final
 class AppArmorProfile(Model, frozen=True, kw_only=True):
     """AppArmorProfile defines a pod or container's AppArmor settings."""
     localhost_profile: str | None = None
@@ -294,6 +314,7 @@ class AppArmorProfile(Model, frozen=True, kw_only=True):
     type: str
     """type indicates which kind of AppArmor profile will be applied."""
 
+@final
 class AttachedVolume(Model, frozen=True, kw_only=True):
     """AttachedVolume describes a volume attached to a node"""
     device_path: str
@@ -301,6 +322,7 @@ class AttachedVolume(Model, frozen=True, kw_only=True):
     name: str
     """Name of the attached volume"""
 
+@final
 class AzureDiskVolumeSource(Model, frozen=True, kw_only=True):
     """AzureDisk represents an Azure Data Disk mount on the host and bind mount to the pod."""
     caching_mode: str | None = None
@@ -316,6 +338,7 @@ class AzureDiskVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool | None = None
     """readOnly Defaults to false (read/write)."""
 
+@final
 class AzureFilePersistentVolumeSource(Model, frozen=True, kw_only=True):
     """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
     read_only: bool | None = None
@@ -327,6 +350,7 @@ class AzureFilePersistentVolumeSource(Model, frozen=True, kw_only=True):
     share_name: str
     """shareName is the azure Share Name"""
 
+@final
 class AzureFileVolumeSource(Model, frozen=True, kw_only=True):
     """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
     read_only: bool | None = None
@@ -336,6 +360,7 @@ class AzureFileVolumeSource(Model, frozen=True, kw_only=True):
     share_name: str
     """shareName is the azure share Name"""
 
+@final
 class CSIPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents storage that is managed by an external CSI volume driver"""
     controller_expand_secret_ref: SecretReference | None = None
@@ -359,6 +384,7 @@ class CSIPersistentVolumeSource(Model, frozen=True, kw_only=True):
     volume_handle: str
     """volumeHandle is the unique volume name returned by the CSI volume plugin’s CreateVolume to refer to the volume on all subsequent calls."""
 
+@final
 class CSIVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a source location of a volume to mount, managed by an external CSI driver"""
     driver: str
@@ -372,6 +398,7 @@ class CSIVolumeSource(Model, frozen=True, kw_only=True):
     volume_attributes: Mapping[str, str] | None = None
     """volumeAttributes stores driver-specific properties that are passed to the CSI driver."""
 
+@final
 class Capabilities(Model, frozen=True, kw_only=True):
     """Adds and removes POSIX capabilities from running containers."""
     add: Sequence[str] | None = None
@@ -379,6 +406,7 @@ class Capabilities(Model, frozen=True, kw_only=True):
     drop: Sequence[str] | None = None
     """Removed capabilities"""
 
+@final
 class CephFSPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not support ownership management or SELinux relabeling."""
     monitors: Sequence[str]
@@ -394,6 +422,7 @@ class CephFSPersistentVolumeSource(Model, frozen=True, kw_only=True):
     user: str | None = None
     """user is Optional: User is the rados user name, default is admin More info: https://examples.k8s.io/volumes/cephfs/README.md#how-to-use-it"""
 
+@final
 class CephFSVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not support ownership management or SELinux relabeling."""
     monitors: Sequence[str]
@@ -409,6 +438,7 @@ class CephFSVolumeSource(Model, frozen=True, kw_only=True):
     user: str | None = None
     """user is optional: User is the rados user name, default is admin More info: https://examples.k8s.io/volumes/cephfs/README.md#how-to-use-it"""
 
+@final
 class CinderPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a cinder volume resource in Openstack."""
     fs_type: str | None = None
@@ -420,6 +450,7 @@ class CinderPersistentVolumeSource(Model, frozen=True, kw_only=True):
     volume_id: str
     """volumeID used to identify the volume in cinder."""
 
+@final
 class CinderVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a cinder volume resource in Openstack."""
     fs_type: str | None = None
@@ -431,11 +462,13 @@ class CinderVolumeSource(Model, frozen=True, kw_only=True):
     volume_id: str
     """volumeID used to identify the volume in cinder."""
 
+@final
 class ClientIPConfig(Model, frozen=True, kw_only=True):
     """ClientIPConfig represents the configurations of Client IP based session affinity."""
     timeout_seconds: int | None = None
     """timeoutSeconds specifies the seconds of ClientIP type session sticky time."""
 
+@final
 class ClusterTrustBundleProjection(Model, frozen=True, kw_only=True):
     """ClusterTrustBundleProjection describes how to select a set of ClusterTrustBundle objects and project their contents into the pod filesystem."""
     label_selector: meta_v1.LabelSelector | None = None
@@ -449,6 +482,7 @@ class ClusterTrustBundleProjection(Model, frozen=True, kw_only=True):
     signer_name: str | None = None
     """Select all ClusterTrustBundles that match this signer name."""
 
+@final
 class ComponentCondition(Model, frozen=True, kw_only=True):
     """Information about the condition of a component."""
     error: str | None = None
@@ -460,6 +494,7 @@ class ComponentCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of condition for a component."""
 
+@final
 class ConfigMapEnvSource(Model, frozen=True, kw_only=True):
     """ConfigMapEnvSource selects a ConfigMap to populate the environment variables with."""
     name: str | None = None
@@ -467,6 +502,7 @@ class ConfigMapEnvSource(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """Specify whether the ConfigMap must be defined"""
 
+@final
 class ConfigMapKeySelector(Model, frozen=True, kw_only=True):
     """Selects a key from a ConfigMap."""
     key: str
@@ -476,6 +512,7 @@ class ConfigMapKeySelector(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """Specify whether the ConfigMap or its key must be defined"""
 
+@final
 class ConfigMapNodeConfigSource(Model, frozen=True, kw_only=True):
     """ConfigMapNodeConfigSource contains the information to reference a ConfigMap as a config source for the Node."""
     kubelet_config_key: str
@@ -489,6 +526,7 @@ class ConfigMapNodeConfigSource(Model, frozen=True, kw_only=True):
     uid: str | None = None
     """UID is the metadata.UID of the referenced ConfigMap."""
 
+@final
 class ConfigMapProjection(Model, frozen=True, kw_only=True):
     """Adapts a ConfigMap into a projected volume."""
     items: Sequence[KeyToPath] | None = None
@@ -498,6 +536,7 @@ class ConfigMapProjection(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """optional specify whether the ConfigMap or its keys must be defined"""
 
+@final
 class ConfigMapVolumeSource(Model, frozen=True, kw_only=True):
     """Adapts a ConfigMap into a volume."""
     default_mode: int | None = None
@@ -509,6 +548,7 @@ class ConfigMapVolumeSource(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """optional specify whether the ConfigMap or its keys must be defined"""
 
+@final
 class Container(Model, frozen=True, kw_only=True):
     """A single application container that you want to run within a pod."""
     args: Sequence[str] | None = None
@@ -562,6 +602,7 @@ class Container(Model, frozen=True, kw_only=True):
     working_dir: str | None = None
     """Container's working directory."""
 
+@final
 class ContainerExtendedResourceRequest(Model, frozen=True, kw_only=True):
     """ContainerExtendedResourceRequest has the mapping of container name, extended resource name to the device request name."""
     container_name: str
@@ -571,6 +612,7 @@ class ContainerExtendedResourceRequest(Model, frozen=True, kw_only=True):
     resource_name: str
     """The name of the extended resource in that container which gets backed by DRA."""
 
+@final
 class ContainerImage(Model, frozen=True, kw_only=True):
     """Describe a container image"""
     names: Sequence[str] | None = None
@@ -578,6 +620,7 @@ class ContainerImage(Model, frozen=True, kw_only=True):
     size_bytes: int | None = None
     """The size of the image in bytes."""
 
+@final
 class ContainerPort(Model, frozen=True, kw_only=True):
     """ContainerPort represents a network port in a single container."""
     container_port: int
@@ -591,6 +634,7 @@ class ContainerPort(Model, frozen=True, kw_only=True):
     protocol: str | None = None
     """Protocol for port."""
 
+@final
 class ContainerResizePolicy(Model, frozen=True, kw_only=True):
     """ContainerResizePolicy represents resource resize policy for the container."""
     resource_name: str
@@ -598,6 +642,7 @@ class ContainerResizePolicy(Model, frozen=True, kw_only=True):
     restart_policy: str
     """Restart policy to apply when specified resource is resized."""
 
+@final
 class ContainerRestartRule(Model, frozen=True, kw_only=True):
     """ContainerRestartRule describes how a container exit is handled."""
     action: str
@@ -605,6 +650,7 @@ class ContainerRestartRule(Model, frozen=True, kw_only=True):
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
     """Represents the exit codes to check on container exits."""
 
+@final
 class ContainerRestartRuleOnExitCodes(Model, frozen=True, kw_only=True):
     """ContainerRestartRuleOnExitCodes describes the condition for handling an exited container based on its exit codes."""
     operator: str
@@ -612,6 +658,7 @@ class ContainerRestartRuleOnExitCodes(Model, frozen=True, kw_only=True):
     values: Sequence[int] | None = None
     """Specifies the set of values to check for container exit codes."""
 
+@final
 class ContainerState(Model, frozen=True, kw_only=True):
     """ContainerState holds a possible state of container."""
     running: ContainerStateRunning | None = None
@@ -621,11 +668,13 @@ class ContainerState(Model, frozen=True, kw_only=True):
     waiting: ContainerStateWaiting | None = None
     """Details about a waiting container"""
 
+@final
 class ContainerStateRunning(Model, frozen=True, kw_only=True):
     """ContainerStateRunning is a running state of a container."""
     started_at: datetime | None = None
     """Time at which the container was last (re-)started"""
 
+@final
 class ContainerStateTerminated(Model, frozen=True, kw_only=True):
     """ContainerStateTerminated is a terminated state of a container."""
     container_id: str | None = None
@@ -643,6 +692,7 @@ class ContainerStateTerminated(Model, frozen=True, kw_only=True):
     started_at: datetime | None = None
     """Time at which previous execution of the container started"""
 
+@final
 class ContainerStateWaiting(Model, frozen=True, kw_only=True):
     """ContainerStateWaiting is a waiting state of a container."""
     message: str | None = None
@@ -650,6 +700,7 @@ class ContainerStateWaiting(Model, frozen=True, kw_only=True):
     reason: str | None = None
     """(brief) reason the container is not yet running."""
 
+@final
 class ContainerStatus(Model, frozen=True, kw_only=True):
     """ContainerStatus contains details for the current status of this container."""
     allocated_resources: Mapping[str, Quantity] | None = None
@@ -683,21 +734,25 @@ class ContainerStatus(Model, frozen=True, kw_only=True):
     volume_mounts: Sequence[VolumeMountStatus] | None = None
     """Status of volume mounts."""
 
+@final
 class ContainerUser(Model, frozen=True, kw_only=True):
     """ContainerUser represents user identity information"""
     linux: LinuxContainerUser | None = None
     """Linux holds user identity information initially attached to the first process of the containers in Linux."""
 
+@final
 class DaemonEndpoint(Model, frozen=True, kw_only=True):
     """DaemonEndpoint contains information about a single Daemon endpoint."""
     port: int
     """Port number of the given endpoint."""
 
+@final
 class DownwardAPIProjection(Model, frozen=True, kw_only=True):
     """Represents downward API info for projecting into a projected volume."""
     items: Sequence[DownwardAPIVolumeFile] | None = None
     """Items is a list of DownwardAPIVolume file"""
 
+@final
 class DownwardAPIVolumeFile(Model, frozen=True, kw_only=True):
     """DownwardAPIVolumeFile represents information to create the file containing the pod field"""
     field_ref: ObjectFieldSelector | None = None
@@ -709,6 +764,7 @@ class DownwardAPIVolumeFile(Model, frozen=True, kw_only=True):
     resource_field_ref: ResourceFieldSelector | None = None
     """Selects a resource of the container: only resources limits and requests (limits.cpu, limits.memory, requests.cpu and requests.memory) are currently supported."""
 
+@final
 class DownwardAPIVolumeSource(Model, frozen=True, kw_only=True):
     """DownwardAPIVolumeSource represents a volume containing downward API info."""
     default_mode: int | None = None
@@ -716,6 +772,7 @@ class DownwardAPIVolumeSource(Model, frozen=True, kw_only=True):
     items: Sequence[DownwardAPIVolumeFile] | None = None
     """Items is a list of downward API volume file"""
 
+@final
 class EmptyDirVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an empty directory for a pod."""
     medium: str | None = None
@@ -723,6 +780,7 @@ class EmptyDirVolumeSource(Model, frozen=True, kw_only=True):
     size_limit: Quantity | None = None
     """sizeLimit is the total amount of local storage required for this EmptyDir volume."""
 
+@final
 class EndpointAddress(Model, frozen=True, kw_only=True):
     """EndpointAddress is a tuple that describes single IP address."""
     hostname: str | None = None
@@ -734,6 +792,7 @@ class EndpointAddress(Model, frozen=True, kw_only=True):
     target_ref: ObjectReference | None = None
     """Reference to object providing the endpoint."""
 
+@final
 class EndpointPort(Model, frozen=True, kw_only=True):
     """EndpointPort is a tuple that describes a single port."""
     app_protocol: str | None = None
@@ -745,6 +804,7 @@ class EndpointPort(Model, frozen=True, kw_only=True):
     protocol: str | None = None
     """The IP protocol for this port."""
 
+@final
 class EndpointSubset(Model, frozen=True, kw_only=True):
     """EndpointSubset is a group of addresses with a common set of ports."""
     addresses: Sequence[EndpointAddress] | None = None
@@ -754,6 +814,7 @@ class EndpointSubset(Model, frozen=True, kw_only=True):
     ports: Sequence[EndpointPort] | None = None
     """Port numbers available on the related IP addresses."""
 
+@final
 class EnvFromSource(Model, frozen=True, kw_only=True):
     """EnvFromSource represents the source of a set of ConfigMaps or Secrets"""
     config_map_ref: ConfigMapEnvSource | None = None
@@ -763,6 +824,7 @@ class EnvFromSource(Model, frozen=True, kw_only=True):
     secret_ref: SecretEnvSource | None = None
     """The Secret to select from"""
 
+@final
 class EnvVar(Model, frozen=True, kw_only=True):
     """EnvVar represents an environment variable present in a Container."""
     name: str
@@ -772,6 +834,7 @@ class EnvVar(Model, frozen=True, kw_only=True):
     value_from: EnvVarSource | None = None
     """Source for the environment variable's value."""
 
+@final
 class EnvVarSource(Model, frozen=True, kw_only=True):
     """EnvVarSource represents a source for the value of an EnvVar."""
     config_map_key_ref: ConfigMapKeySelector | None = None
@@ -785,6 +848,7 @@ class EnvVarSource(Model, frozen=True, kw_only=True):
     secret_key_ref: SecretKeySelector | None = None
     """Selects a key of a secret in the pod's namespace"""
 
+@final
 class EphemeralContainer(Model, frozen=True, kw_only=True):
     """An EphemeralContainer is a temporary container that you may add to an existing Pod for user-initiated activities such as debugging."""
     args: Sequence[str] | None = None
@@ -840,11 +904,13 @@ class EphemeralContainer(Model, frozen=True, kw_only=True):
     working_dir: str | None = None
     """Container's working directory."""
 
+@final
 class EphemeralVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an ephemeral volume that is handled by a normal storage driver."""
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
     """Will be used to create a stand-alone PVC to provision the volume."""
 
+@final
 class EventSeries(Model, frozen=True, kw_only=True):
     """EventSeries contain information on series of events, i.e. thing that was/is happening continuously for some time."""
     count: int | None = None
@@ -852,6 +918,7 @@ class EventSeries(Model, frozen=True, kw_only=True):
     last_observed_time: datetime | None = None
     """Time of the last occurrence observed"""
 
+@final
 class EventSource(Model, frozen=True, kw_only=True):
     """EventSource contains information for an event."""
     component: str | None = None
@@ -859,11 +926,13 @@ class EventSource(Model, frozen=True, kw_only=True):
     host: str | None = None
     """Node name on which the event is generated."""
 
+@final
 class ExecAction(Model, frozen=True, kw_only=True):
     """ExecAction describes a "run in container" action."""
     command: Sequence[str] | None = None
     """Command is the command line to execute inside the container, the working directory for the command is root ('/') in the container's filesystem."""
 
+@final
 class FCVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Fibre Channel volume."""
     fs_type: str | None = None
@@ -877,6 +946,7 @@ class FCVolumeSource(Model, frozen=True, kw_only=True):
     wwids: Sequence[str] | None = None
     """wwids Optional: FC volume world wide identifiers (wwids) Either wwids or combination of targetWWNs and lun must be set, but not both simultaneously."""
 
+@final
 class FileKeySelector(Model, frozen=True, kw_only=True):
     """FileKeySelector selects a key of the env file."""
     key: str
@@ -888,6 +958,7 @@ class FileKeySelector(Model, frozen=True, kw_only=True):
     volume_name: str
     """The name of the volume mount containing the env file."""
 
+@final
 class FlexPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """FlexPersistentVolumeSource represents a generic persistent volume resource that is provisioned/attached using an exec based plugin."""
     driver: str
@@ -901,6 +972,7 @@ class FlexPersistentVolumeSource(Model, frozen=True, kw_only=True):
     secret_ref: SecretReference | None = None
     """secretRef is Optional: SecretRef is reference to the secret object containing sensitive information to pass to the plugin scripts."""
 
+@final
 class FlexVolumeSource(Model, frozen=True, kw_only=True):
     """FlexVolume represents a generic volume resource that is provisioned/attached using an exec based plugin."""
     driver: str
@@ -914,6 +986,7 @@ class FlexVolumeSource(Model, frozen=True, kw_only=True):
     secret_ref: LocalObjectReference | None = None
     """secretRef is Optional: secretRef is reference to the secret object containing sensitive information to pass to the plugin scripts."""
 
+@final
 class FlockerVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Flocker volume mounted by the Flocker agent."""
     dataset_name: str | None = None
@@ -921,6 +994,7 @@ class FlockerVolumeSource(Model, frozen=True, kw_only=True):
     dataset_uuid: str | None = None
     """datasetUUID is the UUID of the dataset."""
 
+@final
 class GCEPersistentDiskVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Persistent Disk resource in Google Compute Engine."""
     fs_type: str | None = None
@@ -932,6 +1006,7 @@ class GCEPersistentDiskVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool | None = None
     """readOnly here will force the ReadOnly setting in VolumeMounts."""
 
+@final
 class GRPCAction(Model, frozen=True, kw_only=True):
     """GRPCAction specifies an action involving a GRPC service."""
     port: int
@@ -939,6 +1014,7 @@ class GRPCAction(Model, frozen=True, kw_only=True):
     service: str | None = None
     """Service is the name of the service to place in the gRPC HealthCheckRequest (see https://github.com/grpc/grpc/blob/master/doc/health-checking.md)."""
 
+@final
 class GitRepoVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a volume that is populated with the contents of a git repository."""
     directory: str | None = None
@@ -948,6 +1024,7 @@ class GitRepoVolumeSource(Model, frozen=True, kw_only=True):
     revision: str | None = None
     """revision is the commit hash for the specified revision."""
 
+@final
 class GlusterfsPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Glusterfs mount that lasts the lifetime of a pod."""
     endpoints: str
@@ -959,6 +1036,7 @@ class GlusterfsPersistentVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool | None = None
     """readOnly here will force the Glusterfs volume to be mounted with read-only permissions."""
 
+@final
 class GlusterfsVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Glusterfs mount that lasts the lifetime of a pod."""
     endpoints: str
@@ -968,6 +1046,7 @@ class GlusterfsVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool | None = None
     """readOnly here will force the Glusterfs volume to be mounted with read-only permissions."""
 
+@final
 class HTTPGetAction(Model, frozen=True, kw_only=True):
     """HTTPGetAction describes an action based on HTTP Get requests."""
     host: str | None = None
@@ -981,6 +1060,7 @@ class HTTPGetAction(Model, frozen=True, kw_only=True):
     scheme: str | None = None
     """Scheme to use for connecting to the host."""
 
+@final
 class HTTPHeader(Model, frozen=True, kw_only=True):
     """HTTPHeader describes a custom header to be used in HTTP probes"""
     name: str
@@ -988,6 +1068,7 @@ class HTTPHeader(Model, frozen=True, kw_only=True):
     value: str
     """The header field value"""
 
+@final
 class HostAlias(Model, frozen=True, kw_only=True):
     """HostAlias holds the mapping between IP and hostnames that will be injected as an entry in the pod's hosts file."""
     hostnames: Sequence[str] | None = None
@@ -995,11 +1076,13 @@ class HostAlias(Model, frozen=True, kw_only=True):
     ip: str
     """IP address of the host file entry."""
 
+@final
 class HostIP(Model, frozen=True, kw_only=True):
     """HostIP represents a single IP address allocated to the host."""
     ip: str
     """IP is the IP address assigned to the host"""
 
+@final
 class HostPathVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a host path mapped into a pod."""
     path: str
@@ -1007,6 +1090,7 @@ class HostPathVolumeSource(Model, frozen=True, kw_only=True):
     type: str | None = None
     """type for HostPath Volume Defaults to "" More info: https://kubernetes.io/docs/concepts/storage/volumes#hostpath"""
 
+@final
 class ISCSIPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """ISCSIPersistentVolumeSource represents an ISCSI disk."""
     chap_auth_discovery: bool | None = None
@@ -1032,6 +1116,7 @@ class ISCSIPersistentVolumeSource(Model, frozen=True, kw_only=True):
     target_portal: str
     """targetPortal is iSCSI Target Portal."""
 
+@final
 class ISCSIVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an ISCSI disk."""
     chap_auth_discovery: bool | None = None
@@ -1057,6 +1142,7 @@ class ISCSIVolumeSource(Model, frozen=True, kw_only=True):
     target_portal: str
     """targetPortal is iSCSI Target Portal."""
 
+@final
 class ImageVolumeSource(Model, frozen=True, kw_only=True):
     """ImageVolumeSource represents a image volume resource."""
     pull_policy: str | None = None
@@ -1064,11 +1150,13 @@ class ImageVolumeSource(Model, frozen=True, kw_only=True):
     reference: str | None = None
     """Required: Image or artifact reference to be used."""
 
+@final
 class ImageVolumeStatus(Model, frozen=True, kw_only=True):
     """ImageVolumeStatus represents the image-based volume status."""
     image_ref: str
     """ImageRef is the digest of the image used for this volume."""
 
+@final
 class KeyToPath(Model, frozen=True, kw_only=True):
     """Maps a string key to a path within a volume."""
     key: str
@@ -1078,6 +1166,7 @@ class KeyToPath(Model, frozen=True, kw_only=True):
     path: str
     """path is the relative path of the file to map the key to."""
 
+@final
 class Lifecycle(Model, frozen=True, kw_only=True):
     """Lifecycle describes actions that the management system should take in response to container lifecycle events."""
     post_start: LifecycleHandler | None = None
@@ -1087,6 +1176,7 @@ class Lifecycle(Model, frozen=True, kw_only=True):
     stop_signal: str | None = None
     """StopSignal defines which signal will be sent to a container when it is being stopped."""
 
+@final
 class LifecycleHandler(Model, frozen=True, kw_only=True):
     """LifecycleHandler defines a specific action that should be taken in a lifecycle hook."""
     _exec: ExecAction | None = None
@@ -1098,6 +1188,7 @@ class LifecycleHandler(Model, frozen=True, kw_only=True):
     tcp_socket: TCPSocketAction | None = None
     """Deprecated."""
 
+@final
 class LimitRangeItem(Model, frozen=True, kw_only=True):
     """LimitRangeItem defines a min/max usage limit for any resource that matches on kind."""
     default: Mapping[str, Quantity] | None = None
@@ -1113,11 +1204,13 @@ class LimitRangeItem(Model, frozen=True, kw_only=True):
     type: str
     """Type of resource that this limit applies to."""
 
+@final
 class LimitRangeSpec(Model, frozen=True, kw_only=True):
     """LimitRangeSpec defines a min/max usage limit for resources that match on kind."""
     limits: Sequence[LimitRangeItem]
     """Limits is the list of LimitRangeItem objects that are enforced."""
 
+@final
 class LinuxContainerUser(Model, frozen=True, kw_only=True):
     """LinuxContainerUser represents user identity information in Linux containers"""
     gid: int
@@ -1127,6 +1220,7 @@ class LinuxContainerUser(Model, frozen=True, kw_only=True):
     uid: int
     """UID is the primary uid initially attached to the first process in the container"""
 
+@final
 class LoadBalancerIngress(Model, frozen=True, kw_only=True):
     """LoadBalancerIngress represents the status of a load-balancer ingress point: traffic intended for the service should be sent to an ingress point."""
     hostname: str | None = None
@@ -1138,16 +1232,19 @@ class LoadBalancerIngress(Model, frozen=True, kw_only=True):
     ports: Sequence[PortStatus] | None = None
     """Ports is a list of records of service ports If used, every port defined in the service should have an entry in it"""
 
+@final
 class LoadBalancerStatus(Model, frozen=True, kw_only=True):
     """LoadBalancerStatus represents the status of a load-balancer."""
     ingress: Sequence[LoadBalancerIngress] | None = None
     """Ingress is a list containing ingress points for the load-balancer."""
 
+@final
 class LocalObjectReference(Model, frozen=True, kw_only=True):
     """LocalObjectReference contains enough information to let you locate the referenced object inside the same namespace."""
     name: str | None = None
     """Name of the referent."""
 
+@final
 class LocalVolumeSource(Model, frozen=True, kw_only=True):
     """Local represents directly-attached storage with node affinity"""
     fs_type: str | None = None
@@ -1155,6 +1252,7 @@ class LocalVolumeSource(Model, frozen=True, kw_only=True):
     path: str
     """path of the full path to the volume on the node."""
 
+@final
 class ModifyVolumeStatus(Model, frozen=True, kw_only=True):
     """ModifyVolumeStatus represents the status object of ControllerModifyVolume operation"""
     status: str
@@ -1162,6 +1260,7 @@ class ModifyVolumeStatus(Model, frozen=True, kw_only=True):
     target_volume_attributes_class_name: str | None = None
     """targetVolumeAttributesClassName is the name of the VolumeAttributesClass the PVC currently being reconciled"""
 
+@final
 class NFSVolumeSource(Model, frozen=True, kw_only=True):
     """Represents an NFS mount that lasts the lifetime of a pod."""
     path: str
@@ -1171,6 +1270,7 @@ class NFSVolumeSource(Model, frozen=True, kw_only=True):
     server: str
     """server is the hostname or IP address of the NFS server."""
 
+@final
 class NamespaceCondition(Model, frozen=True, kw_only=True):
     """NamespaceCondition contains details about state of namespace."""
     last_transition_time: datetime | None = None
@@ -1184,11 +1284,13 @@ class NamespaceCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of namespace controller condition."""
 
+@final
 class NamespaceSpec(Model, frozen=True, kw_only=True):
     """NamespaceSpec describes the attributes on a Namespace."""
     finalizers: Sequence[str] | None = None
     """Finalizers is an opaque list of values that must be empty to permanently remove object from storage."""
 
+@final
 class NamespaceStatus(Model, frozen=True, kw_only=True):
     """NamespaceStatus is information about the current status of a Namespace."""
     conditions: Sequence[NamespaceCondition] | None = None
@@ -1196,6 +1298,7 @@ class NamespaceStatus(Model, frozen=True, kw_only=True):
     phase: str | None = None
     """Phase is the current lifecycle phase of the namespace."""
 
+@final
 class NodeAddress(Model, frozen=True, kw_only=True):
     """NodeAddress contains information for the node's address."""
     address: str
@@ -1203,6 +1306,7 @@ class NodeAddress(Model, frozen=True, kw_only=True):
     type: str
     """Node address type, one of Hostname, ExternalIP or InternalIP."""
 
+@final
 class NodeAffinity(Model, frozen=True, kw_only=True):
     """Node affinity is a group of node affinity scheduling rules."""
     preferred_during_scheduling_ignored_during_execution: Sequence[PreferredSchedulingTerm] | None = None
@@ -1210,6 +1314,7 @@ class NodeAffinity(Model, frozen=True, kw_only=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     """If the affinity requirements specified by this field are not met at scheduling time, the pod will not be scheduled onto the node."""
 
+@final
 class NodeAllocatableResourceClaimStatus(Model, frozen=True, kw_only=True):
     """NodeAllocatableResourceClaimStatus describes the status of node allocatable resources allocated via DRA."""
     containers: Sequence[str] | None = None
@@ -1219,6 +1324,7 @@ class NodeAllocatableResourceClaimStatus(Model, frozen=True, kw_only=True):
     resources: Mapping[str, Quantity]
     """Resources is a map of the node-allocatable resource name to the aggregate quantity allocated to the claim."""
 
+@final
 class NodeCondition(Model, frozen=True, kw_only=True):
     """NodeCondition contains condition information for a node."""
     last_heartbeat_time: datetime | None = None
@@ -1234,11 +1340,13 @@ class NodeCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of node condition."""
 
+@final
 class NodeConfigSource(Model, frozen=True, kw_only=True):
     """NodeConfigSource specifies a source of node configuration."""
     config_map: ConfigMapNodeConfigSource | None = None
     """ConfigMap is a reference to a Node's ConfigMap"""
 
+@final
 class NodeConfigStatus(Model, frozen=True, kw_only=True):
     """NodeConfigStatus describes the status of the config assigned by Node.Spec.ConfigSource."""
     active: NodeConfigSource | None = None
@@ -1250,16 +1358,19 @@ class NodeConfigStatus(Model, frozen=True, kw_only=True):
     last_known_good: NodeConfigSource | None = None
     """LastKnownGood reports the checkpointed config the node will fall back to when it encounters an error attempting to use the Assigned config."""
 
+@final
 class NodeDaemonEndpoints(Model, frozen=True, kw_only=True):
     """NodeDaemonEndpoints lists ports opened by daemons running on the Node."""
     kubelet_endpoint: DaemonEndpoint | None = None
     """Endpoint on which Kubelet is listening."""
 
+@final
 class NodeFeatures(Model, frozen=True, kw_only=True):
     """NodeFeatures describes the set of features implemented by the CRI implementation."""
     supplemental_groups_policy: bool | None = None
     """SupplementalGroupsPolicy is set to true if the runtime supports SupplementalGroupsPolicy and ContainerUser."""
 
+@final
 class NodeRuntimeHandler(Model, frozen=True, kw_only=True):
     """NodeRuntimeHandler is a set of runtime handler information."""
     features: NodeRuntimeHandlerFeatures | None = None
@@ -1267,6 +1378,7 @@ class NodeRuntimeHandler(Model, frozen=True, kw_only=True):
     name: str | None = None
     """Runtime handler name."""
 
+@final
 class NodeRuntimeHandlerFeatures(Model, frozen=True, kw_only=True):
     """NodeRuntimeHandlerFeatures is a set of features implemented by the runtime handler."""
     recursive_read_only_mounts: bool | None = None
@@ -1274,11 +1386,13 @@ class NodeRuntimeHandlerFeatures(Model, frozen=True, kw_only=True):
     user_namespaces: bool | None = None
     """UserNamespaces is set to true if the runtime handler supports UserNamespaces, including for volumes."""
 
+@final
 class NodeSelector(Model, frozen=True, kw_only=True):
     """A node selector represents the union of the results of one or more label queries over a set of nodes; that is, it represents the OR of the selectors represented by the node selector terms."""
     node_selector_terms: Sequence[NodeSelectorTerm]
     """Required."""
 
+@final
 class NodeSelectorRequirement(Model, frozen=True, kw_only=True):
     """A node selector requirement is a selector that contains values, a key, and an operator that relates the key and values."""
     key: str
@@ -1288,6 +1402,7 @@ class NodeSelectorRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str] | None = None
     """An array of string values."""
 
+@final
 class NodeSelectorTerm(Model, frozen=True, kw_only=True):
     """A null or empty node selector term matches no objects."""
     match_expressions: Sequence[NodeSelectorRequirement] | None = None
@@ -1295,6 +1410,7 @@ class NodeSelectorTerm(Model, frozen=True, kw_only=True):
     match_fields: Sequence[NodeSelectorRequirement] | None = None
     """A list of node selector requirements by node's fields."""
 
+@final
 class NodeSpec(Model, frozen=True, kw_only=True):
     """NodeSpec describes the attributes that a node is created with."""
     config_source: NodeConfigSource | None = None
@@ -1312,6 +1428,7 @@ class NodeSpec(Model, frozen=True, kw_only=True):
     unschedulable: bool | None = None
     """Unschedulable controls node schedulability of new pods."""
 
+@final
 class NodeStatus(Model, frozen=True, kw_only=True):
     """NodeStatus is information about the current status of a node."""
     addresses: Sequence[NodeAddress] | None = None
@@ -1343,11 +1460,13 @@ class NodeStatus(Model, frozen=True, kw_only=True):
     volumes_in_use: Sequence[str] | None = None
     """List of attachable volumes in use (mounted) by the node."""
 
+@final
 class NodeSwapStatus(Model, frozen=True, kw_only=True):
     """NodeSwapStatus represents swap memory information."""
     capacity: int | None = None
     """Total amount of swap memory in bytes."""
 
+@final
 class NodeSystemInfo(Model, frozen=True, kw_only=True):
     """NodeSystemInfo is a set of ids/uuids to uniquely identify the node."""
     architecture: str
@@ -1373,6 +1492,7 @@ class NodeSystemInfo(Model, frozen=True, kw_only=True):
     system_uuid: str
     """SystemUUID reported by the node."""
 
+@final
 class ObjectFieldSelector(Model, frozen=True, kw_only=True):
     """ObjectFieldSelector selects an APIVersioned field of an object."""
     api_version: str | None = None
@@ -1380,6 +1500,7 @@ class ObjectFieldSelector(Model, frozen=True, kw_only=True):
     field_path: str
     """Path of the field to select in the specified API version."""
 
+@final
 class ObjectReference(Model, frozen=True, kw_only=True):
     """ObjectReference contains enough information to let you inspect or modify the referred object."""
     api_version: str | None = None
@@ -1397,6 +1518,7 @@ class ObjectReference(Model, frozen=True, kw_only=True):
     uid: str | None = None
     """UID of the referent."""
 
+@final
 class EmbeddedPersistentVolumeClaim(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaim is a user's request for and claim to a persistent volume"""
     api_version: str | None = None
@@ -1410,6 +1532,7 @@ class EmbeddedPersistentVolumeClaim(Model, frozen=True, kw_only=True):
     status: PersistentVolumeClaimStatus | None = None
     """status represents the current information/status of a persistent volume claim."""
 
+@final
 class PersistentVolumeClaimCondition(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaimCondition contains details about state of pvc"""
     last_probe_time: datetime | None = None
@@ -1425,6 +1548,7 @@ class PersistentVolumeClaimCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type is the type of the condition."""
 
+@final
 class PersistentVolumeClaimSpec(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaimSpec describes the common attributes of storage devices and allows a Source for provider-specific attributes"""
     access_modes: Sequence[str] | None = None
@@ -1446,6 +1570,7 @@ class PersistentVolumeClaimSpec(Model, frozen=True, kw_only=True):
     volume_name: str | None = None
     """volumeName is the binding reference to the PersistentVolume backing this claim."""
 
+@final
 class PersistentVolumeClaimStatus(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaimStatus is the current status of a persistent volume claim."""
     access_modes: Sequence[str] | None = None
@@ -1465,6 +1590,7 @@ class PersistentVolumeClaimStatus(Model, frozen=True, kw_only=True):
     phase: str | None = None
     """phase represents the current phase of PersistentVolumeClaim."""
 
+@final
 class PersistentVolumeClaimTemplate(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaimTemplate is used to produce PersistentVolumeClaim objects as part of an EphemeralVolumeSource."""
     metadata: meta_v1.ObjectMeta | None = None
@@ -1472,6 +1598,7 @@ class PersistentVolumeClaimTemplate(Model, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec
     """The specification for the PersistentVolumeClaim."""
 
+@final
 class PersistentVolumeClaimVolumeSource(Model, frozen=True, kw_only=True):
     """PersistentVolumeClaimVolumeSource references the user's PVC in the same namespace."""
     claim_name: str
@@ -1479,6 +1606,7 @@ class PersistentVolumeClaimVolumeSource(Model, frozen=True, kw_only=True):
     read_only: bool | None = None
     """readOnly Will force the ReadOnly setting in VolumeMounts."""
 
+@final
 class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
     """PersistentVolumeSpec is the specification of a persistent volume."""
     access_modes: Sequence[str] | None = None
@@ -1544,6 +1672,7 @@ class PersistentVolumeSpec(Model, frozen=True, kw_only=True):
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     """vsphereVolume represents a vSphere volume attached and mounted on kubelets host machine."""
 
+@final
 class PersistentVolumeStatus(Model, frozen=True, kw_only=True):
     """PersistentVolumeStatus is the current status of a persistent volume."""
     last_phase_transition_time: datetime | None = None
@@ -1555,6 +1684,7 @@ class PersistentVolumeStatus(Model, frozen=True, kw_only=True):
     reason: str | None = None
     """reason is a brief CamelCase string that describes any failure and is meant for machine parsing and tidy display in the CLI."""
 
+@final
 class PhotonPersistentDiskVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Photon Controller persistent disk resource."""
     fs_type: str | None = None
@@ -1562,6 +1692,7 @@ class PhotonPersistentDiskVolumeSource(Model, frozen=True, kw_only=True):
     pd_id: str
     """pdID is the ID that identifies Photon Controller persistent disk"""
 
+@final
 class PodAffinity(Model, frozen=True, kw_only=True):
     """Pod affinity is a group of inter pod affinity scheduling rules."""
     preferred_during_scheduling_ignored_during_execution: Sequence[WeightedPodAffinityTerm] | None = None
@@ -1569,6 +1700,7 @@ class PodAffinity(Model, frozen=True, kw_only=True):
     required_during_scheduling_ignored_during_execution: Sequence[PodAffinityTerm] | None = None
     """If the affinity requirements specified by this field are not met at scheduling time, the pod will not be scheduled onto the node."""
 
+@final
 class PodAffinityTerm(Model, frozen=True, kw_only=True):
     """Defines a set of pods (namely those matching the labelSelector relative to the given namespace(s)) that this pod should be co-located (affinity) or not co-located (anti-affinity) with, where co-located is defined as running on a node whose value of the label with key <topologyKey> matches that of any node on which a pod of the set of pods is running"""
     label_selector: meta_v1.LabelSelector | None = None
@@ -1584,6 +1716,7 @@ class PodAffinityTerm(Model, frozen=True, kw_only=True):
     topology_key: str
     """This pod should be co-located (affinity) or not co-located (anti-affinity) with the pods matching the labelSelector in the specified namespaces, where co-located is defined as running on a node whose value of the label with key topologyKey matches that of any node on which any of the selected pods is running."""
 
+@final
 class PodAntiAffinity(Model, frozen=True, kw_only=True):
     """Pod anti affinity is a group of inter pod anti affinity scheduling rules."""
     preferred_during_scheduling_ignored_during_execution: Sequence[WeightedPodAffinityTerm] | None = None
@@ -1591,6 +1724,7 @@ class PodAntiAffinity(Model, frozen=True, kw_only=True):
     required_during_scheduling_ignored_during_execution: Sequence[PodAffinityTerm] | None = None
     """If the anti-affinity requirements specified by this field are not met at scheduling time, the pod will not be scheduled onto the node."""
 
+@final
 class PodCertificateProjection(Model, frozen=True, kw_only=True):
     """PodCertificateProjection provides a private key and X.509 certificate in the pod filesystem."""
     certificate_chain_path: str | None = None
@@ -1608,6 +1742,7 @@ class PodCertificateProjection(Model, frozen=True, kw_only=True):
     user_annotations: Mapping[str, str] | None = None
     """userAnnotations allow pod authors to pass additional information to the signer implementation."""
 
+@final
 class PodCondition(Model, frozen=True, kw_only=True):
     """PodCondition contains details for the current condition of this pod."""
     last_probe_time: datetime | None = None
@@ -1625,6 +1760,7 @@ class PodCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type is the type of the condition."""
 
+@final
 class PodDNSConfig(Model, frozen=True, kw_only=True):
     """PodDNSConfig defines the DNS parameters of a pod in addition to those generated from DNSPolicy."""
     nameservers: Sequence[str] | None = None
@@ -1634,6 +1770,7 @@ class PodDNSConfig(Model, frozen=True, kw_only=True):
     searches: Sequence[str] | None = None
     """A list of DNS search domains for host-name lookup."""
 
+@final
 class PodDNSConfigOption(Model, frozen=True, kw_only=True):
     """PodDNSConfigOption defines DNS resolver options of a pod."""
     name: str | None = None
@@ -1641,6 +1778,7 @@ class PodDNSConfigOption(Model, frozen=True, kw_only=True):
     value: str | None = None
     """Value is this DNS resolver option's value."""
 
+@final
 class PodExtendedResourceClaimStatus(Model, frozen=True, kw_only=True):
     """PodExtendedResourceClaimStatus is stored in the PodStatus for the extended resource requests backed by DRA."""
     request_mappings: Sequence[ContainerExtendedResourceRequest]
@@ -1648,21 +1786,25 @@ class PodExtendedResourceClaimStatus(Model, frozen=True, kw_only=True):
     resource_claim_name: str
     """ResourceClaimName is the name of the ResourceClaim that was generated for the Pod in the namespace of the Pod."""
 
+@final
 class PodIP(Model, frozen=True, kw_only=True):
     """PodIP represents a single IP address allocated to the pod."""
     ip: str
     """IP is the IP address assigned to the pod"""
 
+@final
 class PodOS(Model, frozen=True, kw_only=True):
     """PodOS defines the OS parameters of a pod."""
     name: str
     """Name is the name of the operating system."""
 
+@final
 class PodReadinessGate(Model, frozen=True, kw_only=True):
     """PodReadinessGate contains the reference to a pod condition"""
     condition_type: str
     """ConditionType refers to a condition in the pod's condition list with matching type."""
 
+@final
 class PodResourceClaim(Model, frozen=True, kw_only=True):
     """PodResourceClaim references exactly one ResourceClaim, either directly or by naming a ResourceClaimTemplate which is then turned into a ResourceClaim for the pod."""
     name: str
@@ -1672,6 +1814,7 @@ class PodResourceClaim(Model, frozen=True, kw_only=True):
     resource_claim_template_name: str | None = None
     """ResourceClaimTemplateName is the name of a ResourceClaimTemplate object in the same namespace as this pod."""
 
+@final
 class PodResourceClaimStatus(Model, frozen=True, kw_only=True):
     """PodResourceClaimStatus is stored in the PodStatus for each PodResourceClaim which references a ResourceClaimTemplate."""
     name: str
@@ -1679,16 +1822,19 @@ class PodResourceClaimStatus(Model, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
     """ResourceClaimName is the name of the ResourceClaim that was generated for the Pod in the namespace of the Pod."""
 
+@final
 class PodSchedulingGate(Model, frozen=True, kw_only=True):
     """PodSchedulingGate is associated to a Pod to guard its scheduling."""
     name: str
     """Name of the scheduling gate."""
 
+@final
 class PodSchedulingGroup(Model, frozen=True, kw_only=True):
     """PodSchedulingGroup identifies the runtime scheduling group instance that a Pod belongs to."""
     pod_group_name: str | None = None
     """PodGroupName specifies the name of the standalone PodGroup object that represents the runtime instance of this group."""
 
+@final
 class PodSecurityContext(Model, frozen=True, kw_only=True):
     """PodSecurityContext holds pod-level security attributes and common container settings."""
     app_armor_profile: AppArmorProfile | None = None
@@ -1718,6 +1864,7 @@ class PodSecurityContext(Model, frozen=True, kw_only=True):
     windows_options: WindowsSecurityContextOptions | None = None
     """The Windows specific settings applied to all containers."""
 
+@final
 class PodSpec(Model, frozen=True, kw_only=True):
     """PodSpec is a description of a pod."""
     active_deadline_seconds: int | None = None
@@ -1805,6 +1952,7 @@ class PodSpec(Model, frozen=True, kw_only=True):
     volumes: Sequence[Volume] | None = None
     """List of volumes that can be mounted by containers belonging to the pod."""
 
+@final
 class PodStatus(Model, frozen=True, kw_only=True):
     """PodStatus represents information about the status of a pod."""
     allocated_resources: Mapping[str, Quantity] | None = None
@@ -1850,6 +1998,7 @@ class PodStatus(Model, frozen=True, kw_only=True):
     start_time: datetime | None = None
     """RFC 3339 date and time at which the object was acknowledged by the Kubelet."""
 
+@final
 class PodTemplateSpec(Model, frozen=True, kw_only=True):
     """PodTemplateSpec describes the data a pod should have when created from a template"""
     metadata: meta_v1.ObjectMeta | None = None
@@ -1857,6 +2006,7 @@ class PodTemplateSpec(Model, frozen=True, kw_only=True):
     spec: PodSpec | None = None
     """Specification of the desired behavior of the pod."""
 
+@final
 class PortStatus(Model, frozen=True, kw_only=True):
     """PortStatus represents the error condition of a service port"""
     error: str | None = None
@@ -1866,6 +2016,7 @@ class PortStatus(Model, frozen=True, kw_only=True):
     protocol: str
     """Protocol is the protocol of the service port of which status is recorded here The supported values are: "TCP", "UDP", "SCTP" """
 
+@final
 class PortworxVolumeSource(Model, frozen=True, kw_only=True):
     """PortworxVolumeSource represents a Portworx volume resource."""
     fs_type: str | None = None
@@ -1875,6 +2026,7 @@ class PortworxVolumeSource(Model, frozen=True, kw_only=True):
     volume_id: str
     """volumeID uniquely identifies a Portworx volume"""
 
+@final
 class PreferredSchedulingTerm(Model, frozen=True, kw_only=True):
     """An empty preferred scheduling term matches all objects with implicit weight 0 (i.e. it's a no-op)."""
     preference: NodeSelectorTerm
@@ -1882,6 +2034,7 @@ class PreferredSchedulingTerm(Model, frozen=True, kw_only=True):
     weight: int
     """Weight associated with matching the corresponding nodeSelectorTerm, in the range 1-100."""
 
+@final
 class Probe(Model, frozen=True, kw_only=True):
     """Probe describes a health check to be performed against a container to determine whether it is alive or ready to receive traffic."""
     _exec: ExecAction | None = None
@@ -1905,6 +2058,7 @@ class Probe(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     """Number of seconds after which the probe times out."""
 
+@final
 class ProjectedVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a projected volume source"""
     default_mode: int | None = None
@@ -1912,6 +2066,7 @@ class ProjectedVolumeSource(Model, frozen=True, kw_only=True):
     sources: Sequence[VolumeProjection] | None = None
     """sources is the list of volume projections."""
 
+@final
 class QuobyteVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Quobyte mount that lasts the lifetime of a pod."""
     group: str | None = None
@@ -1927,6 +2082,7 @@ class QuobyteVolumeSource(Model, frozen=True, kw_only=True):
     volume: str
     """volume is a string that references an already created Quobyte volume by name."""
 
+@final
 class RBDPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Rados Block Device mount that lasts the lifetime of a pod."""
     fs_type: str | None = None
@@ -1946,6 +2102,7 @@ class RBDPersistentVolumeSource(Model, frozen=True, kw_only=True):
     user: str | None = None
     """user is the rados user name."""
 
+@final
 class RBDVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a Rados Block Device mount that lasts the lifetime of a pod."""
     fs_type: str | None = None
@@ -1965,6 +2122,7 @@ class RBDVolumeSource(Model, frozen=True, kw_only=True):
     user: str | None = None
     """user is the rados user name."""
 
+@final
 class ReplicationControllerCondition(Model, frozen=True, kw_only=True):
     """ReplicationControllerCondition describes the state of a replication controller at a certain point."""
     last_transition_time: datetime | None = None
@@ -1978,6 +2136,7 @@ class ReplicationControllerCondition(Model, frozen=True, kw_only=True):
     type: str
     """Type of replication controller condition."""
 
+@final
 class ReplicationControllerSpec(Model, frozen=True, kw_only=True):
     """ReplicationControllerSpec is the specification of a replication controller."""
     min_ready_seconds: int | None = None
@@ -1989,6 +2148,7 @@ class ReplicationControllerSpec(Model, frozen=True, kw_only=True):
     template: PodTemplateSpec | None = None
     """Template is the object that describes the pod that will be created if insufficient replicas are detected."""
 
+@final
 class ReplicationControllerStatus(Model, frozen=True, kw_only=True):
     """ReplicationControllerStatus represents the current status of a replication controller."""
     available_replicas: int | None = None
@@ -2004,6 +2164,7 @@ class ReplicationControllerStatus(Model, frozen=True, kw_only=True):
     replicas: int
     """Replicas is the most recently observed number of replicas."""
 
+@final
 class ResourceClaim(Model, frozen=True, kw_only=True):
     """ResourceClaim references one entry in PodSpec.ResourceClaims."""
     name: str
@@ -2011,6 +2172,7 @@ class ResourceClaim(Model, frozen=True, kw_only=True):
     request: str | None = None
     """Request is the name chosen for a request in the referenced claim."""
 
+@final
 class ResourceFieldSelector(Model, frozen=True, kw_only=True):
     """ResourceFieldSelector represents container resources (cpu, memory) and their output format"""
     container_name: str | None = None
@@ -2020,6 +2182,7 @@ class ResourceFieldSelector(Model, frozen=True, kw_only=True):
     resource: str
     """Required: resource to select"""
 
+@final
 class ResourceHealth(Model, frozen=True, kw_only=True):
     """ResourceHealth represents the health of a resource."""
     health: str | None = None
@@ -2029,6 +2192,7 @@ class ResourceHealth(Model, frozen=True, kw_only=True):
     resource_id: str
     """ResourceID is the unique identifier of the resource."""
 
+@final
 class ResourceQuotaSpec(Model, frozen=True, kw_only=True):
     """ResourceQuotaSpec defines the desired hard limits to enforce for Quota."""
     hard: Mapping[str, Quantity] | None = None
@@ -2038,6 +2202,7 @@ class ResourceQuotaSpec(Model, frozen=True, kw_only=True):
     scopes: Sequence[str] | None = None
     """A collection of filters that must match each object tracked by a quota."""
 
+@final
 class ResourceQuotaStatus(Model, frozen=True, kw_only=True):
     """ResourceQuotaStatus defines the enforced hard limits and observed use."""
     hard: Mapping[str, Quantity] | None = None
@@ -2045,6 +2210,7 @@ class ResourceQuotaStatus(Model, frozen=True, kw_only=True):
     used: Mapping[str, Quantity] | None = None
     """Used is the current observed total usage of the resource in the namespace."""
 
+@final
 class ResourceRequirements(Model, frozen=True, kw_only=True):
     """ResourceRequirements describes the compute resource requirements."""
     claims: Sequence[ResourceClaim] | None = None
@@ -2054,6 +2220,7 @@ class ResourceRequirements(Model, frozen=True, kw_only=True):
     requests: Mapping[str, Quantity] | None = None
     """Requests describes the minimum amount of compute resources required."""
 
+@final
 class ResourceStatus(Model, frozen=True, kw_only=True):
     """ResourceStatus represents the status of a single resource allocated to a Pod."""
     name: str
@@ -2061,6 +2228,7 @@ class ResourceStatus(Model, frozen=True, kw_only=True):
     resources: Sequence[ResourceHealth] | None = None
     """List of unique resources health."""
 
+@final
 class SELinuxOptions(Model, frozen=True, kw_only=True):
     """SELinuxOptions are the labels to be applied to the container"""
     level: str | None = None
@@ -2072,6 +2240,7 @@ class SELinuxOptions(Model, frozen=True, kw_only=True):
     user: str | None = None
     """User is a SELinux user label that applies to the container."""
 
+@final
 class ScaleIOPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """ScaleIOPersistentVolumeSource represents a persistent ScaleIO volume"""
     fs_type: str | None = None
@@ -2095,6 +2264,7 @@ class ScaleIOPersistentVolumeSource(Model, frozen=True, kw_only=True):
     volume_name: str | None = None
     """volumeName is the name of a volume already created in the ScaleIO system that is associated with this volume source."""
 
+@final
 class ScaleIOVolumeSource(Model, frozen=True, kw_only=True):
     """ScaleIOVolumeSource represents a persistent ScaleIO volume"""
     fs_type: str | None = None
@@ -2118,11 +2288,13 @@ class ScaleIOVolumeSource(Model, frozen=True, kw_only=True):
     volume_name: str | None = None
     """volumeName is the name of a volume already created in the ScaleIO system that is associated with this volume source."""
 
+@final
 class ScopeSelector(Model, frozen=True, kw_only=True):
     """A scope selector represents the AND of the selectors represented by the scoped-resource selector requirements."""
     match_expressions: Sequence[ScopedResourceSelectorRequirement] | None = None
     """A list of scope selector requirements by scope of the resources."""
 
+@final
 class ScopedResourceSelectorRequirement(Model, frozen=True, kw_only=True):
     """A scoped-resource selector requirement is a selector that contains values, a scope name, and an operator that relates the scope name and values."""
     operator: str
@@ -2132,6 +2304,7 @@ class ScopedResourceSelectorRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str] | None = None
     """An array of string values."""
 
+@final
 class SeccompProfile(Model, frozen=True, kw_only=True):
     """SeccompProfile defines a pod/container's seccomp profile settings."""
     localhost_profile: str | None = None
@@ -2139,6 +2312,7 @@ class SeccompProfile(Model, frozen=True, kw_only=True):
     type: str
     """type indicates which kind of seccomp profile will be applied."""
 
+@final
 class SecretEnvSource(Model, frozen=True, kw_only=True):
     """SecretEnvSource selects a Secret to populate the environment variables with."""
     name: str | None = None
@@ -2146,6 +2320,7 @@ class SecretEnvSource(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """Specify whether the Secret must be defined"""
 
+@final
 class SecretKeySelector(Model, frozen=True, kw_only=True):
     """SecretKeySelector selects a key of a Secret."""
     key: str
@@ -2155,6 +2330,7 @@ class SecretKeySelector(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """Specify whether the Secret or its key must be defined"""
 
+@final
 class SecretProjection(Model, frozen=True, kw_only=True):
     """Adapts a secret into a projected volume."""
     items: Sequence[KeyToPath] | None = None
@@ -2164,6 +2340,7 @@ class SecretProjection(Model, frozen=True, kw_only=True):
     optional: bool | None = None
     """optional field specify whether the Secret or its key must be defined"""
 
+@final
 class SecretReference(Model, frozen=True, kw_only=True):
     """SecretReference represents a Secret Reference."""
     name: str | None = None
@@ -2171,6 +2348,7 @@ class SecretReference(Model, frozen=True, kw_only=True):
     namespace: str | None = None
     """namespace defines the space within which the secret name must be unique."""
 
+@final
 class SecretVolumeSource(Model, frozen=True, kw_only=True):
     """Adapts a Secret into a volume."""
     default_mode: int | None = None
@@ -2182,6 +2360,7 @@ class SecretVolumeSource(Model, frozen=True, kw_only=True):
     secret_name: str | None = None
     """secretName is the name of the secret in the pod's namespace to use."""
 
+@final
 class SecurityContext(Model, frozen=True, kw_only=True):
     """SecurityContext holds security configuration that will be applied to a container."""
     allow_privilege_escalation: bool | None = None
@@ -2209,6 +2388,7 @@ class SecurityContext(Model, frozen=True, kw_only=True):
     windows_options: WindowsSecurityContextOptions | None = None
     """The Windows specific settings applied to all containers."""
 
+@final
 class ServiceAccountTokenProjection(Model, frozen=True, kw_only=True):
     """ServiceAccountTokenProjection represents a projected service account token volume."""
     audience: str | None = None
@@ -2218,6 +2398,7 @@ class ServiceAccountTokenProjection(Model, frozen=True, kw_only=True):
     path: str
     """path is the path relative to the mount point of the file to project the token into."""
 
+@final
 class ServicePort(Model, frozen=True, kw_only=True):
     """ServicePort contains information on service's port."""
     app_protocol: str | None = None
@@ -2233,6 +2414,7 @@ class ServicePort(Model, frozen=True, kw_only=True):
     target_port: int | str | None = None
     """Number or name of the port to access on the pods targeted by the service."""
 
+@final
 class ServiceSpec(Model, frozen=True, kw_only=True):
     """ServiceSpec describes the attributes that a user creates on a service."""
     allocate_load_balancer_node_ports: bool | None = None
@@ -2276,6 +2458,7 @@ class ServiceSpec(Model, frozen=True, kw_only=True):
     type: str | None = None
     """type determines how the Service is exposed."""
 
+@final
 class ServiceStatus(Model, frozen=True, kw_only=True):
     """ServiceStatus represents the current status of a service."""
     conditions: Sequence[meta_v1.Condition] | None = None
@@ -2283,16 +2466,19 @@ class ServiceStatus(Model, frozen=True, kw_only=True):
     load_balancer: LoadBalancerStatus | None = None
     """LoadBalancer contains the current status of the load-balancer, if one is present."""
 
+@final
 class SessionAffinityConfig(Model, frozen=True, kw_only=True):
     """SessionAffinityConfig represents the configurations of session affinity."""
     client_ip: ClientIPConfig | None = None
     """clientIP contains the configurations of Client IP based session affinity."""
 
+@final
 class SleepAction(Model, frozen=True, kw_only=True):
     """SleepAction describes a "sleep" action."""
     seconds: int
     """Seconds is the number of seconds to sleep."""
 
+@final
 class StorageOSPersistentVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a StorageOS persistent volume resource."""
     fs_type: str | None = None
@@ -2306,6 +2492,7 @@ class StorageOSPersistentVolumeSource(Model, frozen=True, kw_only=True):
     volume_namespace: str | None = None
     """volumeNamespace specifies the scope of the volume within StorageOS."""
 
+@final
 class StorageOSVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a StorageOS persistent volume resource."""
     fs_type: str | None = None
@@ -2319,6 +2506,7 @@ class StorageOSVolumeSource(Model, frozen=True, kw_only=True):
     volume_namespace: str | None = None
     """volumeNamespace specifies the scope of the volume within StorageOS."""
 
+@final
 class Sysctl(Model, frozen=True, kw_only=True):
     """Sysctl defines a kernel parameter to be set"""
     name: str
@@ -2326,6 +2514,7 @@ class Sysctl(Model, frozen=True, kw_only=True):
     value: str
     """Value of a property to set"""
 
+@final
 class TCPSocketAction(Model, frozen=True, kw_only=True):
     """TCPSocketAction describes an action based on opening a socket"""
     host: str | None = None
@@ -2333,6 +2522,7 @@ class TCPSocketAction(Model, frozen=True, kw_only=True):
     port: int | str
     """Number or name of the port to access on the container."""
 
+@final
 class Taint(Model, frozen=True, kw_only=True):
     """The node this Taint is attached to has the "effect" on any pod that does not tolerate the Taint."""
     effect: str
@@ -2344,6 +2534,7 @@ class Taint(Model, frozen=True, kw_only=True):
     value: str | None = None
     """The taint value corresponding to the taint key."""
 
+@final
 class Toleration(Model, frozen=True, kw_only=True):
     """The pod this Toleration is attached to tolerates any taint that matches the triple <key,value,effect> using the matching operator <operator>."""
     effect: str | None = None
@@ -2357,6 +2548,7 @@ class Toleration(Model, frozen=True, kw_only=True):
     value: str | None = None
     """Value is the taint value the toleration matches to."""
 
+@final
 class TopologySelectorLabelRequirement(Model, frozen=True, kw_only=True):
     """A topology selector requirement is a selector that matches given label."""
     key: str
@@ -2364,11 +2556,13 @@ class TopologySelectorLabelRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str]
     """An array of string values."""
 
+@final
 class TopologySelectorTerm(Model, frozen=True, kw_only=True):
     """A topology selector term represents the result of label queries."""
     match_label_expressions: Sequence[TopologySelectorLabelRequirement] | None = None
     """A list of topology selector requirements by labels."""
 
+@final
 class TopologySpreadConstraint(Model, frozen=True, kw_only=True):
     """TopologySpreadConstraint specifies how to spread matching pods among the given topology."""
     label_selector: meta_v1.LabelSelector | None = None
@@ -2388,6 +2582,7 @@ class TopologySpreadConstraint(Model, frozen=True, kw_only=True):
     when_unsatisfiable: str
     """WhenUnsatisfiable indicates how to deal with a pod if it doesn't satisfy the spread constraint."""
 
+@final
 class TypedLocalObjectReference(Model, frozen=True, kw_only=True):
     """TypedLocalObjectReference contains enough information to let you locate the typed referenced object inside the same namespace."""
     api_group: str | None = None
@@ -2397,6 +2592,7 @@ class TypedLocalObjectReference(Model, frozen=True, kw_only=True):
     name: str
     """Name is the name of resource being referenced"""
 
+@final
 class TypedObjectReference(Model, frozen=True, kw_only=True):
     """TypedObjectReference contains enough information to let you locate the typed referenced object"""
     api_group: str | None = None
@@ -2408,6 +2604,7 @@ class TypedObjectReference(Model, frozen=True, kw_only=True):
     namespace: str | None = None
     """Namespace is the namespace of resource being referenced Note that when a namespace is specified, a gateway.networking.k8s.io/ReferenceGrant object is required in the referent namespace to allow that namespace's owner to accept the reference."""
 
+@final
 class Volume(Model, frozen=True, kw_only=True):
     """Volume represents a named volume in a pod that may be accessed by any container in the pod."""
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
@@ -2473,6 +2670,7 @@ class Volume(Model, frozen=True, kw_only=True):
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
     """vsphereVolume represents a vSphere volume attached and mounted on kubelets host machine."""
 
+@final
 class VolumeDevice(Model, frozen=True, kw_only=True):
     """volumeDevice describes a mapping of a raw block device within a container."""
     device_path: str
@@ -2480,6 +2678,7 @@ class VolumeDevice(Model, frozen=True, kw_only=True):
     name: str
     """name must match the name of a persistentVolumeClaim in the pod"""
 
+@final
 class VolumeMount(Model, frozen=True, kw_only=True):
     """VolumeMount describes a mounting of a Volume within a container."""
     mount_path: str
@@ -2497,6 +2696,7 @@ class VolumeMount(Model, frozen=True, kw_only=True):
     sub_path_expr: str | None = None
     """Expanded path within the volume from which the container's volume should be mounted."""
 
+@final
 class VolumeMountStatus(Model, frozen=True, kw_only=True):
     """VolumeMountStatus shows status of volume mounts."""
     mount_path: str
@@ -2510,11 +2710,13 @@ class VolumeMountStatus(Model, frozen=True, kw_only=True):
     volume_status: VolumeStatus | None = None
     """volumeStatus represents volume-type-specific status about the mounted volume."""
 
+@final
 class VolumeNodeAffinity(Model, frozen=True, kw_only=True):
     """VolumeNodeAffinity defines constraints that limit what nodes this volume can be accessed from."""
     required: NodeSelector | None = None
     """required specifies hard node constraints that must be met."""
 
+@final
 class VolumeProjection(Model, frozen=True, kw_only=True):
     """Projection that may be projected along with other supported volume types."""
     cluster_trust_bundle: ClusterTrustBundleProjection | None = None
@@ -2530,6 +2732,7 @@ class VolumeProjection(Model, frozen=True, kw_only=True):
     service_account_token: ServiceAccountTokenProjection | None = None
     """serviceAccountToken is information about the serviceAccountToken data to project"""
 
+@final
 class VolumeResourceRequirements(Model, frozen=True, kw_only=True):
     """VolumeResourceRequirements describes the storage resource requirements for a volume."""
     limits: Mapping[str, Quantity] | None = None
@@ -2537,11 +2740,13 @@ class VolumeResourceRequirements(Model, frozen=True, kw_only=True):
     requests: Mapping[str, Quantity] | None = None
     """Requests describes the minimum amount of compute resources required."""
 
+@final
 class VolumeStatus(Model, frozen=True, kw_only=True):
     """VolumeStatus represents the status of a mounted volume."""
     image: ImageVolumeStatus | None = None
     """image represents an OCI object (a container image or artifact) pulled and mounted on the kubelet's host machine."""
 
+@final
 class VsphereVirtualDiskVolumeSource(Model, frozen=True, kw_only=True):
     """Represents a vSphere volume resource."""
     fs_type: str | None = None
@@ -2553,6 +2758,7 @@ class VsphereVirtualDiskVolumeSource(Model, frozen=True, kw_only=True):
     volume_path: str
     """volumePath is the path that identifies vSphere volume vmdk"""
 
+@final
 class WeightedPodAffinityTerm(Model, frozen=True, kw_only=True):
     """The weights of all of the matched WeightedPodAffinityTerm fields are added per-node to find the most preferred node(s)"""
     pod_affinity_term: PodAffinityTerm
@@ -2560,6 +2766,7 @@ class WeightedPodAffinityTerm(Model, frozen=True, kw_only=True):
     weight: int
     """weight associated with matching the corresponding podAffinityTerm, in the range 1-100."""
 
+@final
 class WindowsSecurityContextOptions(Model, frozen=True, kw_only=True):
     """WindowsSecurityContextOptions contain Windows-specific options and credentials."""
     gmsa_credential_spec: str | None = None

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class EndpointSlice(Object, frozen=True, eq=False):
     """EndpointSlice represents a set of service endpoints."""
     @property
@@ -28,6 +29,7 @@ class EndpointSlice(Object, frozen=True, eq=False):
     def ports(self) -> Sequence[EndpointPort] | None:
         """ports specifies the list of network ports exposed by each endpoint in this slice."""
 
+@final
 class Endpoint(Model, frozen=True, kw_only=True):
     """Endpoint represents a single logical "backend" implementing a service."""
     addresses: Sequence[str]
@@ -47,6 +49,7 @@ class Endpoint(Model, frozen=True, kw_only=True):
     zone: str | None = None
     """zone is the name of the Zone this endpoint exists in."""
 
+@final
 class EndpointConditions(Model, frozen=True, kw_only=True):
     """EndpointConditions represents the current condition of an endpoint."""
     ready: bool | None = None
@@ -56,6 +59,7 @@ class EndpointConditions(Model, frozen=True, kw_only=True):
     terminating: bool | None = None
     """terminating indicates that this endpoint is terminating."""
 
+@final
 class EndpointHints(Model, frozen=True, kw_only=True):
     """EndpointHints provides hints describing how an endpoint should be consumed."""
     for_nodes: Sequence[ForNode] | None = None
@@ -63,6 +67,7 @@ class EndpointHints(Model, frozen=True, kw_only=True):
     for_zones: Sequence[ForZone] | None = None
     """forZones indicates the zone(s) this endpoint should be consumed by when using topology aware routing."""
 
+@final
 class EndpointPort(Model, frozen=True, kw_only=True):
     """EndpointPort represents a Port used by an EndpointSlice"""
     app_protocol: str | None = None
@@ -74,11 +79,13 @@ class EndpointPort(Model, frozen=True, kw_only=True):
     protocol: str | None = None
     """protocol represents the IP protocol for this port."""
 
+@final
 class ForNode(Model, frozen=True, kw_only=True):
     """ForNode provides information about which nodes should consume this endpoint."""
     name: str
     """name represents the name of the node."""
 
+@final
 class ForZone(Model, frozen=True, kw_only=True):
     """ForZone provides information about which zones should consume this endpoint."""
     name: str

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class Event(Object, frozen=True, eq=False):
     """Event is a report of an event somewhere in the cluster."""
     @property
@@ -61,6 +62,7 @@ class Event(Object, frozen=True, eq=False):
     def type(self) -> str | None:
         """type is the type of this event (Normal, Warning), new types could be added in the future."""
 
+@final
 class EventSeries(Model, frozen=True, kw_only=True):
     """EventSeries contain information on series of events, i.e. thing that was/is happening continuously for some time."""
     count: int

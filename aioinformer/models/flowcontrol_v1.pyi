@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class FlowSchema(Object, frozen=True, eq=False):
     """FlowSchema defines the schema of a group of flows."""
     @property
@@ -25,6 +26,7 @@ class FlowSchema(Object, frozen=True, eq=False):
     def status(self) -> FlowSchemaStatus | None:
         """`status` is the current status of a FlowSchema."""
 
+@final
 class PriorityLevelConfiguration(Object, frozen=True, eq=False):
     """PriorityLevelConfiguration represents the configuration of a priority level."""
     @property
@@ -38,6 +40,7 @@ class PriorityLevelConfiguration(Object, frozen=True, eq=False):
     def status(self) -> PriorityLevelConfigurationStatus | None:
         """`status` is the current status of a "request-priority"."""
 
+@final
 class ExemptPriorityLevelConfiguration(Model, frozen=True, kw_only=True):
     """ExemptPriorityLevelConfiguration describes the configurable aspects of the handling of exempt requests."""
     lendable_percent: int | None = None
@@ -45,11 +48,13 @@ class ExemptPriorityLevelConfiguration(Model, frozen=True, kw_only=True):
     nominal_concurrency_shares: int | None = None
     """`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level."""
 
+@final
 class FlowDistinguisherMethod(Model, frozen=True, kw_only=True):
     """FlowDistinguisherMethod specifies the method of a flow distinguisher."""
     type: str
     """`type` is the type of flow distinguisher method The supported types are "ByUser" and "ByNamespace"."""
 
+@final
 class FlowSchemaCondition(Model, frozen=True, kw_only=True):
     """FlowSchemaCondition describes conditions for a FlowSchema."""
     last_transition_time: datetime | None = None
@@ -63,6 +68,7 @@ class FlowSchemaCondition(Model, frozen=True, kw_only=True):
     type: str | None = None
     """`type` is the type of the condition."""
 
+@final
 class FlowSchemaSpec(Model, frozen=True, kw_only=True):
     """FlowSchemaSpec describes how the FlowSchema's specification looks like."""
     distinguisher_method: FlowDistinguisherMethod | None = None
@@ -74,16 +80,19 @@ class FlowSchemaSpec(Model, frozen=True, kw_only=True):
     rules: Sequence[PolicyRulesWithSubjects] | None = None
     """`rules` describes which requests will match this flow schema."""
 
+@final
 class FlowSchemaStatus(Model, frozen=True, kw_only=True):
     """FlowSchemaStatus represents the current state of a FlowSchema."""
     conditions: Sequence[FlowSchemaCondition] | None = None
     """`conditions` is a list of the current states of FlowSchema."""
 
+@final
 class GroupSubject(Model, frozen=True, kw_only=True):
     """GroupSubject holds detailed information for group-kind subject."""
     name: str
     """name is the user group that matches, or "*" to match all user groups."""
 
+@final
 class LimitResponse(Model, frozen=True, kw_only=True):
     """LimitResponse defines how to handle requests that can not be executed right now."""
     queuing: QueuingConfiguration | None = None
@@ -91,6 +100,7 @@ class LimitResponse(Model, frozen=True, kw_only=True):
     type: str
     """`type` is "Queue" or "Reject"."""
 
+@final
 class LimitedPriorityLevelConfiguration(Model, frozen=True, kw_only=True):
     """LimitedPriorityLevelConfiguration specifies how to handle requests that are subject to limits."""
     borrowing_limit_percent: int | None = None
@@ -102,6 +112,7 @@ class LimitedPriorityLevelConfiguration(Model, frozen=True, kw_only=True):
     nominal_concurrency_shares: int | None = None
     """`nominalConcurrencyShares` (NCS) contributes to the computation of the NominalConcurrencyLimit (NominalCL) of this level."""
 
+@final
 class NonResourcePolicyRule(Model, frozen=True, kw_only=True):
     """NonResourcePolicyRule is a predicate that matches non-resource requests according to their verb and the target non-resource URL."""
     non_resource_urls: Sequence[str]
@@ -109,6 +120,7 @@ class NonResourcePolicyRule(Model, frozen=True, kw_only=True):
     verbs: Sequence[str]
     """`verbs` is a list of matching verbs and may not be empty."""
 
+@final
 class PolicyRulesWithSubjects(Model, frozen=True, kw_only=True):
     """PolicyRulesWithSubjects prescribes a test that applies to a request to an apiserver."""
     non_resource_rules: Sequence[NonResourcePolicyRule] | None = None
@@ -118,6 +130,7 @@ class PolicyRulesWithSubjects(Model, frozen=True, kw_only=True):
     subjects: Sequence[Subject]
     """subjects is the list of normal user, serviceaccount, or group that this rule cares about."""
 
+@final
 class PriorityLevelConfigurationCondition(Model, frozen=True, kw_only=True):
     """PriorityLevelConfigurationCondition defines the condition of priority level."""
     last_transition_time: datetime | None = None
@@ -131,11 +144,13 @@ class PriorityLevelConfigurationCondition(Model, frozen=True, kw_only=True):
     type: str | None = None
     """`type` is the type of the condition."""
 
+@final
 class PriorityLevelConfigurationReference(Model, frozen=True, kw_only=True):
     """PriorityLevelConfigurationReference contains information that points to the "request-priority" being used."""
     name: str
     """`name` is the name of the priority level configuration being referenced Required."""
 
+@final
 class PriorityLevelConfigurationSpec(Model, frozen=True, kw_only=True):
     """PriorityLevelConfigurationSpec specifies the configuration of a priority level."""
     exempt: ExemptPriorityLevelConfiguration | None = None
@@ -145,11 +160,13 @@ class PriorityLevelConfigurationSpec(Model, frozen=True, kw_only=True):
     type: str
     """`type` indicates whether this priority level is subject to limitation on request execution."""
 
+@final
 class PriorityLevelConfigurationStatus(Model, frozen=True, kw_only=True):
     """PriorityLevelConfigurationStatus represents the current state of a "request-priority"."""
     conditions: Sequence[PriorityLevelConfigurationCondition] | None = None
     """`conditions` is the current state of "request-priority"."""
 
+@final
 class QueuingConfiguration(Model, frozen=True, kw_only=True):
     """QueuingConfiguration holds the configuration parameters for queuing"""
     hand_size: int | None = None
@@ -159,6 +176,7 @@ class QueuingConfiguration(Model, frozen=True, kw_only=True):
     queues: int | None = None
     """`queues` is the number of queues for this priority level."""
 
+@final
 class ResourcePolicyRule(Model, frozen=True, kw_only=True):
     """ResourcePolicyRule is a predicate that matches some resource requests, testing the request's verb and the target resource."""
     api_groups: Sequence[str]
@@ -172,6 +190,7 @@ class ResourcePolicyRule(Model, frozen=True, kw_only=True):
     verbs: Sequence[str]
     """`verbs` is a list of matching verbs and may not be empty."""
 
+@final
 class ServiceAccountSubject(Model, frozen=True, kw_only=True):
     """ServiceAccountSubject holds detailed information for service-account-kind subject."""
     name: str
@@ -179,6 +198,7 @@ class ServiceAccountSubject(Model, frozen=True, kw_only=True):
     namespace: str
     """`namespace` is the namespace of matching ServiceAccount objects."""
 
+@final
 class Subject(Model, frozen=True, kw_only=True):
     """Subject matches the originator of a request, as identified by the request authentication system."""
     group: GroupSubject | None = None
@@ -190,6 +210,7 @@ class Subject(Model, frozen=True, kw_only=True):
     user: UserSubject | None = None
     """`user` matches based on username."""
 
+@final
 class UserSubject(Model, frozen=True, kw_only=True):
     """UserSubject holds detailed information for user-kind subject."""
     name: str

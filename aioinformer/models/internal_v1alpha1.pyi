@@ -7,11 +7,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class StorageVersion(Object, frozen=True, eq=False):
     """Storage version of a specific resource."""
     @property
@@ -25,6 +26,7 @@ class StorageVersion(Object, frozen=True, eq=False):
     def status(self) -> StorageVersionStatus | None:
         """status on the version the API server instance can decode from and encode objects to when persisting objects in the backend."""
 
+@final
 class ServerStorageVersion(Model, frozen=True, kw_only=True):
     """An API server instance reports the version it can decode and the version it encodes objects to when persisting objects in the backend."""
     api_server_id: str
@@ -36,6 +38,7 @@ class ServerStorageVersion(Model, frozen=True, kw_only=True):
     served_versions: Sequence[str] | None = None
     """servedVersions lists all versions the API server can serve."""
 
+@final
 class StorageVersionCondition(Model, frozen=True, kw_only=True):
     """Describes the state of the storageVersion at a certain point."""
     last_transition_time: datetime | None = None
@@ -51,6 +54,7 @@ class StorageVersionCondition(Model, frozen=True, kw_only=True):
     type: str
     """type of the condition."""
 
+@final
 class StorageVersionStatus(Model, frozen=True, kw_only=True):
     """API server instances report the versions they can decode and the version they encode objects to when persisting objects in the backend."""
     common_encoding_version: str | None = None

@@ -7,12 +7,14 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import final
 
 from aioinformer.cache.objects.metadata import ManagedFieldsEntry as ManagedFieldsEntry
 from aioinformer.cache.objects.metadata import ObjectMeta as ObjectMeta
 from aioinformer.cache.objects.metadata import OwnerReference as OwnerReference
 from aioinformer.models.base import Model
 
+@final
 class Condition(Model, frozen=True, kw_only=True):
     """Condition contains details for one aspect of the current state of this API Resource."""
     last_transition_time: datetime | None = None
@@ -28,6 +30,7 @@ class Condition(Model, frozen=True, kw_only=True):
     type: str
     """type of condition in CamelCase or in foo.example.com/CamelCase."""
 
+@final
 class DeleteOptions(Model, frozen=True, kw_only=True):
     """DeleteOptions may be provided when deleting an API object."""
     api_version: str | None = None
@@ -47,6 +50,7 @@ class DeleteOptions(Model, frozen=True, kw_only=True):
     propagation_policy: str | None = None
     """Whether and how garbage collection will be performed."""
 
+@final
 class FieldSelectorRequirement(Model, frozen=True, kw_only=True):
     """FieldSelectorRequirement is a selector that contains values, a key, and an operator that relates the key and values."""
     key: str
@@ -56,11 +60,13 @@ class FieldSelectorRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str] | None = None
     """values is an array of string values."""
 
+@final
 class GroupResource(Model, frozen=True, kw_only=True):
     """GroupResource specifies a Group and a Resource, but does not force a version."""
     group: str
     resource: str
 
+@final
 class LabelSelector(Model, frozen=True, kw_only=True):
     """A label selector is a label query over a set of resources."""
     match_expressions: Sequence[LabelSelectorRequirement] | None = None
@@ -68,6 +74,7 @@ class LabelSelector(Model, frozen=True, kw_only=True):
     match_labels: Mapping[str, str] | None = None
     """matchLabels is a map of {key,value} pairs."""
 
+@final
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
     """A label selector requirement is a selector that contains values, a key, and an operator that relates the key and values."""
     key: str
@@ -77,6 +84,7 @@ class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
     values: Sequence[str] | None = None
     """values is an array of string values."""
 
+@final
 class Preconditions(Model, frozen=True, kw_only=True):
     """Preconditions must be fulfilled before an operation (update, delete, etc.) is carried out."""
     resource_version: str | None = None

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class IPAddress(Object, frozen=True, eq=False):
     """IPAddress represents a single IP of a single IP Family."""
     @property
@@ -22,6 +23,7 @@ class IPAddress(Object, frozen=True, eq=False):
     def spec(self) -> IPAddressSpec:
         """spec is the desired state of the IPAddress."""
 
+@final
 class Ingress(Object, frozen=True, eq=False):
     """Ingress is a collection of rules that allow inbound connections to reach the endpoints defined by a backend."""
     @property
@@ -35,6 +37,7 @@ class Ingress(Object, frozen=True, eq=False):
     def status(self) -> IngressStatus | None:
         """status is the current state of the Ingress."""
 
+@final
 class IngressClass(Object, frozen=True, eq=False):
     """IngressClass represents the class of the Ingress, referenced by the Ingress Spec."""
     @property
@@ -45,6 +48,7 @@ class IngressClass(Object, frozen=True, eq=False):
     def spec(self) -> IngressClassSpec | None:
         """spec is the desired state of the IngressClass."""
 
+@final
 class NetworkPolicy(Object, frozen=True, eq=False):
     """NetworkPolicy describes what network traffic is allowed for a set of Pods"""
     @property
@@ -55,6 +59,7 @@ class NetworkPolicy(Object, frozen=True, eq=False):
     def spec(self) -> NetworkPolicySpec | None:
         """spec represents the specification of the desired behavior for this NetworkPolicy."""
 
+@final
 class ServiceCIDR(Object, frozen=True, eq=False):
     """ServiceCIDR defines a range of IP addresses using CIDR format (e.g. 192.168.0.0/24 or 2001:db2::/64)."""
     @property
@@ -68,6 +73,7 @@ class ServiceCIDR(Object, frozen=True, eq=False):
     def status(self) -> ServiceCIDRStatus | None:
         """status represents the current state of the ServiceCIDR."""
 
+@final
 class HTTPIngressPath(Model, frozen=True, kw_only=True):
     """HTTPIngressPath associates a path with a backend."""
     backend: IngressBackend
@@ -77,16 +83,19 @@ class HTTPIngressPath(Model, frozen=True, kw_only=True):
     path_type: str
     """pathType determines the interpretation of the path matching."""
 
+@final
 class HTTPIngressRuleValue(Model, frozen=True, kw_only=True):
     """HTTPIngressRuleValue is a list of http selectors pointing to backends."""
     paths: Sequence[HTTPIngressPath]
     """paths is a collection of paths that map requests to backends."""
 
+@final
 class IPAddressSpec(Model, frozen=True, kw_only=True):
     """IPAddressSpec describe the attributes in an IP Address."""
     parent_ref: ParentReference
     """ParentRef references the resource that an IPAddress is attached to."""
 
+@final
 class IPBlock(Model, frozen=True, kw_only=True):
     """IPBlock describes a particular CIDR (Ex. "192.168.1.0/24","2001:db8::/64") that is allowed to the pods matched by a NetworkPolicySpec's podSelector."""
     cidr: str
@@ -94,6 +103,7 @@ class IPBlock(Model, frozen=True, kw_only=True):
     _except: Sequence[str] | None = None
     """except is a slice of CIDRs that should not be included within an IPBlock Valid examples are "192.168.1.0/24" or "2001:db8::/64" Except values will be rejected if they are outside the cidr range"""
 
+@final
 class IngressBackend(Model, frozen=True, kw_only=True):
     """IngressBackend describes all endpoints for a given service and port."""
     resource: core_v1.TypedLocalObjectReference | None = None
@@ -101,6 +111,7 @@ class IngressBackend(Model, frozen=True, kw_only=True):
     service: IngressServiceBackend | None = None
     """service references a service as a backend."""
 
+@final
 class IngressClassParametersReference(Model, frozen=True, kw_only=True):
     """IngressClassParametersReference identifies an API object."""
     api_group: str | None = None
@@ -114,6 +125,7 @@ class IngressClassParametersReference(Model, frozen=True, kw_only=True):
     scope: str | None = None
     """scope represents if this refers to a cluster or namespace scoped resource."""
 
+@final
 class IngressClassSpec(Model, frozen=True, kw_only=True):
     """IngressClassSpec provides information about the class of an Ingress."""
     controller: str | None = None
@@ -121,6 +133,7 @@ class IngressClassSpec(Model, frozen=True, kw_only=True):
     parameters: IngressClassParametersReference | None = None
     """parameters is a link to a custom resource containing additional configuration for the controller."""
 
+@final
 class IngressLoadBalancerIngress(Model, frozen=True, kw_only=True):
     """IngressLoadBalancerIngress represents the status of a load-balancer ingress point."""
     hostname: str | None = None
@@ -130,11 +143,13 @@ class IngressLoadBalancerIngress(Model, frozen=True, kw_only=True):
     ports: Sequence[IngressPortStatus] | None = None
     """ports provides information about the ports exposed by this LoadBalancer."""
 
+@final
 class IngressLoadBalancerStatus(Model, frozen=True, kw_only=True):
     """IngressLoadBalancerStatus represents the status of a load-balancer."""
     ingress: Sequence[IngressLoadBalancerIngress] | None = None
     """ingress is a list containing ingress points for the load-balancer."""
 
+@final
 class IngressPortStatus(Model, frozen=True, kw_only=True):
     """IngressPortStatus represents the error condition of a service port"""
     error: str | None = None
@@ -144,12 +159,14 @@ class IngressPortStatus(Model, frozen=True, kw_only=True):
     protocol: str
     """protocol is the protocol of the ingress port."""
 
+@final
 class IngressRule(Model, frozen=True, kw_only=True):
     """IngressRule represents the rules mapping the paths under a specified host to the related backend services."""
     host: str | None = None
     """host is the fully qualified domain name of a network host, as defined by RFC 3986."""
     http: HTTPIngressRuleValue | None = None
 
+@final
 class IngressServiceBackend(Model, frozen=True, kw_only=True):
     """IngressServiceBackend references a Kubernetes Service as a Backend."""
     name: str
@@ -157,6 +174,7 @@ class IngressServiceBackend(Model, frozen=True, kw_only=True):
     port: ServiceBackendPort | None = None
     """port of the referenced service."""
 
+@final
 class IngressSpec(Model, frozen=True, kw_only=True):
     """IngressSpec describes the Ingress the user wishes to exist."""
     default_backend: IngressBackend | None = None
@@ -168,11 +186,13 @@ class IngressSpec(Model, frozen=True, kw_only=True):
     tls: Sequence[IngressTLS] | None = None
     """tls represents the TLS configuration."""
 
+@final
 class IngressStatus(Model, frozen=True, kw_only=True):
     """IngressStatus describe the current state of the Ingress."""
     load_balancer: IngressLoadBalancerStatus | None = None
     """loadBalancer contains the current status of the load-balancer."""
 
+@final
 class IngressTLS(Model, frozen=True, kw_only=True):
     """IngressTLS describes the transport layer security associated with an ingress."""
     hosts: Sequence[str] | None = None
@@ -180,6 +200,7 @@ class IngressTLS(Model, frozen=True, kw_only=True):
     secret_name: str | None = None
     """secretName is the name of the secret used to terminate TLS traffic on port 443."""
 
+@final
 class NetworkPolicyEgressRule(Model, frozen=True, kw_only=True):
     """NetworkPolicyEgressRule describes a particular set of traffic that is allowed out of pods matched by a NetworkPolicySpec's podSelector."""
     ports: Sequence[NetworkPolicyPort] | None = None
@@ -187,6 +208,7 @@ class NetworkPolicyEgressRule(Model, frozen=True, kw_only=True):
     to: Sequence[NetworkPolicyPeer] | None = None
     """to is a list of destinations for outgoing traffic of pods selected for this rule."""
 
+@final
 class NetworkPolicyIngressRule(Model, frozen=True, kw_only=True):
     """NetworkPolicyIngressRule describes a particular set of traffic that is allowed to the pods matched by a NetworkPolicySpec's podSelector."""
     _from: Sequence[NetworkPolicyPeer] | None = None
@@ -194,6 +216,7 @@ class NetworkPolicyIngressRule(Model, frozen=True, kw_only=True):
     ports: Sequence[NetworkPolicyPort] | None = None
     """ports is a list of ports which should be made accessible on the pods selected for this rule."""
 
+@final
 class NetworkPolicyPeer(Model, frozen=True, kw_only=True):
     """NetworkPolicyPeer describes a peer to allow traffic to/from."""
     ip_block: IPBlock | None = None
@@ -203,6 +226,7 @@ class NetworkPolicyPeer(Model, frozen=True, kw_only=True):
     pod_selector: meta_v1.LabelSelector | None = None
     """podSelector is a label selector which selects pods."""
 
+@final
 class NetworkPolicyPort(Model, frozen=True, kw_only=True):
     """NetworkPolicyPort describes a port to allow traffic on"""
     end_port: int | None = None
@@ -212,6 +236,7 @@ class NetworkPolicyPort(Model, frozen=True, kw_only=True):
     protocol: str | None = None
     """protocol represents the protocol (TCP, UDP, or SCTP) which traffic must match."""
 
+@final
 class NetworkPolicySpec(Model, frozen=True, kw_only=True):
     """NetworkPolicySpec provides the specification of a NetworkPolicy"""
     egress: Sequence[NetworkPolicyEgressRule] | None = None
@@ -223,6 +248,7 @@ class NetworkPolicySpec(Model, frozen=True, kw_only=True):
     policy_types: Sequence[str] | None = None
     """policyTypes is a list of rule types that the NetworkPolicy relates to."""
 
+@final
 class ParentReference(Model, frozen=True, kw_only=True):
     """ParentReference describes a reference to a parent object."""
     group: str | None = None
@@ -234,6 +260,7 @@ class ParentReference(Model, frozen=True, kw_only=True):
     resource: str
     """Resource is the resource of the object being referenced."""
 
+@final
 class ServiceBackendPort(Model, frozen=True, kw_only=True):
     """ServiceBackendPort is the service port being referenced."""
     name: str | None = None
@@ -241,11 +268,13 @@ class ServiceBackendPort(Model, frozen=True, kw_only=True):
     number: int | None = None
     """number is the numerical port number (e.g. 80) on the Service."""
 
+@final
 class ServiceCIDRSpec(Model, frozen=True, kw_only=True):
     """ServiceCIDRSpec define the CIDRs the user wants to use for allocating ClusterIPs for Services."""
     cidrs: Sequence[str] | None = None
     """CIDRs defines the IP blocks in CIDR notation (e.g. "192.168.0.0/24" or "2001:db8::/64") from which to assign service cluster IPs."""
 
+@final
 class ServiceCIDRStatus(Model, frozen=True, kw_only=True):
     """ServiceCIDRStatus describes the current state of the ServiceCIDR."""
     conditions: Sequence[meta_v1.Condition] | None = None

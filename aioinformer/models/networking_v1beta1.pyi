@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class IPAddress(Object, frozen=True, eq=False):
     """IPAddress represents a single IP of a single IP Family."""
     @property
@@ -22,6 +23,7 @@ class IPAddress(Object, frozen=True, eq=False):
     def spec(self) -> IPAddressSpec:
         """spec is the desired state of the IPAddress."""
 
+@final
 class ServiceCIDR(Object, frozen=True, eq=False):
     """ServiceCIDR defines a range of IP addresses using CIDR format (e.g. 192.168.0.0/24 or 2001:db2::/64)."""
     @property
@@ -35,11 +37,13 @@ class ServiceCIDR(Object, frozen=True, eq=False):
     def status(self) -> ServiceCIDRStatus | None:
         """status represents the current state of the ServiceCIDR."""
 
+@final
 class IPAddressSpec(Model, frozen=True, kw_only=True):
     """IPAddressSpec describe the attributes in an IP Address."""
     parent_ref: ParentReference
     """ParentRef references the resource that an IPAddress is attached to."""
 
+@final
 class ParentReference(Model, frozen=True, kw_only=True):
     """ParentReference describes a reference to a parent object."""
     group: str | None = None
@@ -51,11 +55,13 @@ class ParentReference(Model, frozen=True, kw_only=True):
     resource: str
     """Resource is the resource of the object being referenced."""
 
+@final
 class ServiceCIDRSpec(Model, frozen=True, kw_only=True):
     """ServiceCIDRSpec define the CIDRs the user wants to use for allocating ClusterIPs for Services."""
     cidrs: Sequence[str] | None = None
     """CIDRs defines the IP blocks in CIDR notation (e.g. "192.168.0.0/24" or "2001:db8::/64") from which to assign service cluster IPs."""
 
+@final
 class ServiceCIDRStatus(Model, frozen=True, kw_only=True):
     """ServiceCIDRStatus describes the current state of the ServiceCIDR."""
     conditions: Sequence[meta_v1.Condition] | None = None

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1
 from aioinformer.models.base import Model, Object, Quantity
 from aioinformer.resources import Resource
 
+@final
 class RuntimeClass(Object, frozen=True, eq=False):
     """RuntimeClass defines a class of container runtime supported in the cluster."""
     @property
@@ -28,11 +29,13 @@ class RuntimeClass(Object, frozen=True, eq=False):
     def scheduling(self) -> Scheduling | None:
         """scheduling holds the scheduling constraints to ensure that pods running with this RuntimeClass are scheduled to nodes that support it."""
 
+@final
 class Overhead(Model, frozen=True, kw_only=True):
     """Overhead structure represents the resource overhead associated with running a pod."""
     pod_fixed: Mapping[str, Quantity] | None = None
     """podFixed represents the fixed resource overhead associated with running a pod."""
 
+@final
 class Scheduling(Model, frozen=True, kw_only=True):
     """Scheduling specifies the scheduling constraints for nodes supporting a RuntimeClass."""
     node_selector: Mapping[str, str] | None = None

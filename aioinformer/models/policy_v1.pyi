@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class Eviction(Object, frozen=True, eq=False):
     """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
     @property
@@ -23,6 +24,7 @@ class Eviction(Object, frozen=True, eq=False):
     def delete_options(self) -> meta_v1.DeleteOptions | None:
         """DeleteOptions may be provided"""
 
+@final
 class PodDisruptionBudget(Object, frozen=True, eq=False):
     """PodDisruptionBudget is an object to define the max disruption that can be caused to a collection of pods"""
     @property
@@ -36,6 +38,7 @@ class PodDisruptionBudget(Object, frozen=True, eq=False):
     def status(self) -> PodDisruptionBudgetStatus | None:
         """Most recently observed status of the PodDisruptionBudget."""
 
+@final
 class PodDisruptionBudgetSpec(Model, frozen=True, kw_only=True):
     """PodDisruptionBudgetSpec is a description of a PodDisruptionBudget."""
     max_unavailable: int | str | None = None
@@ -47,6 +50,7 @@ class PodDisruptionBudgetSpec(Model, frozen=True, kw_only=True):
     unhealthy_pod_eviction_policy: str | None = None
     """UnhealthyPodEvictionPolicy defines the criteria for when unhealthy pods should be considered for eviction."""
 
+@final
 class PodDisruptionBudgetStatus(Model, frozen=True, kw_only=True):
     """PodDisruptionBudgetStatus represents information about the status of a PodDisruptionBudget."""
     conditions: Sequence[meta_v1.Condition] | None = None

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class ClusterRole(Object, frozen=True, eq=False):
     """ClusterRole is a cluster level, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding or ClusterRoleBinding."""
     @property
@@ -25,6 +26,7 @@ class ClusterRole(Object, frozen=True, eq=False):
     def rules(self) -> Sequence[PolicyRule] | None:
         """Rules holds all the PolicyRules for this ClusterRole"""
 
+@final
 class ClusterRoleBinding(Object, frozen=True, eq=False):
     """ClusterRoleBinding references a ClusterRole, but not contain it."""
     @property
@@ -38,6 +40,7 @@ class ClusterRoleBinding(Object, frozen=True, eq=False):
     def subjects(self) -> Sequence[Subject] | None:
         """Subjects holds references to the objects the role applies to."""
 
+@final
 class Role(Object, frozen=True, eq=False):
     """Role is a namespaced, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding."""
     @property
@@ -48,6 +51,7 @@ class Role(Object, frozen=True, eq=False):
     def rules(self) -> Sequence[PolicyRule] | None:
         """Rules holds all the PolicyRules for this Role"""
 
+@final
 class RoleBinding(Object, frozen=True, eq=False):
     """RoleBinding references a role, but does not contain it."""
     @property
@@ -61,11 +65,13 @@ class RoleBinding(Object, frozen=True, eq=False):
     def subjects(self) -> Sequence[Subject] | None:
         """Subjects holds references to the objects the role applies to."""
 
+@final
 class AggregationRule(Model, frozen=True, kw_only=True):
     """AggregationRule describes how to locate ClusterRoles to aggregate into the ClusterRole"""
     cluster_role_selectors: Sequence[meta_v1.LabelSelector] | None = None
     """ClusterRoleSelectors holds a list of selectors which will be used to find ClusterRoles and create the rules."""
 
+@final
 class PolicyRule(Model, frozen=True, kw_only=True):
     """PolicyRule holds information that describes a policy rule, but does not contain information about who the rule applies to or which namespace the rule applies to."""
     api_groups: Sequence[str] | None = None
@@ -79,6 +85,7 @@ class PolicyRule(Model, frozen=True, kw_only=True):
     verbs: Sequence[str]
     """Verbs is a list of Verbs that apply to ALL the ResourceKinds contained in this rule."""
 
+@final
 class RoleRef(Model, frozen=True, kw_only=True):
     """RoleRef contains information that points to the role being used"""
     api_group: str | None = None
@@ -88,6 +95,7 @@ class RoleRef(Model, frozen=True, kw_only=True):
     name: str
     """Name is the name of resource being referenced"""
 
+@final
 class Subject(Model, frozen=True, kw_only=True):
     """Subject contains a reference to the object or user identities a role binding applies to."""
     api_group: str | None = None

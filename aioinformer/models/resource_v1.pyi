@@ -8,12 +8,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 import builtins
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object, Quantity
 from aioinformer.resources import Resource
 
+@final
 class DeviceClass(Object, frozen=True, eq=False):
     """DeviceClass is a vendor- or admin-provided resource that contains device configuration and selectors."""
     @property
@@ -24,6 +25,7 @@ class DeviceClass(Object, frozen=True, eq=False):
     def spec(self) -> DeviceClassSpec:
         """Spec defines what can be allocated and how to configure it."""
 
+@final
 class ResourceClaim(Object, frozen=True, eq=False):
     """ResourceClaim describes a request for access to resources in the cluster, for use by workloads."""
     @property
@@ -37,6 +39,7 @@ class ResourceClaim(Object, frozen=True, eq=False):
     def status(self) -> ResourceClaimStatus | None:
         """Status describes whether the claim is ready to use and what has been allocated."""
 
+@final
 class ResourceClaimTemplate(Object, frozen=True, eq=False):
     """ResourceClaimTemplate is used to produce ResourceClaim objects."""
     @property
@@ -47,6 +50,7 @@ class ResourceClaimTemplate(Object, frozen=True, eq=False):
     def spec(self) -> ResourceClaimTemplateSpec:
         """Describes the ResourceClaim that is to be generated."""
 
+@final
 class ResourceSlice(Object, frozen=True, eq=False):
     """ResourceSlice represents one or more resources in a pool of similar resources, managed by a common driver."""
     @property
@@ -57,6 +61,7 @@ class ResourceSlice(Object, frozen=True, eq=False):
     def spec(self) -> ResourceSliceSpec:
         """Contains the information published by the driver."""
 
+@final
 class AllocatedDeviceStatus(Model, frozen=True, kw_only=True):
     """AllocatedDeviceStatus contains the status of an allocated device, if the driver chooses to report it."""
     conditions: Sequence[meta_v1.Condition] | None = None
@@ -74,6 +79,7 @@ class AllocatedDeviceStatus(Model, frozen=True, kw_only=True):
     share_id: str | None = None
     """ShareID uniquely identifies an individual allocation share of the device."""
 
+@final
 class AllocationResult(Model, frozen=True, kw_only=True):
     """AllocationResult contains attributes of an allocated resource."""
     allocation_timestamp: datetime | None = None
@@ -83,11 +89,13 @@ class AllocationResult(Model, frozen=True, kw_only=True):
     node_selector: core_v1.NodeSelector | None = None
     """NodeSelector defines where the allocated resources are available."""
 
+@final
 class CELDeviceSelector(Model, frozen=True, kw_only=True):
     """CELDeviceSelector contains a CEL expression for selecting a device."""
     expression: str
     """Expression is a CEL expression which evaluates a single device."""
 
+@final
 class CapacityRequestPolicy(Model, frozen=True, kw_only=True):
     """CapacityRequestPolicy defines how requests consume device capacity."""
     default: Quantity | None = None
@@ -97,6 +105,7 @@ class CapacityRequestPolicy(Model, frozen=True, kw_only=True):
     valid_values: Sequence[Quantity] | None = None
     """ValidValues defines a set of acceptable quantity values in consuming requests."""
 
+@final
 class CapacityRequestPolicyRange(Model, frozen=True, kw_only=True):
     """CapacityRequestPolicyRange defines a valid range for consumable capacity values."""
     max: Quantity | None = None
@@ -106,16 +115,19 @@ class CapacityRequestPolicyRange(Model, frozen=True, kw_only=True):
     step: Quantity | None = None
     """Step defines the step size between valid capacity amounts within the range."""
 
+@final
 class CapacityRequirements(Model, frozen=True, kw_only=True):
     """CapacityRequirements defines the capacity requirements for a specific device request."""
     requests: Mapping[str, Quantity] | None = None
     """Requests represent individual device resource requests for distinct resources, all of which must be provided by the device."""
 
+@final
 class Counter(Model, frozen=True, kw_only=True):
     """Counter describes a quantity associated with a device."""
     value: Quantity
     """Value defines how much of a certain device counter is available."""
 
+@final
 class CounterSet(Model, frozen=True, kw_only=True):
     """CounterSet defines a named set of counters that are available to be used by devices defined in the ResourcePool."""
     counters: Mapping[str, Counter]
@@ -123,6 +135,7 @@ class CounterSet(Model, frozen=True, kw_only=True):
     name: str
     """Name defines the name of the counter set."""
 
+@final
 class Device(Model, frozen=True, kw_only=True):
     """Device represents one individual hardware instance that can be selected based on its attributes."""
     all_nodes: bool | None = None
@@ -152,6 +165,7 @@ class Device(Model, frozen=True, kw_only=True):
     taints: Sequence[DeviceTaint] | None = None
     """If specified, these are the driver-defined taints."""
 
+@final
 class DeviceAllocationConfiguration(Model, frozen=True, kw_only=True):
     """DeviceAllocationConfiguration gets embedded in an AllocationResult."""
     opaque: OpaqueDeviceConfiguration | None = None
@@ -161,6 +175,7 @@ class DeviceAllocationConfiguration(Model, frozen=True, kw_only=True):
     source: str
     """Source records whether the configuration comes from a class and thus is not something that a normal user would have been able to set or from a claim."""
 
+@final
 class DeviceAllocationResult(Model, frozen=True, kw_only=True):
     """DeviceAllocationResult is the result of allocating devices."""
     config: Sequence[DeviceAllocationConfiguration] | None = None
@@ -168,6 +183,7 @@ class DeviceAllocationResult(Model, frozen=True, kw_only=True):
     results: Sequence[DeviceRequestAllocationResult] | None = None
     """Results lists all allocated devices."""
 
+@final
 class DeviceAttribute(Model, frozen=True, kw_only=True):
     """DeviceAttribute must have exactly one field set."""
     bool: builtins.bool | None = None
@@ -187,6 +203,7 @@ class DeviceAttribute(Model, frozen=True, kw_only=True):
     versions: Sequence[str] | None = None
     """VersionValues is a non-empty list of semantic versions according to semver.org spec 2.0.0."""
 
+@final
 class DeviceCapacity(Model, frozen=True, kw_only=True):
     """DeviceCapacity describes a quantity associated with a device."""
     request_policy: CapacityRequestPolicy | None = None
@@ -194,6 +211,7 @@ class DeviceCapacity(Model, frozen=True, kw_only=True):
     value: Quantity
     """Value defines how much of a certain capacity that device has."""
 
+@final
 class DeviceClaim(Model, frozen=True, kw_only=True):
     """DeviceClaim defines how to request devices with a ResourceClaim."""
     config: Sequence[DeviceClaimConfiguration] | None = None
@@ -203,6 +221,7 @@ class DeviceClaim(Model, frozen=True, kw_only=True):
     requests: Sequence[DeviceRequest] | None = None
     """Requests represent individual requests for distinct devices which must all be satisfied."""
 
+@final
 class DeviceClaimConfiguration(Model, frozen=True, kw_only=True):
     """DeviceClaimConfiguration is used for configuration parameters in DeviceClaim."""
     opaque: OpaqueDeviceConfiguration | None = None
@@ -210,11 +229,13 @@ class DeviceClaimConfiguration(Model, frozen=True, kw_only=True):
     requests: Sequence[str] | None = None
     """Requests lists the names of requests where the configuration applies."""
 
+@final
 class DeviceClassConfiguration(Model, frozen=True, kw_only=True):
     """DeviceClassConfiguration is used in DeviceClass."""
     opaque: OpaqueDeviceConfiguration | None = None
     """Opaque provides driver-specific configuration parameters."""
 
+@final
 class DeviceClassSpec(Model, frozen=True, kw_only=True):
     """DeviceClassSpec is used in a [DeviceClass] to define what can be allocated and how to configure it."""
     config: Sequence[DeviceClassConfiguration] | None = None
@@ -224,6 +245,7 @@ class DeviceClassSpec(Model, frozen=True, kw_only=True):
     selectors: Sequence[DeviceSelector] | None = None
     """Each selector must be satisfied by a device which is claimed via this class."""
 
+@final
 class DeviceConstraint(Model, frozen=True, kw_only=True):
     """DeviceConstraint must have exactly one field set besides Requests."""
     distinct_attribute: str | None = None
@@ -233,6 +255,7 @@ class DeviceConstraint(Model, frozen=True, kw_only=True):
     requests: Sequence[str] | None = None
     """Requests is a list of the one or more requests in this claim which must co-satisfy this constraint."""
 
+@final
 class DeviceCounterConsumption(Model, frozen=True, kw_only=True):
     """DeviceCounterConsumption defines a set of counters that a device will consume from a CounterSet."""
     counter_set: str
@@ -240,6 +263,7 @@ class DeviceCounterConsumption(Model, frozen=True, kw_only=True):
     counters: Mapping[str, Counter]
     """Counters defines the counters that will be consumed by the device."""
 
+@final
 class DeviceRequest(Model, frozen=True, kw_only=True):
     """DeviceRequest is a request for devices required for a claim."""
     exactly: ExactDeviceRequest | None = None
@@ -249,6 +273,7 @@ class DeviceRequest(Model, frozen=True, kw_only=True):
     name: str
     """Name can be used to reference this request in a pod.spec.containers[].resources.claims entry and in a constraint of the claim."""
 
+@final
 class DeviceRequestAllocationResult(Model, frozen=True, kw_only=True):
     """DeviceRequestAllocationResult contains the allocation result for one request."""
     admin_access: bool | None = None
@@ -272,11 +297,13 @@ class DeviceRequestAllocationResult(Model, frozen=True, kw_only=True):
     tolerations: Sequence[DeviceToleration] | None = None
     """A copy of all tolerations specified in the request at the time when the device got allocated."""
 
+@final
 class DeviceSelector(Model, frozen=True, kw_only=True):
     """DeviceSelector must have exactly one field set."""
     cel: CELDeviceSelector | None = None
     """CEL contains a CEL expression for selecting a device."""
 
+@final
 class DeviceSubRequest(Model, frozen=True, kw_only=True):
     """DeviceSubRequest describes a request for device provided in the claim.spec.devices.requests[].firstAvailable array."""
     allocation_mode: str | None = None
@@ -294,6 +321,7 @@ class DeviceSubRequest(Model, frozen=True, kw_only=True):
     tolerations: Sequence[DeviceToleration] | None = None
     """If specified, the request's tolerations."""
 
+@final
 class DeviceTaint(Model, frozen=True, kw_only=True):
     """The device this taint is attached to has the "effect" on any claim which does not tolerate the taint and, through the claim, to pods using the claim."""
     effect: str
@@ -305,6 +333,7 @@ class DeviceTaint(Model, frozen=True, kw_only=True):
     value: str | None = None
     """The taint value corresponding to the taint key."""
 
+@final
 class DeviceToleration(Model, frozen=True, kw_only=True):
     """The ResourceClaim this DeviceToleration is attached to tolerates any taint that matches the triple <key,value,effect> using the matching operator <operator>."""
     effect: str | None = None
@@ -318,6 +347,7 @@ class DeviceToleration(Model, frozen=True, kw_only=True):
     value: str | None = None
     """Value is the taint value the toleration matches to."""
 
+@final
 class ExactDeviceRequest(Model, frozen=True, kw_only=True):
     """ExactDeviceRequest is a request for one or more identical devices."""
     admin_access: bool | None = None
@@ -335,6 +365,7 @@ class ExactDeviceRequest(Model, frozen=True, kw_only=True):
     tolerations: Sequence[DeviceToleration] | None = None
     """If specified, the request's tolerations."""
 
+@final
 class NetworkDeviceData(Model, frozen=True, kw_only=True):
     """NetworkDeviceData provides network-related details for the allocated device."""
     hardware_address: str | None = None
@@ -344,6 +375,7 @@ class NetworkDeviceData(Model, frozen=True, kw_only=True):
     ips: Sequence[str] | None = None
     """IPs lists the network addresses assigned to the device's network interface."""
 
+@final
 class NodeAllocatableResourceMapping(Model, frozen=True, kw_only=True):
     """NodeAllocatableResourceMapping defines the translation between the DRA device/capacity units requested to the corresponding quantity of the node allocatable resource."""
     allocation_multiplier: Quantity | None = None
@@ -351,6 +383,7 @@ class NodeAllocatableResourceMapping(Model, frozen=True, kw_only=True):
     capacity_key: str | None = None
     """CapacityKey references a capacity name defined as a key in the `spec.devices[*].capacity` map."""
 
+@final
 class OpaqueDeviceConfiguration(Model, frozen=True, kw_only=True):
     """OpaqueDeviceConfiguration contains configuration parameters for a driver in a format defined by the driver vendor."""
     driver: str
@@ -358,6 +391,7 @@ class OpaqueDeviceConfiguration(Model, frozen=True, kw_only=True):
     parameters: Mapping[str, Any]
     """Parameters can contain arbitrary data."""
 
+@final
 class ResourceClaimConsumerReference(Model, frozen=True, kw_only=True):
     """ResourceClaimConsumerReference contains enough information to let you locate the consumer of a ResourceClaim."""
     api_group: str | None = None
@@ -369,11 +403,13 @@ class ResourceClaimConsumerReference(Model, frozen=True, kw_only=True):
     uid: str
     """UID identifies exactly one incarnation of the resource."""
 
+@final
 class ResourceClaimSpec(Model, frozen=True, kw_only=True):
     """ResourceClaimSpec defines what is being requested in a ResourceClaim and how to configure it."""
     devices: DeviceClaim | None = None
     """Devices defines how to request devices."""
 
+@final
 class ResourceClaimStatus(Model, frozen=True, kw_only=True):
     """ResourceClaimStatus tracks whether the resource has been allocated and what the result of that was."""
     allocation: AllocationResult | None = None
@@ -383,6 +419,7 @@ class ResourceClaimStatus(Model, frozen=True, kw_only=True):
     reserved_for: Sequence[ResourceClaimConsumerReference] | None = None
     """ReservedFor indicates which entities are currently allowed to use the claim."""
 
+@final
 class ResourceClaimTemplateSpec(Model, frozen=True, kw_only=True):
     """ResourceClaimTemplateSpec contains the metadata and fields for a ResourceClaim."""
     metadata: meta_v1.ObjectMeta | None = None
@@ -390,6 +427,7 @@ class ResourceClaimTemplateSpec(Model, frozen=True, kw_only=True):
     spec: ResourceClaimSpec
     """Spec for the ResourceClaim."""
 
+@final
 class ResourcePool(Model, frozen=True, kw_only=True):
     """ResourcePool describes the pool that ResourceSlices belong to."""
     generation: int
@@ -399,6 +437,7 @@ class ResourcePool(Model, frozen=True, kw_only=True):
     resource_slice_count: int
     """ResourceSliceCount is the total number of ResourceSlices in the pool at this generation number."""
 
+@final
 class ResourceSliceSpec(Model, frozen=True, kw_only=True):
     """ResourceSliceSpec contains the information published by the driver in one ResourceSlice."""
     all_nodes: bool | None = None

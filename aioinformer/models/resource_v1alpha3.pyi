@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class DeviceTaintRule(Object, frozen=True, eq=False):
     """DeviceTaintRule adds one taint to all devices which match the selector."""
     @property
@@ -26,6 +27,7 @@ class DeviceTaintRule(Object, frozen=True, eq=False):
     def status(self) -> DeviceTaintRuleStatus | None:
         """Status provides information about what was requested in the spec."""
 
+@final
 class ResourcePoolStatusRequest(Object, frozen=True, eq=False):
     """ResourcePoolStatusRequest triggers a one-time calculation of resource pool status based on the provided filters."""
     @property
@@ -39,6 +41,7 @@ class ResourcePoolStatusRequest(Object, frozen=True, eq=False):
     def status(self) -> ResourcePoolStatusRequestStatus | None:
         """Status is populated by the controller with the calculated pool status."""
 
+@final
 class DeviceTaint(Model, frozen=True, kw_only=True):
     """The device this taint is attached to has the "effect" on any claim which does not tolerate the taint and, through the claim, to pods using the claim."""
     effect: str
@@ -50,6 +53,7 @@ class DeviceTaint(Model, frozen=True, kw_only=True):
     value: str | None = None
     """The taint value corresponding to the taint key."""
 
+@final
 class DeviceTaintRuleSpec(Model, frozen=True, kw_only=True):
     """DeviceTaintRuleSpec specifies the selector and one taint."""
     device_selector: DeviceTaintSelector | None = None
@@ -57,11 +61,13 @@ class DeviceTaintRuleSpec(Model, frozen=True, kw_only=True):
     taint: DeviceTaint
     """The taint that gets applied to matching devices."""
 
+@final
 class DeviceTaintRuleStatus(Model, frozen=True, kw_only=True):
     """DeviceTaintRuleStatus provides information about an on-going pod eviction."""
     conditions: Sequence[meta_v1.Condition] | None = None
     """Conditions provide information about the state of the DeviceTaintRule and the cluster at some point in time, in a machine-readable and human-readable format."""
 
+@final
 class DeviceTaintSelector(Model, frozen=True, kw_only=True):
     """DeviceTaintSelector defines which device(s) a DeviceTaintRule applies to."""
     device: str | None = None
@@ -71,6 +77,7 @@ class DeviceTaintSelector(Model, frozen=True, kw_only=True):
     pool: str | None = None
     """If pool is set, only devices in that pool are selected."""
 
+@final
 class PoolStatus(Model, frozen=True, kw_only=True):
     """PoolStatus contains status information for a single resource pool."""
     allocated_devices: int | None = None
@@ -94,6 +101,7 @@ class PoolStatus(Model, frozen=True, kw_only=True):
     validation_error: str | None = None
     """ValidationError is set when the pool's data could not be fully validated (e.g., incomplete slice publication)."""
 
+@final
 class ResourcePoolStatusRequestSpec(Model, frozen=True, kw_only=True):
     """ResourcePoolStatusRequestSpec defines the filters for the pool status request."""
     driver: str
@@ -103,6 +111,7 @@ class ResourcePoolStatusRequestSpec(Model, frozen=True, kw_only=True):
     pool_name: str | None = None
     """PoolName optionally filters to a specific pool name."""
 
+@final
 class ResourcePoolStatusRequestStatus(Model, frozen=True, kw_only=True):
     """ResourcePoolStatusRequestStatus contains the calculated pool status information."""
     conditions: Sequence[meta_v1.Condition] | None = None

@@ -5,11 +5,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 # fmt: off
 
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Object
 from aioinformer.resources import Resource
 
+@final
 class PriorityClass(Object, frozen=True, eq=False):
     """PriorityClass defines mapping from a priority class name to the priority integer value."""
     @property

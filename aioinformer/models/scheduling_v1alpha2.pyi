@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class PodGroup(Object, frozen=True, eq=False):
     """PodGroup represents a runtime instance of pods grouped together."""
     @property
@@ -25,6 +26,7 @@ class PodGroup(Object, frozen=True, eq=False):
     def status(self) -> PodGroupStatus | None:
         """Status represents the current observed state of the PodGroup."""
 
+@final
 class Workload(Object, frozen=True, eq=False):
     """Workload allows for expressing scheduling constraints that should be used when managing the lifecycle of workloads from the scheduling perspective, including scheduling, preemption, eviction and other phases."""
     @property
@@ -35,11 +37,13 @@ class Workload(Object, frozen=True, eq=False):
     def spec(self) -> WorkloadSpec:
         """Spec defines the desired behavior of a Workload."""
 
+@final
 class GangSchedulingPolicy(Model, frozen=True, kw_only=True):
     """GangSchedulingPolicy defines the parameters for gang scheduling."""
     min_count: int
     """MinCount is the minimum number of pods that must be schedulable or scheduled at the same time for the scheduler to admit the entire group."""
 
+@final
 class PodGroupResourceClaim(Model, frozen=True, kw_only=True):
     """PodGroupResourceClaim references exactly one ResourceClaim, either directly or by naming a ResourceClaimTemplate which is then turned into a ResourceClaim for the PodGroup."""
     name: str
@@ -49,6 +53,7 @@ class PodGroupResourceClaim(Model, frozen=True, kw_only=True):
     resource_claim_template_name: str | None = None
     """ResourceClaimTemplateName is the name of a ResourceClaimTemplate object in the same namespace as this PodGroup."""
 
+@final
 class PodGroupResourceClaimStatus(Model, frozen=True, kw_only=True):
     """PodGroupResourceClaimStatus is stored in the PodGroupStatus for each PodGroupResourceClaim which references a ResourceClaimTemplate."""
     name: str
@@ -56,11 +61,13 @@ class PodGroupResourceClaimStatus(Model, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
     """ResourceClaimName is the name of the ResourceClaim that was generated for the PodGroup in the namespace of the PodGroup."""
 
+@final
 class PodGroupSchedulingConstraints(Model, frozen=True, kw_only=True):
     """PodGroupSchedulingConstraints defines scheduling constraints (e.g. topology) for a PodGroup."""
     topology: Sequence[TopologyConstraint] | None = None
     """Topology defines the topology constraints for the pod group."""
 
+@final
 class PodGroupSchedulingPolicy(Model, frozen=True, kw_only=True):
     """PodGroupSchedulingPolicy defines the scheduling configuration for a PodGroup."""
     basic: Any = None
@@ -68,6 +75,7 @@ class PodGroupSchedulingPolicy(Model, frozen=True, kw_only=True):
     gang: GangSchedulingPolicy | None = None
     """Gang specifies that the pods in this group should be scheduled using all-or-nothing semantics."""
 
+@final
 class PodGroupSpec(Model, frozen=True, kw_only=True):
     """PodGroupSpec defines the desired state of a PodGroup."""
     disruption_mode: str | None = None
@@ -85,6 +93,7 @@ class PodGroupSpec(Model, frozen=True, kw_only=True):
     scheduling_policy: PodGroupSchedulingPolicy
     """SchedulingPolicy defines the scheduling policy for this instance of the PodGroup."""
 
+@final
 class PodGroupStatus(Model, frozen=True, kw_only=True):
     """PodGroupStatus represents information about the status of a pod group."""
     conditions: Sequence[meta_v1.Condition] | None = None
@@ -92,6 +101,7 @@ class PodGroupStatus(Model, frozen=True, kw_only=True):
     resource_claim_statuses: Sequence[PodGroupResourceClaimStatus] | None = None
     """Status of resource claims."""
 
+@final
 class PodGroupTemplate(Model, frozen=True, kw_only=True):
     """PodGroupTemplate represents a template for a set of pods with a scheduling policy."""
     disruption_mode: str | None = None
@@ -109,16 +119,19 @@ class PodGroupTemplate(Model, frozen=True, kw_only=True):
     scheduling_policy: PodGroupSchedulingPolicy
     """SchedulingPolicy defines the scheduling policy for this PodGroupTemplate."""
 
+@final
 class PodGroupTemplateReference(Model, frozen=True, kw_only=True):
     """PodGroupTemplateReference references a PodGroup template defined in some object (e.g. Workload)."""
     workload: WorkloadPodGroupTemplateReference | None = None
     """Workload references the PodGroupTemplate within the Workload object that was used to create the PodGroup."""
 
+@final
 class TopologyConstraint(Model, frozen=True, kw_only=True):
     """TopologyConstraint defines a topology constraint for a PodGroup."""
     key: str
     """Key specifies the key of the node label representing the topology domain."""
 
+@final
 class TypedLocalObjectReference(Model, frozen=True, kw_only=True):
     """TypedLocalObjectReference allows to reference typed object inside the same namespace."""
     api_group: str | None = None
@@ -128,6 +141,7 @@ class TypedLocalObjectReference(Model, frozen=True, kw_only=True):
     name: str
     """Name is the name of resource being referenced."""
 
+@final
 class WorkloadPodGroupTemplateReference(Model, frozen=True, kw_only=True):
     """WorkloadPodGroupTemplateReference references the PodGroupTemplate within the Workload object."""
     pod_group_template_name: str
@@ -135,6 +149,7 @@ class WorkloadPodGroupTemplateReference(Model, frozen=True, kw_only=True):
     workload_name: str
     """WorkloadName defines the name of the Workload object."""
 
+@final
 class WorkloadSpec(Model, frozen=True, kw_only=True):
     """WorkloadSpec defines the desired state of a Workload."""
     controller_ref: TypedLocalObjectReference | None = None

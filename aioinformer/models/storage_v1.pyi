@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object, Quantity
 from aioinformer.resources import Resource
 
+@final
 class CSIDriver(Object, frozen=True, eq=False):
     """CSIDriver captures information about a Container Storage Interface (CSI) volume driver deployed on the cluster."""
     @property
@@ -23,6 +24,7 @@ class CSIDriver(Object, frozen=True, eq=False):
     def spec(self) -> CSIDriverSpec:
         """spec represents the specification of the CSI Driver."""
 
+@final
 class CSINode(Object, frozen=True, eq=False):
     """CSINode holds information about all CSI drivers installed on a node."""
     @property
@@ -33,6 +35,7 @@ class CSINode(Object, frozen=True, eq=False):
     def spec(self) -> CSINodeSpec:
         """spec is the specification of CSINode"""
 
+@final
 class CSIStorageCapacity(Object, frozen=True, eq=False):
     """CSIStorageCapacity stores the result of one CSI GetCapacity call."""
     @property
@@ -52,6 +55,7 @@ class CSIStorageCapacity(Object, frozen=True, eq=False):
     def storage_class_name(self) -> str:
         """storageClassName represents the name of the StorageClass that the reported capacity applies to."""
 
+@final
 class StorageClass(Object, frozen=True, eq=False):
     """StorageClass describes the parameters for a class of storage for which PersistentVolumes can be dynamically provisioned."""
     @property
@@ -80,6 +84,7 @@ class StorageClass(Object, frozen=True, eq=False):
     def volume_binding_mode(self) -> str | None:
         """volumeBindingMode indicates how PersistentVolumeClaims should be provisioned and bound."""
 
+@final
 class VolumeAttachment(Object, frozen=True, eq=False):
     """VolumeAttachment captures the intent to attach or detach the specified volume to/from the specified node."""
     @property
@@ -93,6 +98,7 @@ class VolumeAttachment(Object, frozen=True, eq=False):
     def status(self) -> VolumeAttachmentStatus | None:
         """status represents status of the VolumeAttachment request."""
 
+@final
 class VolumeAttributesClass(Object, frozen=True, eq=False):
     """VolumeAttributesClass represents a specification of mutable volume attributes defined by the CSI driver."""
     @property
@@ -106,6 +112,7 @@ class VolumeAttributesClass(Object, frozen=True, eq=False):
     def parameters(self) -> Mapping[str, str] | None:
         """parameters hold volume attributes defined by the CSI driver."""
 
+@final
 class CSIDriverSpec(Model, frozen=True, kw_only=True):
     """CSIDriverSpec is the specification of a CSIDriver."""
     attach_required: bool | None = None
@@ -131,6 +138,7 @@ class CSIDriverSpec(Model, frozen=True, kw_only=True):
     volume_lifecycle_modes: Sequence[str] | None = None
     """volumeLifecycleModes defines what kind of volumes this CSI volume driver supports."""
 
+@final
 class CSINodeDriver(Model, frozen=True, kw_only=True):
     """CSINodeDriver holds information about the specification of one CSI driver installed on a node"""
     allocatable: VolumeNodeResources | None = None
@@ -142,11 +150,13 @@ class CSINodeDriver(Model, frozen=True, kw_only=True):
     topology_keys: Sequence[str] | None = None
     """topologyKeys is the list of keys supported by the driver."""
 
+@final
 class CSINodeSpec(Model, frozen=True, kw_only=True):
     """CSINodeSpec holds information about the specification of all CSI drivers installed on a node"""
     drivers: Sequence[CSINodeDriver]
     """drivers is a list of information of all CSI Drivers existing on a node."""
 
+@final
 class TokenRequest(Model, frozen=True, kw_only=True):
     """TokenRequest contains parameters of a service account token."""
     audience: str
@@ -154,6 +164,7 @@ class TokenRequest(Model, frozen=True, kw_only=True):
     expiration_seconds: int | None = None
     """expirationSeconds is the duration of validity of the token in "TokenRequestSpec"."""
 
+@final
 class VolumeAttachmentSource(Model, frozen=True, kw_only=True):
     """VolumeAttachmentSource represents a volume that should be attached."""
     inline_volume_spec: core_v1.PersistentVolumeSpec | None = None
@@ -161,6 +172,7 @@ class VolumeAttachmentSource(Model, frozen=True, kw_only=True):
     persistent_volume_name: str | None = None
     """persistentVolumeName represents the name of the persistent volume to attach."""
 
+@final
 class VolumeAttachmentSpec(Model, frozen=True, kw_only=True):
     """VolumeAttachmentSpec is the specification of a VolumeAttachment request."""
     attacher: str
@@ -170,6 +182,7 @@ class VolumeAttachmentSpec(Model, frozen=True, kw_only=True):
     source: VolumeAttachmentSource
     """source represents the volume that should be attached."""
 
+@final
 class VolumeAttachmentStatus(Model, frozen=True, kw_only=True):
     """VolumeAttachmentStatus is the status of a VolumeAttachment request."""
     attach_error: VolumeError | None = None
@@ -181,6 +194,7 @@ class VolumeAttachmentStatus(Model, frozen=True, kw_only=True):
     detach_error: VolumeError | None = None
     """detachError represents the last error encountered during detach operation, if any."""
 
+@final
 class VolumeError(Model, frozen=True, kw_only=True):
     """VolumeError captures an error encountered during a volume operation."""
     error_code: int | None = None
@@ -190,6 +204,7 @@ class VolumeError(Model, frozen=True, kw_only=True):
     time: datetime | None = None
     """time represents the time the error was encountered."""
 
+@final
 class VolumeNodeResources(Model, frozen=True, kw_only=True):
     """VolumeNodeResources is a set of resource limits for scheduling of volumes."""
     count: int | None = None

@@ -6,11 +6,12 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models.base import Object
 from aioinformer.resources import Resource
 
+@final
 class VolumeAttributesClass(Object, frozen=True, eq=False):
     """VolumeAttributesClass represents a specification of mutable volume attributes defined by the CSI driver."""
     @property

@@ -6,12 +6,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 # fmt: off
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
 from aioinformer.resources import Resource
 
+@final
 class StorageVersionMigration(Object, frozen=True, eq=False):
     """StorageVersionMigration represents a migration of stored data to the latest storage version."""
     @property
@@ -25,11 +26,13 @@ class StorageVersionMigration(Object, frozen=True, eq=False):
     def status(self) -> StorageVersionMigrationStatus | None:
         """Status of the migration."""
 
+@final
 class StorageVersionMigrationSpec(Model, frozen=True, kw_only=True):
     """Spec of the storage version migration."""
     resource: meta_v1.GroupResource
     """The resource that is being migrated."""
 
+@final
 class StorageVersionMigrationStatus(Model, frozen=True, kw_only=True):
     """Status of the storage version migration."""
     conditions: Sequence[meta_v1.Condition] | None = None

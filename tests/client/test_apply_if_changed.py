@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, HttpTransport, SharedInformerFactory, UsageError
+from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, UsageError
 from aioinformer.client.changes.applied import difference
 from tests.client.change_rows import CHANGES, DEPLOYMENT, MAIN, changed
 from tests.client.test_editing import Counting
@@ -106,7 +106,7 @@ async def test_tiers_without_managed_fields_always_send(
     deployments = applying.apps.v1.deployments
     await deployments.apply(DEPLOYMENT)
     async with HttpTransport(own_server.url, token="token") as transport, SharedInformerFactory(transport) as factory:
-        informer = factory.apps.v1.deployments.informer(storage=storage)
+        informer: SharedIndexInformer[Any] = factory.apps.v1.deployments.informer(storage=storage)
         await factory.wait_for_cache_sync(timeout=30)
         cached = informer.lister().get("shop/web")
         assert (await deployments.apply_if_changed(DEPLOYMENT, cached)).skipped is skipped

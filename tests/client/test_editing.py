@@ -228,7 +228,9 @@ async def test_scale_is_edited_in_its_own_form(client: Client, edits: Client) ->
     await client.apps.v1.deployments.create({"metadata": {"name": "web"}, "spec": spec})
     scale: Any = await edits.apps.v1.deployments.scale.edit("web", lambda each: evolve(each, "spec.replicas", 3))
     assert scale.spec.replicas == 3
-    assert (await client.apps.v1.deployments.scale.get("web")).spec.replicas == 3
+    stored = await client.apps.v1.deployments.scale.get("web")
+    assert stored.spec is not None
+    assert stored.spec.replicas == 3
 
 
 # Models of one's own.

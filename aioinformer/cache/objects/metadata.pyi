@@ -7,12 +7,13 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, final
 
 from aioinformer.cache.objects.models import Model
 
 OBJECT_META: Final = "V1ObjectMeta"
 
+@final
 class ManagedFieldsEntry(Model, frozen=True, kw_only=True):
     """ManagedFieldsEntry is a workflow-id, a FieldSet and the group version of the resource that the fieldset applies to."""
     api_version: str | None = None
@@ -63,6 +64,7 @@ class ObjectMeta(Model, frozen=True, kw_only=True):
     uid: str | None = None
     """UID is the unique in time and space value for this object."""
 
+@final
 class OwnerReference(Model, frozen=True, kw_only=True):
     """OwnerReference contains enough information to let you identify an owning object."""
     api_version: str
@@ -78,6 +80,7 @@ class OwnerReference(Model, frozen=True, kw_only=True):
     uid: str
     """UID of the referent."""
 
+@final
 class MetadataView(ObjectMeta, frozen=True):
     """Metadata of an object from a cache or the API. Identity and labels need no decoding."""
     name: str

@@ -1,0 +1,386 @@
+# pyright: strict
+"""Right uses of the types. This module is never run: `test_checkers` checks that mypy and pyright accept all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, assert_type
+
+import msgspec
+
+from aioinformer import (
+    BUILTIN_RESOURCES,
+    ClusterLister,
+    DeletedFinalStateUnknown,
+    FilteringResourceEventHandler,
+    HandlerRegistration,
+    HttpTransport,
+    Indexer,
+    Lister,
+    ListPager,
+    ListWatch,
+    NamespaceLister,
+    ReflectorOptions,
+    Resource,
+    ResourceEventHandlerFuncs,
+    SharedIndexInformer,
+    SharedInformerFactory,
+    ThreadedHandler,
+    meta_namespace_key_func,
+)
+from aioinformer.cache.objects.frozen import FrozenDict
+from aioinformer.client import Client, ResourceClient
+from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
+from aioinformer.models import (
+    MetadataView,
+    Model,
+    Object,
+    ObjectMeta,
+    Quantity,
+    apiextensions_v1,
+    apps_v1,
+    authentication_v1,
+    autoscaling_v1,
+    autoscaling_v2,
+    batch_v1,
+    coordination_v1,
+    core_v1,
+    discovery_v1,
+    events_v1,
+    meta_v1,
+    networking_v1,
+    policy_v1,
+    rbac_v1,
+    resource_v1,
+    scheduling_v1,
+    storage_v1,
+)
+
+
+class WidgetSpec(msgspec.Struct, frozen=True):
+    size: int
+    template: core_v1.PodTemplateSpec | None = None
+
+
+class Widget(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: WidgetSpec
+
+
+@dataclass
+class Gadget:
+    metadata: ObjectMeta
+    size: int = 0
+
+
+def gadget_of(raw: bytes) -> Gadget:
+    return msgspec.json.decode(raw, type=Gadget)
+
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget", decoder=Widget)
+GADGETS = Resource("example.com", "v1", "gadgets", "Gadget", namespaced=False, decoder=gadget_of)
+PLAIN = Resource("example.com", "v1", "plains", "Plain")
+
+
+def constants() -> None:
+    assert_type(core_v1.PODS, Resource[core_v1.Pod])
+    assert_type(core_v1.CONFIG_MAPS, Resource[core_v1.ConfigMap])
+    assert_type(core_v1.PERSISTENT_VOLUME_CLAIMS, Resource[core_v1.PersistentVolumeClaim])
+    assert_type(apps_v1.DEPLOYMENTS, Resource[apps_v1.Deployment])
+    assert_type(networking_v1.NETWORK_POLICIES, Resource[networking_v1.NetworkPolicy])
+    assert_type(storage_v1.CSI_DRIVERS, Resource[storage_v1.CSIDriver])
+    assert_type(authentication_v1.TOKEN_REVIEWS, Resource[authentication_v1.TokenReview])
+    assert_type(core_v1.PODS.gvr, str)
+    assert_type(core_v1.PODS.path("default", "web-0"), str)
+    assert_type(WIDGETS, Resource[Widget])
+    assert_type(GADGETS, Resource[Gadget])
+    assert_type(PLAIN, Resource[Any])
+    assert_type(BUILTIN_RESOURCES, tuple[Resource[Any], ...])
+
+
+def by_path(factory: SharedInformerFactory) -> None:
+    assert_type(factory.core.v1.pods, NamespacedAccessor[core_v1.Pod])
+    assert_type(factory.core.v1.nodes, ClusterAccessor[core_v1.Node])
+    assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[core_v1.Pod])
+    assert_type(factory.core.v1.events.informer(), SharedIndexInformer[core_v1.Event])
+    assert_type(factory.events.v1.events.informer(), SharedIndexInformer[events_v1.Event])
+    assert_type(factory.apps.v1.deployments.lister(), Lister[apps_v1.Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[apps_v1.Deployment])
+    assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), apps_v1.Deployment)
+    assert_type(factory.apps.v1.deployments.lister().get("a/b"), apps_v1.Deployment)
+    assert_type(factory.apps.v1.deployments.lister().list("app=web"), list[apps_v1.Deployment])
+    assert_type(factory.core.v1.nodes.lister(), ClusterLister[core_v1.Node])
+    assert_type(factory.core.v1.nodes.lister().list({"zone": "a"}), list[core_v1.Node])
+    assert_type(
+        factory.autoscaling.v1.horizontalpodautoscalers.lister().list()[0].kind, Literal["HorizontalPodAutoscaler"]
+    )
+    assert_type(
+        factory.autoscaling.v2.horizontalpodautoscalers.lister().list()[0].api_version, Literal["autoscaling/v2"]
+    )
+    assert_type(factory.rbac.v1.clusterroles.lister().get("admin"), rbac_v1.ClusterRole)
+    assert_type(factory.resource.v1.resourceslices.lister().get("a"), resource_v1.ResourceSlice)
+    assert_type(factory.scheduling.v1.priorityclasses.lister().get("a"), scheduling_v1.PriorityClass)
+
+
+def by_name(factory: SharedInformerFactory) -> None:
+    assert_type(factory.for_resource("apps/v1/deployments"), NamespacedAccessor[apps_v1.Deployment])
+    assert_type(factory.for_resource("v1/pods").lister().get("a/b"), core_v1.Pod)
+    assert_type(factory.for_resource("v1/nodes"), ClusterAccessor[core_v1.Node])
+    assert_type(factory.for_resource("batch/v1/cronjobs").informer(), SharedIndexInformer[batch_v1.CronJob])
+    assert_type(factory.for_resource("coordination.k8s.io/v1/leases").lister().list(), list[coordination_v1.Lease])
+    assert_type(factory.for_resource(core_v1.PODS).informer(), SharedIndexInformer[core_v1.Pod])
+    assert_type(factory.for_resource(WIDGETS).informer(), SharedIndexInformer[Widget])
+    assert_type(factory.for_resource(PLAIN).informer(), SharedIndexInformer[Any])
+    assert_type(factory.informer_for(core_v1.PODS), SharedIndexInformer[core_v1.Pod])
+    assert_type(factory.informer_for(WIDGETS).lister().list(), list[Widget])
+    assert_type(factory.informer_for(GADGETS).lister().list(), list[Gadget])
+
+
+def options(factory: SharedInformerFactory) -> None:
+    pods = factory.core.v1.pods
+    assert_type(pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(field_selector="spec.nodeName=a"), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(resync_period=60.0), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(queue="in_order"), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(storage="metadata"), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(storage="projection", fields=["spec.nodeName"]), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(storage="dict"), SharedIndexInformer[FrozenDict[str, Any]])
+    assert_type(pods.lister(storage="dict").get("a/b")["spec"], Any)
+    assert_type(pods.informer(indexers={"node": "spec.nodeName"}), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(indexers={"node": nodes_of}), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(transform=without_status), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(max_undecodable=0.1), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(options=ReflectorOptions(page_size=100)), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(decoder=Gadget), SharedIndexInformer[Gadget])
+    assert_type(pods.informer(decoder=gadget_of), SharedIndexInformer[Gadget])
+    assert_type(pods.lister(decoder=Widget).get("a/b").spec.size, int)
+    assert_type(factory.informer_for(PLAIN, decoder=Widget), SharedIndexInformer[Widget])
+    assert_type(factory.core.v1.nodes.lister(decoder=Gadget), ClusterLister[Gadget])
+
+
+def nodes_of(pod: core_v1.Pod) -> list[str]:
+    return [pod.spec.node_name] if pod.spec and pod.spec.node_name else []
+
+
+def without_status(pod: core_v1.Pod) -> dict[str, Any]:
+    return {**pod.to_dict(), "status": {}}
+
+
+def pods(pod: core_v1.Pod) -> None:
+    assert_type(pod.kind, Literal["Pod"])
+    assert_type(pod.api_version, Literal["v1"])
+    assert_type(pod.spec, core_v1.PodSpec | None)
+    assert_type(pod.status, core_v1.PodStatus | None)
+    assert_type(pod.to_dict(), dict[str, Any])
+    assert_type(pod.evolve({"metadata": {"labels": {"a": "b"}}}), core_v1.Pod)
+    assert_type(pod.evolve("spec.nodeName", "n1"), core_v1.Pod)
+    assert_type(meta_namespace_key_func(pod), str)
+    if pod.status is not None:
+        assert_type(pod.status.phase, str | None)
+        assert_type(pod.status.start_time, datetime | None)
+        assert_type(pod.status.container_statuses, Sequence[core_v1.ContainerStatus] | None)
+        for status in pod.status.container_statuses or ():
+            assert_type(status.restart_count, int)
+            assert_type(status.ready, bool)
+            if status.state and status.state.terminated:
+                assert_type(status.state.terminated.exit_code, int)
+                assert_type(status.state.terminated.finished_at, datetime | None)
+    assert pod.spec is not None
+    assert_type(pod.spec.node_name, str | None)
+    assert_type(pod.spec.containers, Sequence[core_v1.Container])
+    assert_type(pod.spec.containers[0].name, str)
+    assert_type(pod.spec.containers[0].image, str | None)
+    assert_type([each.name for each in pod.spec.containers], list[str])
+    assert_type(pod.spec.node_selector, Mapping[str, str] | None)
+    assert_type((pod.spec.node_selector or {}).get("zone"), str | None)
+    assert_type(pod.spec.tolerations, Sequence[core_v1.Toleration] | None)
+    assert_type(pod.spec.termination_grace_period_seconds, int | None)
+    resources = pod.spec.containers[0].resources
+    if resources and resources.requests:
+        assert_type(resources.requests, Mapping[str, Quantity])
+        assert_type(resources.requests["cpu"], str)
+    for port in pod.spec.containers[0].ports or []:
+        assert_type(port.container_port, int)
+    probe = pod.spec.containers[0].liveness_probe
+    if probe is not None and probe.http_get is not None:
+        assert_type(probe.http_get.port, int | str)
+
+
+def name_in(metadata: ObjectMeta) -> str | None:
+    return metadata.name
+
+
+def metadata(pod: core_v1.Pod) -> None:
+    assert_type(pod.metadata, MetadataView)
+    assert_type(pod.metadata.name, str)
+    assert_type(pod.metadata.namespace, str | None)
+    assert_type(pod.metadata.uid, str)
+    assert_type(pod.metadata.resource_version, str)
+    assert_type(pod.metadata.labels, Mapping[str, str] | None)
+    assert_type(pod.metadata.annotations, Mapping[str, str] | None)
+    assert_type(pod.metadata.creation_timestamp, datetime | None)
+    assert_type(pod.metadata.deletion_timestamp, datetime | None)
+    assert_type(pod.metadata.finalizers, Sequence[str] | None)
+    assert_type(pod.metadata.generation, int | None)
+    assert_type([each.uid for each in pod.metadata.owner_references or ()], list[str])
+    assert_type([each.manager for each in pod.metadata.managed_fields or ()], list[str | None])
+    assert_type(name_in(pod.metadata), str | None)
+    assert_type(meta_v1.ObjectMeta(name="a", labels={"b": "c"}), ObjectMeta)
+
+
+def other_kinds(
+    deployment: apps_v1.Deployment,
+    stateful_set: apps_v1.StatefulSet,
+    secret: core_v1.Secret,
+    service: core_v1.Service,
+    node: core_v1.Node,
+) -> None:
+    if deployment.spec and deployment.spec.template.spec:
+        assert_type(deployment.spec.replicas, int | None)
+        assert_type(deployment.spec.selector, meta_v1.LabelSelector)
+        assert_type(deployment.spec.selector.match_labels, Mapping[str, str] | None)
+        assert_type(deployment.spec.template, core_v1.PodTemplateSpec)
+        assert_type(deployment.spec.template.metadata, ObjectMeta | None)
+        assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
+        if deployment.spec.strategy and deployment.spec.strategy.rolling_update:
+            assert_type(deployment.spec.strategy.rolling_update.max_surge, int | str | None)
+    for condition in (deployment.status and deployment.status.conditions) or ():
+        assert_type(condition.type, str)
+        assert_type(condition.last_transition_time, datetime | None)
+    if stateful_set.spec and stateful_set.spec.volume_claim_templates:
+        template = stateful_set.spec.volume_claim_templates[0]
+        assert_type(template, core_v1.EmbeddedPersistentVolumeClaim)
+        assert_type(template.spec, core_v1.PersistentVolumeClaimSpec | None)
+    assert_type(secret.data, Mapping[str, str] | None)
+    assert_type(secret.immutable, bool | None)
+    assert_type(service.spec and service.spec.ports, Sequence[core_v1.ServicePort] | None)
+    assert_type(node.status and node.status.allocatable, Mapping[str, Quantity] | None)
+
+
+def more_kinds(
+    role: rbac_v1.Role,
+    binding: rbac_v1.RoleBinding,
+    definition: apiextensions_v1.CustomResourceDefinition,
+    job: batch_v1.Job,
+    lease: coordination_v1.Lease,
+    slices: discovery_v1.EndpointSlice,
+    event: events_v1.Event,
+    budget: policy_v1.PodDisruptionBudget,
+) -> None:
+    assert_type(role.rules, Sequence[rbac_v1.PolicyRule] | None)
+    assert_type([each.verbs for each in role.rules or ()], list[Sequence[str]])
+    assert_type(binding.role_ref.name, str)
+    assert_type(definition.spec.names.plural, str)
+    assert_type(definition.spec.versions[0].served, bool)
+    assert_type(job.spec and job.spec.parallelism, int | None)
+    assert_type(lease.spec and lease.spec.renew_time, datetime | None)
+    assert_type(slices.endpoints[0].addresses if slices.endpoints else None, Sequence[str] | None)
+    assert_type(event.event_time, datetime | None)
+    assert_type(event.reporting_controller, str | None)
+    assert_type(budget.spec and budget.spec.max_unavailable, int | str | None)
+
+
+def narrowing(obj: Object, part: Model) -> None:
+    assert_type(obj.metadata.name, str)
+    if isinstance(obj, core_v1.Pod):
+        assert_type(obj, core_v1.Pod)
+    if isinstance(part, core_v1.Container):
+        assert_type(part.name, str)
+    match obj:
+        case core_v1.Secret(type=kind):
+            assert_type(kind, str | None)
+        case _:
+            pass
+
+
+def of_pod(pod: core_v1.Pod) -> None:
+    print(pod.metadata.name)
+
+
+def of_pod_in_list(pod: core_v1.Pod, is_in_initial_list: bool) -> None:
+    print(pod.metadata.name, is_in_initial_list)
+
+
+async def of_pods(old: core_v1.Pod, new: core_v1.Pod) -> None:
+    print(old.spec == new.spec)
+
+
+def of_deleted_pod(pod: core_v1.Pod | DeletedFinalStateUnknown[core_v1.Pod]) -> None:
+    last = pod.obj if isinstance(pod, DeletedFinalStateUnknown) else pod
+    assert_type(last, core_v1.Pod | None)
+
+
+def of_object(obj: Object) -> None:
+    print(obj.kind)
+
+
+def runs(pod: core_v1.Pod) -> bool:
+    return pod.status is not None and pod.status.phase == "Running"
+
+
+class PodHandler:
+    def on_add(self, obj: core_v1.Pod, is_in_initial_list: bool) -> None:
+        print(obj.metadata.name, is_in_initial_list)
+
+    async def on_update(self, old: core_v1.Pod, new: core_v1.Pod) -> None:
+        print(old.metadata.name, new.metadata.name)
+
+    def on_delete(self, obj: core_v1.Pod | DeletedFinalStateUnknown[core_v1.Pod]) -> None:
+        print(obj)
+
+
+class AddHandler:
+    def on_add(self, obj: Object) -> None:
+        print(obj.metadata.name)
+
+
+def handlers(informer: SharedIndexInformer[core_v1.Pod], executor: ThreadPoolExecutor) -> None:
+    assert_type(informer.add_event_handler(on_add=of_pod), HandlerRegistration[core_v1.Pod])
+    informer.add_event_handler(on_add=of_pod_in_list, on_update=of_pods, on_delete=of_deleted_pod)
+    informer.add_event_handler(on_add=of_object, resync_period=60)
+    informer.add_event_handler(on_add=lambda pod: print(pod.metadata.name))
+    informer.add_event_handler(on_add=lambda pod, is_in_initial_list: print(pod.metadata.name, is_in_initial_list))
+    informer.add_event_handler(on_update=lambda old, new: print(old.metadata.uid, new.spec))
+    informer.add_event_handler(PodHandler())
+    informer.add_event_handler(AddHandler(), 30.0)
+    informer.add_event_handler(ResourceEventHandlerFuncs(on_update=of_pods))
+    informer.add_event_handler(FilteringResourceEventHandler(runs, PodHandler()))
+    informer.add_event_handler(ThreadedHandler(PodHandler(), executor))
+
+
+async def informers(informer: SharedIndexInformer[core_v1.Pod], transport: HttpTransport) -> None:
+    assert_type(informer.resource, Resource[core_v1.Pod])
+    assert_type(informer.lister(), Lister[core_v1.Pod])
+    assert_type(informer.get_indexer(), Indexer[core_v1.Pod])
+    assert_type(informer.get_indexer().by_index("node", "n1"), list[core_v1.Pod])
+    assert_type(await informer.wait_for("default/a"), core_v1.Pod)
+    assert_type(SharedIndexInformer(ListWatch(transport, core_v1.PODS)), SharedIndexInformer[core_v1.Pod])
+    assert_type(SharedIndexInformer(ListWatch(transport, WIDGETS)), SharedIndexInformer[Widget])
+    assert_type(await ListPager(ListWatch(transport, core_v1.PODS)).list(), list[core_v1.Pod])
+    informer.add_indexers({"node": nodes_of, "phase": "status.phase"})
+    informer.set_transform(without_status)
+
+
+async def clients(client: Client) -> None:
+    assert_type(client.core.v1.pods, ResourceClient[core_v1.Pod])
+    assert_type(await client.core.v1.pods.get("a/b"), core_v1.Pod)
+    assert_type((await client.apps.v1.deployments.get("a/b")).spec, apps_v1.DeploymentSpec | None)
+    assert_type(client.resource(WIDGETS), ResourceClient[Widget])
+    assert_type(await client.resource(WIDGETS).get("a/b"), Widget)
+    assert_type(client.resource(core_v1.PODS), ResourceClient[core_v1.Pod])
+    assert_type(client.resource(PLAIN, decoder=Widget), ResourceClient[Widget])
+    assert_type([pod async for pod in client.core.v1.pods.list()], list[core_v1.Pod])
+    assert_type(await client.apps.v1.deployments.scale.get("a/b"), autoscaling_v1.Scale)
+    assert_type(await client.core.v1.serviceaccounts.create_token("a/b"), authentication_v1.TokenRequest)
+
+
+def own_models(widget: Widget, autoscaler: autoscaling_v2.HorizontalPodAutoscaler) -> None:
+    assert_type(widget.metadata.labels, Mapping[str, str] | None)
+    assert_type(widget.spec.template, core_v1.PodTemplateSpec | None)
+    assert_type(core_v1.Container(name="a", args=["b"]), core_v1.Container)
+    assert_type(core_v1.PodSpec(containers=(core_v1.Container(name="a"),)).to_dict(), dict[str, Any])
+    assert_type(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(size=1)), Widget)
+    assert_type(autoscaler.spec.scale_target_ref.kind, str)
