@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter, process_time
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pods import encoded
 from servers import HERE, CannotServe, Offer, Server, on_core
@@ -34,6 +34,8 @@ from servers import HERE, CannotServe, Offer, Server, on_core
 __all__ = ["RESULTS", "Figures", "Measure", "Offer", "Question", "Requirement", "Server", "machine", "on_core", "run"]
 
 RESULTS = HERE / "results"
+#: Seconds after which a single measurement is shown as progress.
+_LONG = 20.0
 _CALIBRATION_TEXT, _CALIBRATION_ROUNDS = encoded(1, 1), 1000
 
 Figures: TypeAlias = dict[str, float]
@@ -74,6 +76,20 @@ class Requirement:
         return round(median(values), 3) if values else None
 
 
+class RunningServer(Protocol):
+    """A context manager that returns the URL for the subjects.
+
+    Attributes:
+        environment: for the processes of the subjects.
+    """
+
+    environment: dict[str, str]
+
+    def __enter__(self) -> str: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One benchmark.
@@ -88,6 +104,7 @@ class Question:
         seconds: the time limit for all rounds, without the start of the server.
         patience: seconds after which a measurement has failed.
         notes: remarks for the page.
+        serve: a server to use instead of a load server. Its clients are not pinned to a core.
     """
 
     name: str
@@ -99,6 +116,7 @@ class Question:
     seconds: float = 60.0
     patience: float = 240.0
     notes: list[str] = field(default_factory=list)
+    serve: RunningServer | None = None
 
 
 def machine() -> str:
@@ -153,7 +171,7 @@ def run(question: Question) -> None:
     notes = list(question.notes)
     begin = perf_counter()
     try:
-        server = Server(question.offer)
+        server: RunningServer = question.serve or Server(question.offer)
     except CannotServe as error:
         print(f"  not measured: {error}")
         return
@@ -163,10 +181,12 @@ def run(question: Question) -> None:
             measured: dict[str, Figures] = {}
             speed: dict[str, list[float]] = {}
             for name in list(subjects):
-                before = calibration()
+                before, start = calibration(), perf_counter()
                 try:
                     measured[name] = _measure(question, name, url, server.environment)
                     speed[name] = [round(before, 2), round(calibration(), 2)]
+                    if perf_counter() - start > _LONG:
+                        print(f"    {name}, {perf_counter() - start:.0f} s", flush=True)
                 except (OSError, LookupError, ValueError, subprocess.SubprocessError) as error:
                     if callable(question.subjects[name]):
                         raise
@@ -211,7 +231,12 @@ def _measure(question: Question, subject: str, url: str, environment: dict[str, 
     else:
         command = [each.replace("URL", url) for each in measure]
     done = subprocess.run(
-        on_core(0, command), stdout=subprocess.PIPE, text=True, check=True, env=environment, timeout=question.patience
+        command if question.serve else on_core(0, command),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=environment,
+        timeout=question.patience,
     )
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
     return figures

@@ -173,8 +173,8 @@ QUESTION = Question(
         ),
         Requirement("tasks per informer", _ONE, "tasks_per_informer", 5.0),
     ],
-    rounds=3,
-    seconds=400.0,
+    rounds=2,
+    seconds=240.0,
     notes=[
         "asyncio's `SSLProtocol` has a read buffer of 256 KiB for each TLS connection, which is filled with zeros when "
         "it is created. That is most of the memory over TLS, with any client on asyncio."

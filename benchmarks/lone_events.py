@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from harness import Figures, Measure
 
+has_uvloop = find_spec("uvloop") is not None
 _RATES = "100,1000,4000,0"
 _CHOSEN = "LONE_EVENTS_RATES"
 #: By rate: the number of events before the measurement, and of measured events.
@@ -49,26 +50,39 @@ def _rates() -> list[int]:
 
 
 class Arrivals:
-    """Notes the time of each call of a handler, and the CPU time of the measured part."""
+    """Notes the time of each call of a handler, and the CPU time of the measured part.
+
+    Attributes:
+        times: of each call, in seconds of the monotonic clock.
+        cpu: the CPU time from the call for the last event before the measured ones to the last call.
+        finished: the CPU time of the process at the last call.
+    """
 
     def __init__(self) -> None:
-        self._begin(0, 0)
+        self.begin(0, 0)
 
-    def _begin(self, before: int, measured: int) -> None:
+    def begin(self, before: int, measured: int) -> None:
+        """Expect some events that are not measured, and some that are."""
         self._first, self._last = before, before + measured
-        self._times: list[float] = []
-        self._cpu = 0.0
+        self.times: list[float] = []
+        self.cpu = self.finished = 0.0
         self._done = asyncio.Event()
 
     def note(self) -> None:
         """Note one call of the handler."""
-        self._times.append(perf_counter())
-        count = len(self._times)
+        self.times.append(perf_counter())
+        count = len(self.times)
         if count == self._first:
-            self._cpu = process_time()
+            self.cpu = process_time()
         elif count == self._last:
-            self._cpu = process_time() - self._cpu
+            self.finished = process_time()
+            self.cpu = self.finished - self.cpu
             self._done.set()
+
+    async def wait(self) -> None:
+        """Wait until the handler was called for all expected events."""
+        async with asyncio.timeout(120):
+            await self._done.wait()
 
     async def run(self, url: str) -> Figures:
         """Let the server send events at each rate, and return the figures."""
@@ -81,20 +95,19 @@ class Arrivals:
     async def _run(self, session: aiohttp.ClientSession, url: str, rate: int) -> Figures:
         before, measured = EVENTS[rate]
         name = str(rate) if rate else "flood"
-        self._begin(before, measured)
+        self.begin(before, measured)
         server_cpu = await _get(session, f"{url}/cpu")
         async with session.post(f"{url}/go?rate={rate}&events={before + measured}"):
             pass
-        async with asyncio.timeout(60):
-            await self._done.wait()
+        await self.wait()
         server_cpu = await _get(session, f"{url}/cpu") - server_cpu
-        figures = {f"cpu_us_{name}": self._cpu / measured * 1e6}
-        wall = self._times[-1] - self._times[before - 1]
+        figures = {f"cpu_us_{name}": self.cpu / measured * 1e6}
+        wall = self.times[-1] - self.times[before - 1]
         figures[f"server_us_{name}"] = server_cpu / (before + measured) * 1e6
         if not rate:
             return figures | {"events_per_second_flood": measured / wall}
         sent = await _get(session, f"{url}/times")
-        delays = [(called - at) * 1000 for called, at in zip(self._times, sent, strict=True)][before:]
+        delays = [(called - at) * 1000 for called, at in zip(self.times, sent, strict=True)][before:]
         close = sum(sent[at] - sent[at - 1] < 0.5 / rate for at in range(before, len(sent)))
         return figures | {
             f"p50_ms_{name}": quantile(delays, 0.5),
@@ -169,7 +182,7 @@ _OWN: dict[str, Measure | list[str]] = {
     "aioinformer, ten handlers": partial(measure_informer, handlers=10),
     "aioinformer, metadata": _metadata,
 }
-if find_spec("uvloop"):
+if has_uvloop:
     _OWN |= {
         "floor, uvloop": OnUvloop(measure_floor),
         "aioinformer, uvloop": OnUvloop(measure_informer),

@@ -23,8 +23,13 @@ def main() -> None:
     for old in _PLOTS.glob("*.svg"):
         old.unlink()
     results = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    parts = [INTRODUCTION, _summary(results)]
-    for section in SECTIONS:
+    first, *others = SECTIONS
+    parts = [
+        INTRODUCTION,
+        *([_section(first, results[first.name])] if first.name in results else []),
+        _summary(results),
+    ]
+    for section in others:
         if section.name in results:
             parts.append(_section(section, results[section.name]))
         if section.name == "hot_path":
@@ -61,6 +66,9 @@ def _ratio(value: float, requirement: dict[str, Any]) -> str:
     return svg.number(value)
 
 
+#: Sections whose plots have other clients.
+_BESIDE_OTHERS = ("beside_others", "beside_others_list", "lone_events", "real_server")
+
 #: Splits the titles of requirements that the summary groups: the members of a group differ only in `part`.
 _GROUPS = {
     "loop_blocking": re.compile(r"(?P<subject>[^:]+: )(?P<part>[^:]+): (?P<figure>.+)"),
@@ -90,7 +98,7 @@ def _section(section: Section, result: dict[str, Any]) -> str:
     for figure, unit in section.plots:
         title = f"{section.title}: {FIGURES[figure]}"
         name = section.name if figure == section.plots[0][0] else f"{section.name}_{figure}"
-        others, limit = section.name.startswith("beside"), section.limits.get(figure, 0.0)
+        others, limit = section.name in _BESIDE_OTHERS, section.limits.get(figure, 0.0)
         lines += [_plot(name, title, svg.bars(title, _column(medians, figure), unit, others=others, limit=limit))]
     match section.name:
         case "loop_blocking":
@@ -106,8 +114,17 @@ def _section(section: Section, result: dict[str, Any]) -> str:
     origin = f"{result['rounds']} rounds" + (
         f" on {result['date']}, in {result['seconds']} s" if "date" in result else ""
     )
-    lines += ["", *(f"{note}\n" for note in result["notes"]), f"{origin}. {result['machine']}.", ""]
+    lines += ["", *(f"{note}\n" for note in result["notes"]), f"{origin}. {result['machine']}.{_speed(result)}", ""]
     return "\n".join(lines)
+
+
+def _speed(result: dict[str, Any]) -> str:
+    """Return a sentence on the speed of the machine, if it was measured."""
+    times = [value for speed in result.get("calibration_ms", []) for pair in speed.values() for value in pair]
+    if not times:
+        return ""
+    low, high = svg.number(min(times)), svg.number(max(times))
+    return f" Before and after the measurements, the same work took {low} to {high} ms of CPU time."
 
 
 def _column(medians: dict[str, dict[str, float]], figure: str) -> dict[str, float]:

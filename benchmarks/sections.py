@@ -16,6 +16,22 @@ FIGURES = {
     "watch_step_ms": "watch: longest step, ms",
     "stream_step_ms": "streaming list: longest step, ms",
     "list_step_ms": "list: longest step, ms",
+    **{
+        f"cpu_us_{name}": f"{title}: CPU, µs"
+        for name, title in (("100", "100/s"), ("1000", "1,000/s"), ("4000", "4,000/s"), ("flood", "as fast as it goes"))
+    },
+    **{f"{share}_ms_{rate}": f"{rate:,}/s: {share}, ms" for rate in (100, 1_000, 4_000) for share in ("p50", "p99")},
+    "catch_up_us_per_event": "catching up, CPU per event, µs",
+    "catch_up_wall_seconds": "catching up, s",
+    "steady_us_per_event": "steady rate, CPU per event, µs",
+    "server_list_cpu_seconds": "first list, server's CPU s",
+    "server_us_per_change": "steady rate, server's CPU per change, µs",
+    "kib_per_informer": "KiB each",
+    "tasks_per_informer": "tasks each",
+    "quiet_core_percent": "quiet: percent of a core",
+    "bookmark_us": "CPU of a bookmark, µs",
+    "reopening_us": "CPU of a reopened watch, µs",
+    "total_core_percent": "with bookmarks and reopened watches: percent of a core",
     "sync_cpu_seconds": "first list, CPU s",
     "sync_wall_seconds": "first list, s",
     "sync_us_per_object": "first list, CPU µs per object",
@@ -77,6 +93,39 @@ class Section:
 
 
 SECTIONS = (
+    Section(
+        "real_server",
+        "A real API server",
+        "kube-apiserver and etcd run on the same machine, with 20,000 pods. Each client lists them and watches over "
+        "TLS: aioinformer in JSON by HTTP/1.1, client-go in the given format by HTTP/2. *Catching up*: the client is "
+        "stopped, 8,000 pods change, and the client goes on. At the steady rate, changes come one by one. No process "
+        "is pinned to a core, so the seconds of the first list contain what the server needs to encode it.",
+        (("steady_us_per_event", "µs"), ("catch_up_us_per_event", "µs")),
+        {"steady_us_per_event": 300, "catch_up_us_per_event": 300},
+    ),
+    Section(
+        "lone_events",
+        "Lone events",
+        "Over TLS, from a server that sends each event by a write of its own, evenly. Each event is one chunk and one "
+        "TLS record, and each wake-up of the client finds one event, unless the client is late. A wake-up costs more "
+        "than the rest, so the CPU time of an event falls as the rate rises. Latency is the time from the server's "
+        "write to the call of the handler. client-go has the same kind of connection, with HTTP/1.1.",
+        (("cpu_us_1000", "µs"), ("cpu_us_4000", "µs")),
+        {"cpu_us_1000": 400, "cpu_us_4000": 400},
+    ),
+    Section(
+        "tls_lists",
+        "The first list over TLS",
+        "In a streaming list, the server sends each pod by a write of its own.",
+        (("sync_cpu_seconds", "s"),),
+    ),
+    Section(
+        "idle",
+        "Idle informers",
+        "300 informers on a quiet cluster, each with a connection and a handler. Bookmarks and reopened watches are "
+        "measured apart. The last column assumes a bookmark a minute for each watch, and a watch that the server ends "
+        "after 5 to 10 minutes. The floor opens the same watches with aiohttp and does nothing else.",
+    ),
     Section(
         "watch_path",
         "The watch path",
@@ -195,6 +244,9 @@ SECTIONS = (
 
 #: The groups of the summary: names of questions, and the beginning of the titles to include.
 TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("A real API server", (("real_server", ""),)),
+    ("TLS, event by event", (("lone_events", ""), ("tls_lists", ""))),
+    ("Idle informers", (("idle", ""),)),
     ("The watch path", (("watch_path", ""), ("metadata_only", ""), ("beside_others", "CPU"))),
     ("Latency", (("latency", ""),)),
     ("The event loop", (("loop_blocking", ""), ("heavy_objects", ""))),
@@ -210,8 +262,9 @@ TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 INTRODUCTION = """\
 # Benchmarks
 
-*A program generates this page from the figures in `benchmarks/results/`. `make bench` measures aioinformer again, in a
-quarter of an hour, and `make bench-peers` other clients, in less than an hour.*
+*A program generates this page from the figures in `benchmarks/results/`. `make bench` measures aioinformer again, in
+less than half an hour, `make bench-peers` other clients, in an hour, and `make bench-real` both on a real API server,
+in a quarter of an hour.*
 
 Each question is a file in `benchmarks/`. A load server writes prepared bytes, from a process and core of its own. Each
 client runs in its own process on another core. Clients run alternately; the tables show medians. Ratios are medians of

@@ -61,6 +61,19 @@ class Peers:
         built = self._build(name, "go", ["build", "-o", str(program), "."], _HERE / "load_server_go")
         return str(program) if built else ""
 
+    @property
+    def driver(self) -> str:
+        """The program that changes the pods of a real cluster, empty if it could not be built."""
+        return next(iter(self.protobuf_tool), "")
+
+    def cluster(self, sizes: str) -> dict[str, list[str]]:
+        """Return the commands of client-go's informers on a real cluster, and set `driver`."""
+        return {
+            name: [*command[:-2], "-cluster", sizes, "URL", "0"]
+            for name, command in self.go(0).items()
+            if "dynamic" not in name
+        }
+
     def lone(self, rates: str) -> dict[str, list[str]]:
         """Return the commands of client-go's informers at these rates of events, and set `protobuf_tool`."""
         return {

@@ -18,6 +18,7 @@ type arrivals struct {
 	times       []float64
 	first, last int
 	cpu         float64
+	finished    float64
 	done        chan struct{}
 	begin       time.Time
 	reading     float64
@@ -31,7 +32,8 @@ func (a *arrivals) note() {
 	case a.first:
 		a.cpu = cpu()
 	case a.last:
-		a.cpu = cpu() - a.cpu
+		a.finished = cpu()
+		a.cpu = a.finished - a.cpu
 		close(a.done)
 	}
 }
@@ -42,18 +44,27 @@ func (a *arrivals) reset(before, measured int) error {
 	a.first, a.last = before, before+measured
 	a.times = make([]float64, 0, a.last)
 	a.done = make(chan struct{})
+	var err error
+	a.reading, a.begin, err = monotonic()
+	return err
+}
+
+// monotonic returns one moment, by the clock that all processes share, in seconds, and by that of this process.
+func monotonic() (float64, time.Time, error) {
+	var reading float64
+	var moment time.Time
 	gap := time.Hour
 	for range 5 { // the shortest attempt was not interrupted
 		begin := time.Now()
 		var now unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-			return err
+			return 0, begin, err
 		}
 		if between := time.Since(begin); between < gap {
-			gap, a.begin, a.reading = between, begin.Add(between/2), float64(now.Sec)+float64(now.Nsec)/1e9
+			gap, moment, reading = between, begin.Add(between/2), float64(now.Sec)+float64(now.Nsec)/1e9
 		}
 	}
-	return nil
+	return reading, moment, nil
 }
 
 // run lets the server send events at each rate, and adds the figures to the report.
@@ -75,10 +86,8 @@ func (a *arrivals) run(url, rates string, report map[string]any) error {
 			return err
 		}
 		response.Body.Close()
-		select {
-		case <-a.done:
-		case <-time.After(2 * time.Minute):
-			return fmt.Errorf("only %d of %d events came", len(a.times), a.last)
+		if err := a.wait(); err != nil {
+			return err
 		}
 		report["cpu_us_"+name] = a.cpu / float64(measured) * 1e6
 		if rate == 0 {

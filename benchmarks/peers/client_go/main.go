@@ -1,6 +1,8 @@
 // Measures one client-go informer: prints one JSON object with the figures of benchmarks/harness.py.
 //
 //	client-go [-metadata|-dynamic|-protobuf] [-pages] [-rates RATE:BEFORE:MEASURED;...] URL EVENTS
+//	client-go [-metadata|-protobuf] -cluster EVENTS:RATE:BEFORE:MEASURED URL 0, with the URL of `client-go drive`
+//	client-go drive [ETCD] < pods as JSON, one a line
 //	client-go encode < watch events as JSON > watch events as protobuf
 package main
 
@@ -52,15 +54,22 @@ func rssKiB() float64 {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "encode" {
-		runEncode()
-		return
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "encode":
+			runEncode()
+			return
+		case "drive":
+			runDrive()
+			return
+		}
 	}
 	onlyMetadata := flag.Bool("metadata", false, "only metadata, as protobuf, which is the default there")
 	unstructured := flag.Bool("dynamic", false, "unstructured objects")
 	protobuf := flag.Bool("protobuf", false, "typed objects as protobuf")
 	pages := flag.Bool("pages", false, "list in pages, not streamed")
 	rates := flag.String("rates", "", "the rates of benchmarks/lone_events.py: RATE:EVENTS BEFORE:MEASURED EVENTS;...")
+	cluster := flag.String("cluster", "", "use the cluster of KUBECONFIG: EVENTS OF CATCH-UP:RATE:EVENTS BEFORE:MEASURED EVENTS")
 	flag.Parse()
 	if *pages {
 		if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
@@ -74,6 +83,9 @@ func main() {
 	}
 
 	config := &rest.Config{Host: url, QPS: -1}
+	if *cluster != "" {
+		config = clusterConfig()
+	}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	var informer cache.SharedIndexInformer
 	switch {
@@ -101,7 +113,7 @@ func main() {
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) {},
 		UpdateFunc: func(any, any) {
-			if *rates != "" {
+			if *rates != "" || *cluster != "" {
 				lone.note()
 				return
 			}
@@ -117,6 +129,12 @@ func main() {
 
 	debug.FreeOSMemory()
 	before := rssKiB()
+	var serverBefore, serverAfter float64
+	if *cluster != "" {
+		if err := call(http.MethodGet, url+"/server-cpu", &serverBefore); err != nil {
+			panic(err)
+		}
+	}
 	begin, beginCPU = time.Now(), cpu()
 	stop := make(chan struct{})
 	go informer.Run(stop)
@@ -150,6 +168,19 @@ func main() {
 	if *rates != "" {
 		report = map[string]any{}
 		if err := lone.run(url, *rates, report); err != nil {
+			panic(err)
+		}
+	}
+	if *cluster != "" {
+		if err := call(http.MethodGet, url+"/server-cpu", &serverAfter); err != nil {
+			panic(err)
+		}
+		report["server_list_cpu_seconds"] = serverAfter - serverBefore
+		var events, rate, before, measured int
+		if _, err := fmt.Sscanf(*cluster, "%d:%d:%d:%d", &events, &rate, &before, &measured); err != nil {
+			panic(err)
+		}
+		if err := lone.runCluster(url, events, rate, before, measured, report); err != nil {
 			panic(err)
 		}
 	}
