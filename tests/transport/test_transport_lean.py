@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import logging
 import ssl
+import tracemalloc
+from asyncio.sslproto import SSLProtocol
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aioinformer.transport.http import HttpResponse
+    from aioinformer.transport.session import Reader
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
@@ -229,6 +232,65 @@ async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLCon
     ):
         assert [await fetch(transport) for _ in range(2)] == [b"".join(parts)] * 2
     assert server.connections == 1
+
+
+async def test_concurrent_bodies_over_tls_do_not_mix(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+    ca_file, context = tls_files
+    bodies = [bytes([number]) * 700_000 for number in range(8)]
+    async with (
+        scripted(*(CHUNKED + chunk(each) + END for each in bodies), tls=context) as server,
+        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
+    ):
+        assert sorted(await asyncio.gather(*(fetch(transport) for _ in bodies))) == bodies
+    assert server.connections == len(bodies)
+
+
+@pytest.mark.parametrize(("reader", "buffers"), [("lean", 1), ("aiohttp", 2)])
+async def test_tls_connections_share_a_read_buffer(
+    tls_files: tuple[Path, ssl.SSLContext], reader: Reader, buffers: int
+) -> None:
+    ca_file, context = tls_files
+    count, size = 10, SSLProtocol.max_size
+    async with (
+        scripted(*[CHUNKED] * (count + 1), tls=context) as server,
+        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file), reader=reader) as transport,
+        contextlib.AsyncExitStack() as stack,
+    ):
+
+        async def open_response() -> None:
+            stack.push_async_callback((await transport.request(Request("/"))).close)
+
+        await open_response()  # creates what is created once
+        tracemalloc.start()
+        try:
+            for _ in range(count):
+                await open_response()
+            grown = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    # The server in this process has a buffer for each connection, too.
+    assert buffers <= grown / (count * size) < buffers + 0.5
+
+
+class Unexpected:
+    """A TLS protocol with the attributes of asyncio's, which uses another buffer than they hold."""
+
+    def __init__(self) -> None:
+        self._ssl_buffer = bytearray(8)
+        self._ssl_buffer_view = memoryview(self._ssl_buffer)
+
+    def get_buffer(self, size: int) -> memoryview:
+        return memoryview(bytearray(8))
+
+
+async def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
+    protocol = Unexpected()
+    own = protocol._ssl_buffer, protocol._ssl_buffer_view
+    wire: Any = Wire()
+    wire._ssl_protocol = protocol
+    LeanHandler(asyncio.get_running_loop(), memoryview(bytearray(8))).connection_made(wire)
+    assert (protocol._ssl_buffer, protocol._ssl_buffer_view) == own
+    assert protocol._ssl_buffer is own[0]
 
 
 class Tunnel:
