@@ -29,7 +29,11 @@ from aioinformer import (
     SharedIndexInformer,
     SharedInformerFactory,
     ThreadedHandler,
+    add_finalizer,
+    evolve,
     meta_namespace_key_func,
+    remove_condition,
+    set_condition,
 )
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.client import Client, ResourceClient
@@ -384,3 +388,20 @@ def own_models(widget: Widget, autoscaler: autoscaling_v2.HorizontalPodAutoscale
     assert_type(core_v1.PodSpec(containers=(core_v1.Container(name="a"),)).to_dict(), dict[str, Any])
     assert_type(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(size=1)), Widget)
     assert_type(autoscaler.spec.scale_target_ref.kind, str)
+
+
+async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.Pod) -> None:
+    pods = client.core.v1.pods
+    assert_type(pod.evolve({"spec": {"nodeName": "a"}}), core_v1.Pod)
+    assert_type(pod.evolve("spec.nodeName", "a"), core_v1.Pod)
+    assert_type(evolve(pod, "spec.nodeName", None), core_v1.Pod)
+    assert_type(add_finalizer(pod, "example.com/a"), core_v1.Pod)
+    assert_type(set_condition(pod, "Ready", True, "Started"), core_v1.Pod)
+    assert_type(await pods.edit(pod, lambda each: each.evolve({"metadata": {"labels": {"a": "b"}}})), core_v1.Pod)
+    assert_type(await pods.status.edit("shop/a", lambda each: remove_condition(each, "Ready")), core_v1.Pod)
+    assert_type((await pods.apply_if_changed({"metadata": {"name": "a"}}, pod)).object, core_v1.Pod)
+    informer = factory.core.v1.pods.informer()
+    assert_type(await informer.wait_for(pod), core_v1.Pod | None)
+    assert_type(await informer.wait_for(pod, gone=True, timeout=None), core_v1.Pod | None)
+    assert_type(await informer.wait_for("shop/a"), core_v1.Pod)
+    assert_type((await informer.lister().after(pod, timeout=5)).list(), list[core_v1.Pod])

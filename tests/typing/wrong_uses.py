@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, SharedIndexInformer
+from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, SharedIndexInformer, set_condition
 from aioinformer.models import ObjectMeta, apps_v1, batch_v1, core_v1, meta_v1, rbac_v1
 
 if TYPE_CHECKING:
@@ -160,3 +160,11 @@ async def clients(client: Client) -> Any:
     print(await client.core.v1.deployments.get("a/b"))  # wrong
     node: core_v1.Node = await client.core.v1.pods.get("a/b")  # wrong
     return node
+
+
+async def changes(client: Client, pod: core_v1.Pod, informer: SharedIndexInformer[core_v1.Pod]) -> None:
+    pod.evolve("spec.nodeName")  # wrong
+    pod.evolve({"spec": {}}, 1)  # wrong
+    await client.core.v1.pods.edit(3, lambda each: each)  # wrong
+    await client.core.v1.pods.edit(pod, {"spec": {}})  # wrong
+    set_condition(pod, "Ready", "yes", "Started")  # wrong

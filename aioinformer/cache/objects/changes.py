@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -89,7 +89,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
     if hasattr(obj, "_record"):
         return obj.evolve(changes) if value is _MISSING else obj.evolve(changes, value)
     if isinstance(obj, Mapping):
-        made: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(changed(to_json(obj), change)))
+        made: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(changed(encoded(obj), change)))
         if isinstance(obj, FrozenSecret):
             as_secret(made)
         return share(obj, made, change)
@@ -99,7 +99,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         raise UsageError(
             f"evolve: expected a view, a mapping, or a msgspec, dataclass or pydantic object, not {kind.__name__}"
         )
-    raw = changed(to_json(obj), change)
+    raw = changed(encoded(obj), change)
     try:
         result = build_decoder(kind, freeze_hook)(raw) if validate is None else validate(raw)
     except Exception as error:
@@ -141,11 +141,11 @@ def _changed(raw: msgspec.Raw, change: Any) -> msgspec.Raw | None:
     if isinstance(change, _Step):
         return _stepped(raw, change)
     if isinstance(change, _Value):
-        return None if change.value is None else msgspec.Raw(to_json(change.value))
+        return None if change.value is None else msgspec.Raw(encoded(change.value))
     if change is None:
         return None
     if not isinstance(change, Mapping):
-        return msgspec.Raw(to_json(change))
+        return msgspec.Raw(encoded(change))
     members = _members(raw) if _first(raw) == b"{" else {}
     for name, inner in change.items():
         _put(members, name, inner)
@@ -291,15 +291,17 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
 
 
-def to_json(value: Any) -> bytes:
+def encoded(value: Any) -> bytes:
     """Return the JSON of a value: JSON values, views and their parts, models, and instances of users' classes.
 
     Raises:
         UsageError: it has no JSON form.
     """
+    from aioinformer.cache.objects import codec  # it imports the views, which import this module
+
     try:
-        return _encode(plain(value))
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        return codec.encoded(value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(f"{type(value).__name__} has no JSON form: {error}") from error
 
 
@@ -309,20 +311,4 @@ def _is_dataclass(obj: Any) -> bool:
 
 def as_item(obj: Any) -> Any:
     """Return an object in a form with the keys of the JSON: views and mappings as they are."""
-    return obj if hasattr(obj, "_record") or isinstance(obj, Mapping) else msgspec.json.decode(to_json(obj))
-
-
-def plain(value: Any) -> Any:
-    """Return a value that msgspec encodes: views and models as their JSON, everything else as it is."""
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "model_dump_json"):
-        return msgspec.Raw(bytes(value.model_dump_json(by_alias=True, exclude_none=True), "utf-8"))
-    if hasattr(value, "to_dict"):
-        native = isinstance(value, msgspec.Struct)  # kubernetes_asyncio's own have snake case without the argument
-        return cast("Any", value.to_dict() if native else value.to_dict(serialize=True))
-    return value
+    return obj if hasattr(obj, "_record") or isinstance(obj, Mapping) else msgspec.json.decode(encoded(obj))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.cache.objects.changes import to_json
+from aioinformer.cache.objects.changes import encoded
 from aioinformer.cache.objects.views import View
 from aioinformer.errors import UsageError
 
@@ -56,7 +56,7 @@ def document_of(obj: Any) -> dict[str, Any]:
     Raises:
         UsageError: it is not an object, or has no JSON form.
     """
-    document = obj.to_dict() if isinstance(obj, View) else msgspec.json.decode(to_json(obj))
+    document = obj.to_dict() if isinstance(obj, View) else msgspec.json.decode(encoded(obj))
     if not isinstance(document, dict):
         raise UsageError(f"expected an object of the API, not {type(obj).__name__}")
     return document
