@@ -240,9 +240,7 @@ class HttpTransport:
         try:
             unlimited = request.late_head or request.total_timeout is not None
             async with asyncio.timeout(None if unlimited else self._header_timeout):
-                response = await send(
-                    request.method, lambda context: self._request(session, request, credential, ssl, context)
-                )
+                response = await send(request.method, lambda: self._request(session, request, credential, ssl))
         except (aiohttp.ClientError, OSError) as error:
             waited = isinstance(error, TimeoutError) and self._borrowed is not None
             failure = transport_error(self._server, error, full_pool(session, self._url) if waited else "")
@@ -264,7 +262,6 @@ class HttpTransport:
         request: Request,
         credential: Credential,
         ssl: ssl_module.SSLContext | bool | None,
-        context: object,
     ) -> Awaitable[aiohttp.ClientResponse]:
         proxy = self._proxy if self._proxy is not None and not self._proxy.is_socks else None
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
@@ -280,7 +277,6 @@ class HttpTransport:
             proxy=proxy.url if proxy is not None else None,
             proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp changes it
             server_hostname=self._server_name,
-            trace_request_ctx=context,
             ssl=True if ssl is None else ssl,  # True, aiohttp's default, means the context of the connector
         )
 
