@@ -10,6 +10,7 @@ This module does not import kubernetes_asyncio: a program that has an `ApiClient
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
@@ -162,7 +163,10 @@ class ConfigurationCredentials(RenewedCredentials):
 
     async def _read(self) -> Credential:
         # The client's loaders leave the newline of a token file in the token.
-        return Credential(authorization=_token(await self._configuration.auth_settings()))
+        settings: Any = self._configuration.auth_settings()
+        if isawaitable(settings):  # since release 33
+            settings = await settings
+        return Credential(authorization=_token(settings))
 
     def _is_due(self) -> bool:
         return True  # the hook decides
@@ -175,8 +179,8 @@ def tls_settings(configuration: Configuration) -> TLS:
         client_certificate=configuration.cert_file,
         client_key=configuration.key_file,
         verify=configuration.verify_ssl,
-        strict=not configuration.disable_strict_ssl_verification,
-        server_name=configuration.tls_server_name,
+        strict=not getattr(configuration, "disable_strict_ssl_verification", False),  # since release 32
+        server_name=getattr(configuration, "tls_server_name", None),  # since release 29
     )
 
 

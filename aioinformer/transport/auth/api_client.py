@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from yarl import URL
@@ -22,6 +23,7 @@ from aioinformer.transport.session import connector_kind, make_context, pem_file
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Awaitable, Callable
     from types import ModuleType
 
     from kubernetes_asyncio.client import ApiClient, Configuration
@@ -113,24 +115,27 @@ def _make(library: Any, access: Access, files: ExitStack) -> ApiClient:
     configuration.verify_ssl = tls.verify
     configuration.tls_server_name = tls.server_name
     configuration.disable_strict_ssl_verification = not tls.strict
+
+    async def refresh(configuration: Configuration) -> None:
+        credential = await obtain(credentials)
+        if not credential.authorization:
+            raise TransportError(
+                "the exec plugin returns client certificates, which the ApiClient cannot use; use the transport"
+            )
+        configuration.api_key["BearerToken"] = credential.authorization
+
     if access.authenticates:
-
-        async def refresh(configuration: Configuration) -> None:
-            credential = await obtain(credentials)
-            if not credential.authorization:
-                raise TransportError(
-                    "the exec plugin returns client certificates, which the ApiClient cannot use; use the transport"
-                )
-            configuration.api_key["BearerToken"] = credential.authorization
-
-        # A function, not a method: copies of a Configuration share functions, but copy the object of a method.
-        configuration.refresh_api_key_hook = refresh
+        if iscoroutinefunction(configuration.auth_settings):
+            # A function, not a method: copies of a Configuration share functions, but copy the object of a method.
+            configuration.refresh_api_key_hook = refresh
         # Without this entry the client neither authenticates nor calls the hook.
         configuration.api_key["BearerToken"] = ""
     proxy = access.proxy or environment_proxy(URL(access.server))
     if access.proxy is not None and not access.proxy.is_socks:
         configuration.proxy = str(access.proxy.url)
     api_client: ApiClient = library.ApiClient(configuration)
+    if access.authenticates and configuration.refresh_api_key_hook is None:
+        _refresh_before_calls(api_client, refresh)
     if proxy is not None and proxy.is_socks:
         _connect_through(proxy, api_client, tls)
     for name in set(access.headers):
@@ -139,6 +144,17 @@ def _make(library: Any, access: Access, files: ExitStack) -> ApiClient:
         else:
             _log.warning("the ApiClient cannot send %s more than once, and leaves it out; the transport sends it", name)
     return api_client
+
+
+def _refresh_before_calls(api_client: Any, refresh: Callable[[Configuration], Awaitable[None]]) -> None:
+    """Renew the token before each call: before release 33, the hook cannot be a coroutine function."""
+    call = api_client.call_api
+
+    async def call_api(*arguments: Any, **options: Any) -> Any:
+        await refresh(api_client.configuration)
+        return await call(*arguments, **options)
+
+    api_client.call_api = call_api
 
 
 def _path(files: ExitStack, data: Secret, path: str | os.PathLike[str] | None) -> str | None:
