@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.mutation_cache import MutationCache
     from aioinformer.cache.mutation_detector import MutationDetector
     from aioinformer.cache.objects.changes import evolve
+    from aioinformer.cache.objects.codec import to_json
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
     from aioinformer.client.changes.conditions import (
@@ -274,6 +275,7 @@ __all__ = [
     "set_controller_reference",
     "shard_selectors",
     "split_meta_namespace_key",
+    "to_json",
     "ttl_store",
     "until",
     "wait_for_cache_sync",
@@ -292,6 +294,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "cache.mutation_cache": "MutationCache",
             "cache.mutation_detector": "MutationDetector",
             "cache.objects.changes": "evolve",
+            "cache.objects.codec": "to_json",
             "cache.store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "cache.undelta_store": "UndeltaStore",
             "client.client": "Client",

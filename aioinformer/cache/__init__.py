@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.mutation_cache import MutationCache
     from aioinformer.cache.mutation_detector import MutationDetector
     from aioinformer.cache.objects.changes import evolve
+    from aioinformer.cache.objects.codec import to_json
     from aioinformer.cache.objects.fields import parse_path
     from aioinformer.cache.objects.storage import Storage
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
@@ -36,6 +37,7 @@ __all__ = [
     "UndeltaStore",
     "evolve",
     "parse_path",
+    "to_json",
     "ttl_store",
 ]
 
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "mutation_cache": "MutationCache",
             "mutation_detector": "MutationDetector",
             "objects.changes": "evolve",
+            "objects.codec": "to_json",
             "objects.fields": "parse_path",
             "objects.storage": "Storage",
             "store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",

@@ -124,7 +124,9 @@ async def test_documented_service_answers_from_its_cache(
     specification = {"nodeName": "node-1", "containers": containers}
     api_server.create("pods", {"metadata": {"name": "web-0"}, "spec": specification})
     monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig(tmp_path / "kubeconfig")))
-    [block] = [block for block in SNIPPETS if block.page == "docs/embedding.md" and f"from {framework} " in block.code]
+    [block, *_] = [
+        block for block in SNIPPETS if block.page == "docs/embedding.md" and f"from {framework} " in block.code
+    ]
     names: dict[str, Any] = {"__name__": "pasted"}
     exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
     app = names["app"]

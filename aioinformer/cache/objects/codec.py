@@ -1,11 +1,14 @@
 """`ObjectType`: how one informer decodes, transforms and stores objects, and what readers get.
 
 JSON -> `decode` -> record -> `on_arrival` (transform, storage tier, user's model) -> stored record -> `to_view`.
+`to_json` goes all the way back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, ValuesView
+from functools import cache
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -14,7 +17,7 @@ from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
-from aioinformer.cache.objects.record import Decode, Record, decode_record, decode_whatever
+from aioinformer.cache.objects.record import Decode, Record, decode_record, decode_whatever, undecodable
 from aioinformer.cache.objects.refusals import is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
@@ -25,11 +28,12 @@ from aioinformer.cache.objects.storage import (
     decoded_secret,
     tier_for,
 )
-from aioinformer.cache.objects.views import View, decoded_body, load_body, view_class
+from aioinformer.cache.objects.views import View, decoded_body, failed_read, load_body, view_class
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import Timed, function_name, plain_function, untimed
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as object_key
+from aioinformer.transport.json_scanner import find_members, finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -198,6 +202,93 @@ class ObjectType(Generic[T]):
 
 def _key_of(raw: bytes) -> str:
     return decode_record(raw).key
+
+
+def to_json(obj: Any) -> bytes:
+    """Return the JSON of an object as the server sent it, or a JSON array of several ones.
+
+    A cached object is copied and not decoded. Servers leave out `apiVersion` and `kind` in lists; they are added. A
+    storage tier gives what it stores: all but managed fields, or the declared fields alone. For Secrets, the JSON
+    contains their values.
+
+    Args:
+        obj: an object of a cache or a client, or a part of one; a list of objects, as listers return it; a mapping; or
+            an instance of a model of kubernetes_asyncio or of your own msgspec, dataclass or pydantic class.
+
+    Raises:
+        DecodeError: the JSON of an object is not valid.
+        TypeError: the object has no JSON form.
+    """
+    if isinstance(obj, View):
+        return _json_of(obj)
+    if isinstance(obj, (list, tuple, set, frozenset, ValuesView, Iterator)):
+        return _array_of(obj if isinstance(obj, (list, tuple)) else list(obj))
+    return encoded(obj.to_dict() if isinstance(obj, MetadataView) else obj)
+
+
+def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
+    if not items:
+        return b"[]"
+    kinds = set(map(type, items))
+    kind = kinds.pop()
+    if not kinds and issubclass(kind, View):
+        texts = list(map(_raw, items))
+        start, starts = _starts(kind._resource)
+        if not starts.issuperset(map(start, texts)):
+            texts = list(map(_json_of, items))
+    else:
+        texts = list(map(to_json, items))
+    texts[0] = b"[" + texts[0]
+    texts[-1] += b"]"
+    return b",".join(texts)
+
+
+_raw: Callable[[View], bytes] = attrgetter("_record.raw")
+
+
+@cache
+def _starts(resource: Resource[Any]) -> tuple[Callable[[bytes], bytes], frozenset[bytes]]:
+    """Return a function that cuts the first bytes of an object's JSON, and those bytes if they state its type."""
+    version, kind = (_encode({name: text})[1:-1] for name, text in _type_members(resource).items())
+    starts = frozenset((b"{%b,%b," % (kind, version), b"{%b,%b," % (version, kind)))
+    return itemgetter(slice(0, len(kind) + len(version) + 3)), starts
+
+
+def _type_members(resource: Resource[Any]) -> dict[str, str]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind}
+
+
+_ABSENT = msgspec.Raw()
+
+
+class _Type(msgspec.Struct, gc=False):
+    apiVersion: msgspec.Raw = _ABSENT
+    kind: msgspec.Raw = _ABSENT
+
+
+_decode_type = msgspec.json.Decoder(_Type).decode
+
+
+def _json_of(view: View) -> bytes:
+    record = view._record
+    raw = record.json
+    start, starts = _starts(view._resource)
+    if start(raw) in starts:
+        return raw
+    try:
+        found = _decode_type(raw)
+    except RecursionError:  # nested more deeply than the decoder can read
+        members = finish(find_members(raw, {"apiVersion": None, "kind": None}))
+        found = _Type(*(msgspec.Raw(members[name]) if name in members else _ABSENT for name in ("apiVersion", "kind")))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise failed_read(record, str(undecodable(raw, error))) from None
+    missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}
+    if not missing:
+        return raw
+    raw = b"%b,%b" % (_encode(missing)[:-1], raw.lstrip()[1:])
+    if type(record) is Record:
+        record.replace_raw(raw)  # the next time, it is only copied
+    return raw
 
 
 def encoded(obj: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -11,6 +11,9 @@ from aioinformer.cache.objects.models.classes import struct_for
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.record import labels_of
 from aioinformer.logs import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: kubernetes_asyncio's name of the metadata.
 OBJECT_META = "V1ObjectMeta"
@@ -59,6 +62,9 @@ class MetadataView(msgspec.Struct, frozen=True, eq=False, gc=False):
         """Return a plain copy with the keys of the JSON."""
         metadata: dict[str, Any] = self._owner.to_dict().get("metadata") or {}
         return metadata
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return iter(self.to_dict().items())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetadataView) and self.to_dict() == other.to_dict()

@@ -71,7 +71,7 @@ class Declared(msgspec.Struct, gc=False):
 
 
 class Record(msgspec.Struct, gc=False, eq=False):
-    """One version of one object, as the cache stores it. Immutable, except for the reference to its decoded body.
+    """One version of one object, as the cache stores it. Its value is immutable.
 
     A record must not be part of a reference cycle, since the garbage collector does not track it. So neither the body
     nor its weak reference refers to the record: a body may outlive the record, or belong to several. Threads may call
@@ -127,6 +127,12 @@ class Record(msgspec.Struct, gc=False, eq=False):
     def hold(self, body: Any) -> None:
         """Keep a body that was decoded on arrival until the first reader recalls it."""
         self.body = HeldBody(body)
+
+    def replace_raw(self, raw: bytes) -> None:
+        """Store other bytes of the same JSON value."""
+        if self.labels is not NO_LABELS:
+            self.labels = msgspec.Raw(bytes(self.labels))  # as a slice, they would keep the old bytes alive
+        self.raw = raw
 
     def same_version(self, other: Record) -> bool:
         """Return whether both are the same version of the same incarnation of the object."""

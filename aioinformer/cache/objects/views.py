@@ -146,6 +146,31 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
             return type(self)(record, body)
         raise UsageError(f"the change does not fit {self!r}: {reason}")
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from aioinformer.cache.objects.models.pydantic_schema import schema_of
+
+        return schema_of(cls, cls._of)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        from aioinformer.cache.objects.models.pydantic_schema import json_schema_of
+
+        return json_schema_of(cls, f"{cls._resource.kind} of {cls._resource.api_version}.")
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> Self:
+        """Return the object of a mapping with the keys of its JSON, decoded.
+
+        Raises:
+            DecodeError: it is not an object of this kind.
+        """
+        from aioinformer.cache.objects.codec import encoded
+
+        record = decode_whatever(decode_record, encoded(document))
+        view = cls(record)
+        return cls(record, decoded_body(record, view._decoder()))
+
     def __copy__(self) -> Self:
         return self
 
@@ -198,6 +223,10 @@ class ModelView(View, frozen=True, eq=False, gc=False):
 
     def _metadata(self) -> Any:
         return self._load().metadata
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Iterate over the members of the JSON, so that `dict(pod)` is `pod.to_dict()`, as for pydantic's models."""
+        return iter(self.to_dict().items())
 
     @property
     def api_version(self) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, cast
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -48,6 +51,34 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         values = [(name, getattr(self, name)) for name in self.openapi_types]
         return [(name, _shown(type(self).__name__, name, value)) for name, value in values if value is not None]
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Iterate over the members of the JSON, so that `dict(spec)` is `spec.to_dict()`, as for pydantic's models."""
+        return iter(self.to_dict().items())
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from aioinformer.cache.objects.models.pydantic_schema import schema_of
+
+        return schema_of(cls, cls._of)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        from aioinformer.cache.objects.models.pydantic_schema import json_schema_of
+
+        return json_schema_of(cls, "A part of the Kubernetes API.")
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> Self:
+        """Return the model of a mapping with the keys of its JSON.
+
+        Raises:
+            DecodeError: it does not fit the model.
+        """
+        from aioinformer.cache.objects.codec import encoded
+        from aioinformer.cache.objects.models.decoding import decoder_for
+
+        return cast("Self", decoder_for(cls.__name__)(encoded(document)))
 
     def __copy__(self) -> Self:
         return self
