@@ -1,4 +1,4 @@
-"""Send one request and read the whole answer, for small objects that are read or written outside the cache."""
+"""Send one request and read the whole answer, for small answers of any kind; `aioinformer.client` reads objects."""
 
 from __future__ import annotations
 
@@ -9,38 +9,12 @@ import msgspec
 
 from aioinformer.backoff import retry_after
 from aioinformer.errors import DecodeError
-from aioinformer.transport import Request
 from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from aioinformer.transport import Request, Transport
 
-    from aioinformer.transport import Transport
-
-_JSON = "application/json"
 _MAX_BYTES = 1024 * 1024
-
-
-def json_request(
-    method: str,
-    path: str,
-    body: Mapping[str, Any] | None = None,
-    *,
-    total_timeout: float,
-    content_type: str = _JSON,
-) -> Request:
-    """Return a request that sends and accepts JSON.
-
-    Args:
-        method: the HTTP method.
-        path: the path on the server.
-        body: the object to send, if any.
-        total_timeout: seconds for the whole exchange.
-        content_type: of the body, such as that of a patch.
-    """
-    headers = {"Accept": _JSON, "Content-Type": content_type}
-    encoded = None if body is None else msgspec.json.encode(body)
-    return Request(path, method=method, headers=headers, body=encoded, total_timeout=total_timeout)
 
 
 async def exchange(transport: Transport, request: Request, what: str) -> dict[str, Any]:

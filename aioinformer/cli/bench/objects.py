@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from aioinformer.client.client import Client
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.logs import get_logger
-from aioinformer.transport.exchange import exchange, json_request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable
@@ -41,17 +41,16 @@ class ConfigMaps:
     """
 
     def __init__(self, transport: Transport, namespace: str, size: int) -> None:
-        self._transport = transport
-        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._config_maps = Client(transport, namespace=namespace, timeout=TIMEOUT, retry=False).core.v1.configmaps
         self._filling = "x" * size
 
     async def create(self, number: int) -> None:
         """Create a ConfigMap."""
-        await send(self._transport, "POST", self._path, self._document(number, "0"))
+        await self._config_maps.create(self._document(number, "0"))
 
     async def stamp(self, number: int, stamp: str) -> None:
         """Replace a ConfigMap by one with another stamp."""
-        await send(self._transport, "PUT", f"{self._path}/object-{number}", self._document(number, stamp))
+        await self._config_maps.replace(self._document(number, stamp))
 
     def _document(self, number: int, stamp: str) -> dict[str, Any]:
         metadata = {"name": f"object-{number}", "labels": {LABEL: "true"}}
@@ -126,16 +125,6 @@ async def run_concurrently(writes: Iterable[Awaitable[None]]) -> None:
             tasks.create_task(work(), name=f"bench: writer {number}")
 
 
-async def send(transport: Transport, method: str, path: str, document: dict[str, Any] | None = None) -> None:
-    """Send a write request.
-
-    Raises:
-        ApiError: the server refuses it.
-        TransportError: the server was not reached.
-    """
-    await exchange(transport, json_request(method, path, document, total_timeout=TIMEOUT), "write")
-
-
 @asynccontextmanager
 async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
     """Create a namespace and delete it at the end, even if the answer to its creation was lost.
@@ -145,10 +134,10 @@ async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
         TransportError: the server was not reached.
     """
     name = f"aioinformer-bench-{secrets.token_hex(4)}"
-    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    namespaces = Client(transport, timeout=TIMEOUT, retry=False).core.v1.namespaces
     created = refused = False
     try:
-        await send(transport, "POST", "/api/v1/namespaces", document)
+        await namespaces.create({"metadata": {"name": name}})
         created = True
         logger.info("created namespace %s, which is deleted at the end", name)
         yield name
@@ -160,7 +149,7 @@ async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
         if not refused:
             with anyio.CancelScope(shield=True):
                 try:
-                    await send(transport, "DELETE", f"/api/v1/namespaces/{name}")
+                    await namespaces.delete(name)
                 except AioinformerError as error:
                     if created:
                         logger.error("namespace %s was not deleted, delete it with kubectl: %s", name, error)
