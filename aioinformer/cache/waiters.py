@@ -204,13 +204,17 @@ class Write(NamedTuple):
 
     Attributes:
         key: of the object.
-        uid: of the object, "" if the server sent none.
+        uid: of the object, "" if it is not known; then its name identifies it.
         version: of the object after the write; "" if only its uid is known.
     """
 
     key: str
     uid: str
     version: str
+
+    def is_of(self, record: Record | None) -> bool:
+        """Return whether a record is a state of this object, and not of another one of the same name."""
+        return record is not None and (not self.uid or record.uid == self.uid)
 
 
 def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
@@ -272,9 +276,9 @@ class ShownWrite:
         self._was_cached = False
 
     def __call__(self) -> bool:
-        key, uid, version = self.write
-        record = self._item(key)
-        if record is not None and record.uid == uid:
+        version = self.write.version
+        record = self._item(self.write.key)
+        if record is not None and self.write.is_of(record):
             self._was_cached = True
             if self._gone or not version:
                 return False

@@ -352,10 +352,9 @@ class InformerCache(Generic[T]):
         async with _deadline(timeout, describe):
             await self._keys.wait_for_write(shown)
         record = self._indexer.store.item(write.key)
-        if record is not None and record.uid == write.uid and covers(record.resource_version, write.version):
-            return self._indexer.get_by_key(write.key)
-        self._undecodable.check(write.key)
-        return self._indexer.get_by_key(write.key) if record is not None and record.uid == write.uid else None
+        if record is None or not write.is_of(record) or not covers(record.resource_version, write.version):
+            self._undecodable.check(write.key)
+        return self._indexer.get_by_key(write.key) if write.is_of(record) else None
 
     def _key_of_uid(self, uid: str) -> str:
         return next((record.key for record in self._indexer.store.items() if record.uid == uid), "")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
-from aioinformer.cache.objects.changes import as_item
+from aioinformer.cache.objects.changes import as_whole
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
@@ -382,7 +382,11 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def _excluded_by(self, lister_watcher: ListerWatcher[T], written: Any) -> str:
         excludes = getattr(lister_watcher, "excludes", None)
-        return excludes(as_item(written)) if excludes is not None else ""
+        if excludes is None:
+            return ""
+        item = as_whole(written)
+        reason: str = excludes(written, whole=False) if item is None else excludes(item)
+        return reason
 
     def _has_reached(self, write: Write) -> bool:
         return super()._has_reached(write) and (self._source is None or self._source.has_order(write.version))

@@ -159,15 +159,16 @@ class ListWatch(Generic[T]):
             )
         )
 
-    def excludes(self, item: Any) -> str:
+    def excludes(self, item: Any, *, whole: bool = True) -> str:
         """Return why an object in this state is not in the collection; "" if it is, or if only the server can know.
 
         Args:
-            item: a view, or a mapping with the keys of the JSON.
+            item: an object of any form; a view, or a mapping with the keys of the JSON, if it is whole.
+            whole: it has all labels and fields.
         """
         if self.namespace and object_name(item).namespace != self.namespace:
             return f"it is not in namespace {self.namespace}"
-        if self._tweak is not None:  # it may change the selectors
+        if not whole or self._tweak is not None:  # which may change the selectors
             return ""
         if not label_selector_of(self._label_selector).matches(labels_of(item)):
             return f"its labels do not match {self._label_selector}"

@@ -218,13 +218,13 @@ class ShardedListWatch(ListWatch[T]):
             return response
         return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
 
-    def excludes(self, item: Any) -> str:
+    def excludes(self, item: Any, *, whole: bool = True) -> str:
         """Do the same as `ListWatch.excludes`; objects of other shards are excluded, too."""
         metadata = metadata_of(item)
         uid = metadata_field(metadata, "uid", "uid") or ""
         if uid and not self.shard.matches(uid, metadata_field(metadata, "namespace", "namespace") or ""):
             return "it belongs to another shard"
-        return super().excludes(item)
+        return super().excludes(item, whole=whole)
 
     def includes(self, metadata: _Meta | None) -> bool:
         """Return whether an object belongs to the shard, and count it if not. Objects without metadata are kept."""

@@ -143,3 +143,22 @@ def test_odd_records_prove_nothing(fields: Any) -> None:
     desired = {"apiVersion": "e/v1", "kind": "W", "metadata": {"name": "a"}, "spec": spec}
     cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
     assert difference(msgspec.json.encode(desired), cached, "m")
+
+
+@pytest.mark.parametrize(
+    ("entry", "same"),
+    [
+        ({}, True),
+        ({"apiVersion": "e/v1beta1"}, False),
+        ({"fieldsType": "FieldsV2"}, False),
+        ({"operation": "Update"}, False),
+        ({"manager": "another"}, False),
+        ({"subresource": "status"}, False),
+    ],
+)
+def test_record_of_this_version_and_manager_alone_is_a_proof(entry: Any, same: bool) -> None:
+    own = {"manager": "m", "operation": "Apply", "apiVersion": "e/v1", "fieldsType": "FieldsV1"}
+    desired = {"apiVersion": "e/v1", "kind": "W", "metadata": {"name": "a"}, "spec": {"size": 1}}
+    managed = [{**own, "fieldsV1": {"f:spec": {"f:size": {}}}, **entry}]
+    cached = {**desired, "metadata": {"name": "a", "managedFields": managed}}
+    assert (difference(msgspec.json.encode(desired), cached, "m") == "") is same

@@ -6,7 +6,9 @@ import asyncio
 from copy import deepcopy
 from typing import Any
 
+import msgspec
 import pytest
+from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
 from aioinformer.errors import DecodeError, InformerStopped, NotFound, UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
@@ -20,8 +22,9 @@ from tests.shell.virtual_time import settled
 class Selected(Collection):
     """Pods with the label app=x. Others leave the collection, or never come."""
 
-    def excludes(self, item: Any) -> str:
-        return ListWatch(self, PODS, "default", "app=x").excludes(item)  # type: ignore[arg-type]
+    def excludes(self, item: Any, *, whole: bool = True) -> str:
+        collection: ListWatch[Any] = ListWatch(self, PODS, "default", "app=x")  # type: ignore[arg-type]
+        return collection.excludes(item, whole=whole)
 
 
 def pod_in(pods: Collection, name: str = "a") -> Any:
@@ -240,6 +243,45 @@ async def test_object_outside_of_the_selection_is_not_waited_for() -> None:
         assert await informer.wait_for({"metadata": {**written()["metadata"], "namespace": "other"}}, timeout=0) is None
         with pytest.raises(TimeoutError):
             await informer.wait_for(written(labels={"app": "x"}), timeout=1)
+
+
+class Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    resource_version: str
+
+
+class Partial(msgspec.Struct):
+    metadata: Metadata
+
+
+async def test_object_of_a_class_without_labels_and_uid_is_waited_for() -> None:
+    pods = Selected()
+    informer = SharedIndexInformer(pods, decoder=Partial)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, Partial(Metadata("a", "default", "1")))
+        await settled()
+        assert not waiting.done()
+        assert await informer.wait_for(Partial(Metadata("a", "other", "1")), timeout=0) is None
+        pods.put("a", metadata={"labels": {"app": "x"}})
+        obj = await waiting
+        assert obj == Partial(Metadata("a", "default", "1"))
+        gone = begin(informer, obj, gone=True)
+        await settled()
+        pods.delete("a")
+        assert await gone is None
+
+
+async def test_model_of_kubernetes_asyncio_is_checked_against_the_selection() -> None:
+    informer = SharedIndexInformer(Selected())
+    metadata = V1ObjectMeta(name="a", namespace="default", uid="u", resource_version="7")
+    async with informer:
+        await informer.wait_for_sync()
+        assert await informer.wait_for(V1Pod(metadata=metadata), timeout=0) is None
+        metadata.labels = {"app": "x"}
+        with pytest.raises(TimeoutError):
+            await informer.wait_for(V1Pod(metadata=metadata), timeout=1)
 
 
 async def test_write_that_moves_the_object_outside_waits_for_its_removal() -> None:

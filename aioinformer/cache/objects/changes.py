@@ -309,6 +309,8 @@ def _is_dataclass(obj: Any) -> bool:
     return hasattr(type(obj), "__dataclass_fields__")
 
 
-def as_item(obj: Any) -> Any:
-    """Return an object in a form with the keys of the JSON: views and mappings as they are."""
-    return obj if hasattr(obj, "_record") or isinstance(obj, Mapping) else msgspec.json.decode(encoded(obj))
+def as_whole(obj: Any) -> Any:
+    """Return an object as a view or a mapping with the keys of the JSON; None if its class may lack members of it."""
+    if hasattr(obj, "_record") or isinstance(obj, Mapping):
+        return obj
+    return msgspec.json.decode(encoded(obj)) if hasattr(obj, "attribute_map") else None

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Members of the metadata that the server records like those of the rest of the object.
-_RECORDED: Final = frozenset({"labels", "annotations", "finalizers", "ownerReferences"})
 _SELF: Final = "."
 
 
@@ -64,8 +62,6 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
         return "metadata.name differs"
     if (own_metadata.pop("namespace", None) or namespace) != (metadata.get("namespace") or ""):
         return "metadata.namespace differs"
-    if other := own_metadata.keys() - _RECORDED:
-        return f"metadata.{sorted(other)[0]} is not a managed field"
     if not own_metadata:
         del wanted["metadata"]
     fields = _recorded(metadata, manager, subresource, live["apiVersion"])
