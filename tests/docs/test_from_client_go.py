@@ -20,6 +20,7 @@ from aioinformer import (
     SharedIndexInformer,
     SharedInformerFactory,
 )
+from aioinformer.client import ResourceClient
 from aioinformer.informer import InformerOptions
 from tests.docs.blocks import DOCS
 
@@ -27,6 +28,7 @@ ROWS = [line.split(" | ") for line in (DOCS / "from-client-go.md").read_text().s
 CODE = [code for _, ours in ROWS for code in re.findall(r"`([^`]+)`", ours)]
 #: What the variables of the page stand for.
 VARIABLES = {
+    "client": ResourceClient,
     "elector": LeaderElector,
     "factory": SharedInformerFactory,
     "indexer": Indexer,
