@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # importing `typing` would take longer than importing a module of types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from aioinformer.resources.resource import Resource
 

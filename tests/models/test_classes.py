@@ -192,7 +192,7 @@ def test_reading_an_object_does_not_import_the_client_library() -> None:
 def test_repr_shows_set_attributes() -> None:
     pod = decoder_for("V1Pod")(b'{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"containers":[{"name":"d"}]}}')
     assert repr(pod) == (
-        "V1Pod(metadata=V1ObjectMeta(labels={'b': 'c'}, name='a'), spec=V1PodSpec(containers=(V1Container(name='d'),)))"
+        "Pod(metadata=ObjectMeta(labels={'b': 'c'}, name='a'), spec=PodSpec(containers=(Container(name='d'),)))"
     )
 
 

@@ -48,7 +48,7 @@ def test_every_model_has_the_attributes_of_the_original() -> None:
     assert len(originals) > 700
     for name, original in originals.items():
         made = struct_for(name)
-        assert made.__name__ == name
+        assert made.__qualname__ == name
         assert made.openapi_types == original.openapi_types
         assert made.attribute_map == original.attribute_map
 

@@ -202,7 +202,7 @@ def test_models_may_have_objects_as_fields() -> None:
 
 
 def test_model_refuses_something_else() -> None:
-    with pytest.raises(pydantic.ValidationError, match="expected V1Pod, or a mapping"):
+    with pytest.raises(pydantic.ValidationError, match="expected Pod, or a mapping"):
         Report(pod="a", specs=[])  # type: ignore[arg-type]
 
 

@@ -385,7 +385,7 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
             if attribute.name not in ("api_version", "kind", "metadata"):
                 namespace[attribute.name] = _body_attribute(attribute.name)
     made: Any = msgspec.defstruct(
-        resource.model or resource.kind,
+        resource.kind,
         [],
         bases=(base,),
         module=__name__,

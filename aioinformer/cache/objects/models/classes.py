@@ -30,7 +30,7 @@ from aioinformer.cache.objects.frozen import FrozenDict, freeze_decoded
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import JSONValue
 from aioinformer.cache.objects.models.model import Model, refuse_write
-from aioinformer.cache.objects.models.shapes import attributes_of, has_model
+from aioinformer.cache.objects.models.shapes import attributes_of, has_model, kind_of
 from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     )
     for method in ("__setattr__", "__delattr__"):
         setattr(made, method, refuse_write)
+    made.__name__ = kind_of(model)
     made_model = cast("type[Model]", made)
     _unfinished[model] = made_model
     if model in _named:

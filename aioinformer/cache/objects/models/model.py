@@ -28,6 +28,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes that the server did not send are None. Lists are tuples, maps are `FrozenDict`, times are `datetime`.
     `ApiClient` accepts it as a request body. It is not an instance of kubernetes_asyncio's class of the same name.
 
+    `__name__` is the name in the API, "PodSpec"; `__qualname__` is that of kubernetes_asyncio's model, "V1PodSpec".
+
     The repr omits attributes that are None, and never shows the values of a Secret. It hides the annotation in which
     `kubectl apply` stores a copy of the object, since for a Secret the copy contains the values.
 
@@ -50,7 +52,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         values = [(name, getattr(self, name)) for name in self.openapi_types]
-        return [(name, _shown(type(self).__name__, name, value)) for name, value in values if value is not None]
+        return [(name, _shown(type(self).__qualname__, name, value)) for name, value in values if value is not None]
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over the members of the JSON, so that `dict(spec)` is `spec.to_dict()`, as for pydantic's models."""
@@ -78,7 +80,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         from aioinformer.cache.objects.codec import encoded
         from aioinformer.cache.objects.models.decoding import decoder_for
 
-        return cast("Self", decoder_for(cls.__name__)(encoded(document)))
+        return cast("Self", decoder_for(cls.__qualname__)(encoded(document)))
 
     def __copy__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ not the attribute in camel case, it follows after a space. Shapes are decoded on
 from __future__ import annotations
 
 import pkgutil
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,9 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_GROUP_VERSION = re.compile(r"^(?:[A-Z][a-z]+)?V\d+(?:(?:alpha|beta)\d+)?(?=[A-Z])")
 
 
 class Attribute(NamedTuple):
@@ -72,6 +76,11 @@ def notation_at(model: str, steps: Iterable[str]) -> str:
             return ""
         notation = next((each.notation for each in attributes_of(notation) if each.wire == step), "")
     return notation
+
+
+def kind_of(model: str) -> str:
+    """Return the name of a model in the API, without group and version: "Event" for "CoreV1Event"."""
+    return _GROUP_VERSION.sub("", model, count=1)
 
 
 def _spelt_out(notation: str) -> str:
