@@ -100,7 +100,9 @@ class ResourceClient(ObjectMethods[T]):
         """
         settings = self._settings.changed(options, "create()")
         path = self.resource.path(place(self.resource, self.namespace, namespace_in(obj), namespace))
-        return await self._write("POST", path, bodies.encode(obj, self.resource), settings)
+        writing = self._write("POST", path, bodies.encode(obj, self.resource), settings)
+        del obj  # it may be a Secret, and a traceback could show it
+        return await writing
 
     async def delete(
         self,

@@ -130,6 +130,8 @@ class Sender:
             return response
         try:
             body = await _read(response, _MAX_STATUS)
+        except (TransportError, DecodeError):
+            body = b""  # the status says enough
         finally:
             await response.close()
         raise status_error(response.status, body, retry_after=seconds_to_wait(response.headers))
@@ -171,6 +173,8 @@ class Sender:
                     waiting = True
                     await asyncio.sleep(pause)
         except TimeoutError:
+            if not limit.expired():
+                raise  # of the transport
             if not waiting or failure is None:
                 failure = TransportError(f"{request.method} {request.path}: no answer within {settings.timeout:g} s")
         assert failure is not None
@@ -212,8 +216,12 @@ async def _read(response: Response, limit: int) -> bytes:
         async for chunk in chunks:
             parts.append(chunk)
             size += len(chunk)
+            chunk = b""
             if size > limit:
                 raise DecodeError(f"the server's answer is larger than {limit} bytes")
+    except BaseException:
+        parts.clear()  # a traceback could show the answer, which may be a Secret
+        raise
     finally:
         if isinstance(chunks, AsyncGenerator):
             await chunks.aclose()  # otherwise asyncio closes it later, in a task of its own

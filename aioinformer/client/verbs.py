@@ -107,7 +107,9 @@ class Verbs(Generic[T]):
             TransportError: there is no answer, and nothing was written.
         """
         settings = self._settings.changed(options, "replace()")
-        return await self._write("PUT", self._path(obj, namespace), bodies.encode(obj, self._form), settings)
+        writing = self._write("PUT", self._path(obj, namespace), bodies.encode(obj, self._form), settings)
+        del obj  # it may be a Secret, and a traceback could show it
+        return await writing
 
     async def patch(
         self,
@@ -144,7 +146,9 @@ class Verbs(Generic[T]):
         if body[:1] != (b"[" if type == "json" else b"{"):
             expected = "a sequence of operations" if type == "json" else "a mapping"
             raise UsageError(f"a patch of type {type!r} is {expected}")
-        return await self._write("PATCH", self._path(target, namespace), body, settings, content_type)
+        writing = self._write("PATCH", self._path(target, namespace), body, settings, content_type)
+        del body, patch  # a traceback could show them
+        return await writing
 
     async def apply(self, obj: Any, *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Apply an object on the server (server-side apply), and return what the server has stored.
@@ -170,8 +174,10 @@ class Verbs(Generic[T]):
         if not settings.field_manager:
             raise UsageError('apply() needs a field manager: pass field_manager="…" here or to the client')
         query = (("force", "true"),) if force else ()
-        path, body = self._path(obj, namespace), bodies.encode(obj, self._form)
-        return await self._write("PATCH", path, body, settings, APPLY, query)
+        path = self._path(obj, namespace)
+        writing = self._write("PATCH", path, bodies.encode(obj, self._form), settings, APPLY, query)
+        del obj  # a traceback could show it
+        return await writing
 
     async def apply_if_changed(
         self, obj: Any, cached: T | None, *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]
@@ -273,6 +279,7 @@ class Verbs(Generic[T]):
     ) -> T:
         query = (*settings.write_query(), *more)
         request = new_request(settings, method, path, query, body, content_type)
+        del body  # a traceback could show it; the repr of the request does not
         return bodies.decode(await self._sender.exchange(request, settings, safe=settings.dry_run), self._objects)
 
     def _path(self, target: Target, namespace: str) -> str:

@@ -118,6 +118,12 @@ async def test_whole_list_begins_again_when_its_token_expires() -> None:
     assert transport.requests[2].query == ()
 
 
+async def test_limit_holds_for_a_server_that_ignores_it() -> None:
+    transport = Scripted(listed(OBJECT, OBJECT, OBJECT, resourceVersion="9", **{"continue": "next"}))
+    assert len(await Client(transport).core.v1.configmaps.list(limit=2, resource_version="0")) == 2
+    assert len(transport.requests) == 1
+
+
 async def test_expired_token_ends_an_iteration() -> None:
     first = listed(OBJECT, resourceVersion="9", **{"continue": "next"})
     listing = Client(Scripted(first, refusal(410, "Expired"))).core.v1.configmaps.list(page_size=1)

@@ -21,6 +21,7 @@ import yaml
 from aiohttp import web
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import Client
 from aioinformer.errors import AioinformerError
 from aioinformer.leaderelection.elector import LeaderElector
 from aioinformer.leaderelection.lease import LeaderElectionOptions
@@ -39,6 +40,8 @@ from tests.transport.socks_server import SocksServer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from types import TracebackType
+
+    from aioinformer import ResourceClient
 
     Scenario = Callable[["Stage"], Awaitable[object]]
 
@@ -166,6 +169,47 @@ async def refused_for_good(stage: Stage) -> None:
     stage.server.answer = answering(lambda: web.Response(status=401))
     transport = await stage.http(stage.server.url, token=SECRET)
     await exchange(transport, Request("/", headers={"X-Key": SECRET}, body=SECRET.encode()), "Lease")
+
+
+async def client_against(stage: Stage, answer: web.Response | None) -> ResourceClient[Any]:
+    stage.server.answer = cut if answer is None else answering(lambda: answer)
+    return Client(await stage.http(stage.server.url, token=SECRET), namespace="shop").core.v1.secrets
+
+
+def private_object() -> dict[str, Any]:
+    return {"metadata": {"name": "a"}, "stringData": {"key": SECRET}}
+
+
+async def refused_create(stage: Stage) -> None:
+    await (await client_against(stage, web.Response(status=403))).create(private_object())
+
+
+async def lost_replace(stage: Stage) -> None:
+    await (await client_against(stage, None)).replace(private_object())
+
+
+async def lost_patch(stage: Stage) -> None:
+    await (await client_against(stage, None)).patch("a", private_object())
+
+
+async def refused_apply(stage: Stage) -> None:
+    await (await client_against(stage, web.Response(status=409))).apply(private_object(), field_manager="me")
+
+
+async def cut_answer_to_a_create(stage: Stage) -> None:
+    async def half(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(b'{"data":{"key":"%b"' % SECRET.encode())
+        await asyncio.sleep(0.05)
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    client = await client_against(stage, None)
+    stage.server.answer = half
+    await client.create({"metadata": {"name": "a"}})
 
 
 async def untrusted(stage: Stage) -> None:
@@ -440,6 +484,7 @@ SCENARIOS: list[Scenario] = [
     *(kubeconfig_with_an_unknown_provider, kubeconfig_with_a_wrong_plugin, kubeconfig_with_a_broken_proxy),
     *(kubeconfig_that_is_no_yaml, kubeconfig_that_is_a_text, kubeconfig_with_a_user_that_is_a_text),
     *(kubeconfig_with_a_list_of_texts, kubeconfig_and_a_server_that_is_gone, lost_leadership),
+    *(refused_create, lost_replace, lost_patch, refused_apply, cut_answer_to_a_create),
 ]
 
 

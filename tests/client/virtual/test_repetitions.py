@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,6 +151,7 @@ async def test_wait_beyond_the_timeout_is_not_begun() -> None:
     with pytest.raises(TooManyRequests) as caught:
         await create(Client(transport))
     assert (len(transport.requests), caught.value.retry_after) == (1, 31)
+    assert asyncio.get_running_loop().time() == transport.times[0]
 
 
 @each_read
@@ -163,6 +165,17 @@ async def test_silent_server_ends_a_read_at_the_timeout(call: Call) -> None:
 async def test_silent_server_leaves_the_outcome_of_a_write_unknown(call: Call) -> None:
     with pytest.raises(WriteOutcomeUnknown, match="no answer within 5 s"):
         await call(Client(Scripted(None), timeout=5))
+
+
+@each_write
+async def test_refusal_whose_reason_is_cut_is_a_refusal(call: Call) -> None:
+    with pytest.raises(ApiError, match="409"):
+        await call(Client(Scripted(Answer(409, b'{"kind":', CUT))))
+
+
+async def test_timeout_of_a_transport_is_not_taken_for_the_clients_own() -> None:
+    with pytest.raises(TimeoutError, match="of the transport"):
+        await read(Client(Scripted(TimeoutError("of the transport"))))
 
 
 @each_call
