@@ -90,4 +90,4 @@ def test_resource_has_one_view_class() -> None:
     assert view_class(PODS) is view_class(PODS)
     assert issubclass(view_class(PODS), ModelView)
     assert issubclass(view_class(WIDGETS), View)
-    assert view_class(PODS).__name__ == "V1Pod"
+    assert view_class(PODS).__name__ == "Pod"
