@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.compression import SAMPLES, Codec, PackedRecord
 from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, freeze, thaw
 from aioinformer.cache.objects.views import json_of
 from aioinformer.errors import UsageError
-from tests.core.view_samples import POD, SECRETS, WIDGETS, encoded, pod, widget
+from tests.core.view_samples import POD, PODS, SECRETS, WIDGETS, encoded, pod, widget
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -306,3 +307,30 @@ def test_member_that_a_class_lacks_is_refused() -> None:
         evolve(Data({}, {}), "status.phase", "x")
     with pytest.raises(UsageError, match="Sheet: it has no member 'status'"):
         evolve(Sheet(metadata={}, size=1), {"status": {}})
+
+
+def test_part_of_a_view_is_changed_by_itself() -> None:
+    spec = pod().spec
+    changed = evolve(spec, {"nodeName": "n2"})
+    assert (type(changed), changed.node_name) == (type(spec), "n2")
+    assert changed.containers is spec.containers
+    assert pod().evolve({"spec": changed}) == pod().evolve("spec.nodeName", "n2")
+    with pytest.raises(UsageError, match="change that"):
+        evolve(pod().metadata, {"labels": {}})
+
+
+@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata"])
+def test_views_of_all_tiers_are_changed(storage: str) -> None:
+    kind = ObjectType(PODS, storage=storage, fields=["spec.nodeName"])
+    view: Any = kind.to_view(kind.record_of(POD))
+    changed = view.evolve({"metadata": {"labels": {"a": "b"}}})
+    assert (changed.metadata.labels, changed.metadata.name) == ({"app": "x", "a": "b"}, "a")
+    assert changed.spec == view.spec
+
+
+def test_compressed_view_is_changed() -> None:
+    pytest.importorskip("zstandard")
+    raw = json.dumps(POD).encode()
+    codec = Codec([raw.replace(b'"a"', b'"pod-%d"' % number) for number in range(SAMPLES)])
+    view = type(pod())(encoded(POD).with_raw(codec.pack(raw), PackedRecord, codec=codec))
+    assert view.evolve("spec.nodeName", "n2") == pod().evolve("spec.nodeName", "n2")

@@ -8,7 +8,7 @@ the change does not name are replaced by those of the object, so that both share
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -22,6 +22,8 @@ from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.cache.objects.models.shapes import Attribute
 
 T = TypeVar("T")
@@ -94,6 +96,8 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
             as_secret(made)
         return share(obj, made, change)
     kind = type(obj)
+    if hasattr(obj, "_owner"):
+        raise UsageError('evolve: the metadata is a part of an object; change that: evolve(obj, {"metadata": …})')
     validate = getattr(kind, "model_validate_json", None)
     if validate is None and not isinstance(obj, msgspec.Struct) and not _is_dataclass(obj):
         raise UsageError(
@@ -101,12 +105,17 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         )
     raw = changed(encoded(obj), change)
     try:
-        result = build_decoder(kind, freeze_hook)(raw) if validate is None else validate(raw)
+        result = (validate or _decoder_of(kind))(raw)
     except Exception as error:
         reason = refusal(error)
     else:
         return share(obj, result, change)
     raise UsageError(f"the change does not fit {kind.__name__}: {reason}")
+
+
+@lru_cache(100)
+def _decoder_of(kind: Any) -> Callable[[bytes], Any]:
+    return build_decoder(kind, freeze_hook)
 
 
 def change_of(changes: Any, value: Any = _MISSING, /) -> Change:
