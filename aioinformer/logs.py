@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_HIDDEN = re.compile(
+#: `re` compiles it at its first use, which few programs have: it takes as long as importing the module.
+_HIDDEN = (
     "["
     "\x00-\x1f\x7f-\x9f"  # C0 with TAB, LF, CR and ESC; DEL; C1 with NEL and CSI
     "\u00ad\u061c\u180e"  # soft hyphen, Arabic letter mark, Mongolian vowel separator
@@ -48,7 +49,7 @@ def visible(text: str) -> str:
     are escaped too. Backslashes stay as they are, so that `visible(visible(text)) == visible(text)`; the result is for
     reading and cannot be reversed. A text of printable characters alone is returned unchanged.
     """
-    return text if text.isprintable() else _HIDDEN.sub(_escape, text)
+    return text if text.isprintable() else re.sub(_HIDDEN, _escape, text)
 
 
 def visible_lines(text: str) -> str:
@@ -65,7 +66,7 @@ def visible_json(text: bytes) -> bytes:
     if text.isascii() and not _CONTROLS.search(text):
         return text
     shown = text.translate(_SPACES).decode(errors="replace")
-    return (shown if shown.isprintable() else _HIDDEN.sub(_escape_json, shown)).encode()
+    return (shown if shown.isprintable() else re.sub(_HIDDEN, _escape_json, shown)).encode()
 
 
 class VisibleFilter(logging.Filter):

@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
-from aioinformer.cache.objects.changes import as_whole
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
@@ -384,6 +383,8 @@ class SharedIndexInformer(ObservedInformer[T]):
         excludes = getattr(lister_watcher, "excludes", None)
         if excludes is None:
             return ""
+        from aioinformer.cache.objects.changes import as_whole
+
         item = as_whole(written)
         reason: str = excludes(written, whole=False) if item is None else excludes(item)
         return reason

@@ -20,9 +20,10 @@ from aioinformer.errors import SelectorError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+#: `re` compiles these at their first use.
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_SUBDOMAIN = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+_INTEGER = r"[+-]?[0-9]+"
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -54,11 +55,11 @@ def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise SelectorError(f"a label name must be a string, not {type(key).__name__}")
     prefix, slash, name = key.rpartition("/")
-    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+    if slash and not (len(prefix) <= 253 and re.fullmatch(_SUBDOMAIN, prefix)):
         raise SelectorError(
             f"label name {key!r}: the part before '/' must be a DNS subdomain of at most 253 characters (a-z 0-9 - .)"
         )
-    if not (len(name) <= 63 and _NAME.fullmatch(name)):
+    if not (len(name) <= 63 and re.fullmatch(_NAME, name)):
         raise SelectorError(
             f"label name {key!r}: the name must have 1 to 63 characters of A-Z a-z 0-9 - _ . and "
             "begin and end with a letter or digit"
@@ -73,7 +74,7 @@ def _check_value(key: str, value: object) -> None:
         elif value is None:
             remedy = f"for a label that must exist write text, '{key}'"
         raise SelectorError(f"label {key!r}: a value must be a string, not {type(value).__name__}; {remedy}")
-    if value and not (len(value) <= 63 and _NAME.fullmatch(value)):
+    if value and not (len(value) <= 63 and re.fullmatch(_NAME, value)):
         raise SelectorError(
             f"label {key!r}: value {value!r} must have at most 63 characters of A-Z a-z 0-9 - _ . and "
             "begin and end with a letter or digit"
@@ -82,7 +83,7 @@ def _check_value(key: str, value: object) -> None:
 
 def _integer(text: str) -> int | None:
     # int() alone would also accept spaces, underscores and digits of other scripts.
-    if not _INTEGER.fullmatch(text) or len(text) > 4000:
+    if not re.fullmatch(_INTEGER, text) or len(text) > 4000:
         return None
     number = int(text)
     return number if number in _INT64 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic
-from urllib.parse import quote
 
 import msgspec
 
@@ -86,10 +85,10 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
         parts = ["/apis", self.group] if self.group else ["/api"]
         parts.append(self.version)
         if namespace and self.namespaced:
-            parts += ["namespaces", quote(namespace, safe="")]
+            parts += ["namespaces", _quoted(namespace)]
         parts.append(self.plural)
         if name:
-            parts.append(quote(name, safe=""))
+            parts.append(_quoted(name))
         return "/".join(parts)
 
     def require(self, *verbs: str) -> None:
@@ -107,3 +106,12 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
 
     def __str__(self) -> str:
         return self.gvr
+
+
+def _quoted(segment: str) -> str:
+    """Return a segment of a path as URLs have it. Most names need no quoting, and then nothing is imported for it."""
+    if segment.isascii() and segment.replace("-", "").replace(".", "").isalnum():
+        return segment
+    from urllib.parse import quote
+
+    return quote(segment, safe="")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import msgspec
 
@@ -97,6 +96,8 @@ class InformerKey(msgspec.Struct, frozen=True):
     @property
     def query(self) -> str:
         """The differences in the form of a URL's query: "namespace=shop&labelSelector=app=web"."""
+        from urllib.parse import quote
+
         return "&".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self.differences.items())
 
     def __str__(self) -> str:

@@ -7,10 +7,10 @@ not the attribute in camel case, it follows after a space. Shapes are decoded on
 
 from __future__ import annotations
 
-import pkgutil
+import os
 import re
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -41,8 +41,8 @@ class Attribute(NamedTuple):
 
 @cache
 def _shapes() -> dict[str, msgspec.Raw]:
-    text = pkgutil.get_data(__name__, "shapes.json")
-    assert text is not None, "the package was installed without its data"
+    loader: Any = __spec__.loader  # which may read from an archive
+    text = loader.get_data(os.path.join(os.path.dirname(__file__), "shapes.json"))
     return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
 
