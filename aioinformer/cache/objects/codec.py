@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, ValuesView
 from functools import cache
-from operator import attrgetter, itemgetter
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -232,9 +232,8 @@ def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
     kinds = set(map(type, items))
     kind = kinds.pop()
     if not kinds and issubclass(kind, View):
-        texts = list(map(_raw, items))
-        start, starts = _starts(kind._resource)
-        if not starts.issuperset(map(start, texts)):
+        texts = [view._record.raw for view in items]
+        if not all(map(bytes.startswith, texts, repeat(_starts(kind._resource)))):
             texts = list(map(_json_of, items))
     else:
         texts = list(map(to_json, items))
@@ -243,15 +242,11 @@ def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
     return b",".join(texts)
 
 
-_raw: Callable[[View], bytes] = attrgetter("_record.raw")
-
-
 @cache
-def _starts(resource: Resource[Any]) -> tuple[Callable[[bytes], bytes], frozenset[bytes]]:
-    """Return a function that cuts the first bytes of an object's JSON, and those bytes if they state its type."""
+def _starts(resource: Resource[Any]) -> tuple[bytes, bytes]:
+    """Return how the JSON of an object begins if it states its type."""
     version, kind = (_encode({name: text})[1:-1] for name, text in _type_members(resource).items())
-    starts = frozenset((b"{%b,%b," % (kind, version), b"{%b,%b," % (version, kind)))
-    return itemgetter(slice(0, len(kind) + len(version) + 3)), starts
+    return b"{%b,%b," % (kind, version), b"{%b,%b," % (version, kind)
 
 
 def _type_members(resource: Resource[Any]) -> dict[str, str]:
@@ -272,8 +267,7 @@ _decode_type = msgspec.json.Decoder(_Type).decode
 def _json_of(view: View) -> bytes:
     record = view._record
     raw = record.json
-    start, starts = _starts(view._resource)
-    if start(raw) in starts:
+    if raw.startswith(_starts(view._resource)):
         return raw
     try:
         found = _decode_type(raw)
