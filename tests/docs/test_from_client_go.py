@@ -10,6 +10,7 @@ import pytest
 import aioinformer
 import aioinformer.testing
 from aioinformer import (
+    Client,
     EventRecorder,
     HandlerRegistration,
     Indexer,
@@ -56,7 +57,8 @@ def test_names_of_the_page_exist(code: str) -> None:
 def test_options_of_the_page_exist() -> None:
     options = inspect.signature(SharedInformerFactory).parameters.keys()
     handlers = inspect.signature(SharedIndexInformer.add_event_handler).parameters.keys()
-    known = {*options, *handlers, *InformerOptions.__annotations__}
+    of_clients = inspect.signature(Client).parameters.keys()
+    known = {*options, *of_clients, *handlers, *InformerOptions.__annotations__}
     assert {name for code in CODE for name in re.findall(r"(\w+)=", code)} <= known
 
 
