@@ -95,7 +95,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         if isinstance(obj, FrozenSecret):
             as_secret(made)
         return share(obj, made, change)
-    kind = type(obj)
+    kind: Any = type(obj)
     if hasattr(obj, "_owner"):
         raise UsageError('evolve: the metadata is a part of an object; change that: evolve(obj, {"metadata": …})')
     validate = getattr(kind, "model_validate_json", None)
