@@ -358,7 +358,7 @@ async def test_wait_for_retries_failures_with_backoff(server: Server, delays: li
         "po", lambda failure, delay: failures.append((type(failure).__name__, delay))
     )
     assert resource.gvr == "v1/pods"
-    assert [name for name, _ in failures] == ["TransportError", "ApiError", "ApiError", "ApiError", "DecodeError"]
+    assert [name for name, _ in failures] == ["TransportError", "ApiError", "Forbidden", "ApiError", "DecodeError"]
     assert delays == [delay for _, delay in failures] == [0.8, 1.6, 3.2, 6.4, 12.8]
 
 
