@@ -17,15 +17,9 @@ from typing import Any
 import msgspec
 
 from aioinformer import Client, Resource, SharedInformerFactory
-from aioinformer.models import apiextensions_v1
+from aioinformer.models import ObjectMeta, apiextensions_v1
 
 import cluster
-
-
-class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str
-    resource_version: str
 
 
 class WidgetSpec(msgspec.Struct, frozen=True):
@@ -34,11 +28,11 @@ class WidgetSpec(msgspec.Struct, frozen=True):
 
 
 class Widget(msgspec.Struct, frozen=True):
-    metadata: Metadata
+    metadata: ObjectMeta
     spec: WidgetSpec
 
 
-WIDGETS: Resource[Widget] = Resource("example.com", "v1", "widgets", kind="Widget")
+WIDGETS = Resource("example.com", "v1", "widgets", kind="Widget", decoder=Widget)
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -115,9 +109,9 @@ async def main(arguments: argparse.Namespace) -> None:
             # Not necessary for the informer: it waits for a resource that does not exist yet.
             await definitions.wait_for("widgets.example.com", is_served, timeout=30)
 
-            widgets = factory.informer_for(WIDGETS, decoder=Widget)
+            widgets = factory.informer_for(WIDGETS)
             widgets.add_event_handler(on_add=on_add, on_update=on_update)
-            writer = client.resource(WIDGETS, decoder=Widget)
+            writer = client.resource(WIDGETS)
             await writer.create(widget("first", 1))
             await writer.create(widget("second", 2))
             await factory.wait_for_cache_sync(timeout=30)

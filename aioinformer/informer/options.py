@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.store import Indexer
+    from aioinformer.metrics import InformerNameAndResource, MetricsProvider
     from aioinformer.reflector.options import ReflectorOptions
+    from aioinformer.reflector.reflector import WatchErrorHandler
     from aioinformer.resources.field_selectors import FieldSelector
     from aioinformer.resources.label_selectors import LabelSelector
 
@@ -72,6 +74,25 @@ class InformerOptions(CommonOptions[T], total=False):
 
     decoder: BodyDecoder[T] | None
     storage: StorageTier
+
+
+class OwnOptions(TypedDict, Generic[T], total=False):
+    """The options of one informer without a factory that do not decide of which type its objects are.
+
+    They are those of `SharedIndexInformer`.
+    """
+
+    indexers: Indexers[T] | None
+    transform: Transform[T] | None
+    fields: Iterable[str]
+    queue: QueueName
+    options: ReflectorOptions | None
+    max_undecodable: float | None
+    shutdown_grace: float
+    watch_error_handler: WatchErrorHandler | None
+    name: str
+    identifier: InformerNameAndResource | None
+    metrics: MetricsProvider | None
 
 
 KNOWN: Final = tuple(InformerOptions.__annotations__)

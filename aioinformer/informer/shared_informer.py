@@ -16,7 +16,7 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
@@ -45,10 +45,12 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
-    from aioinformer.cache.objects.storage import StorageTier
+    from aioinformer.cache.objects.frozen import FrozenDict
+    from aioinformer.cache.objects.storage import DecodedTier, StorageTier
     from aioinformer.cache.waiters import Write
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.handlers.signatures import DeleteFunction, Handler
+    from aioinformer.informer.options import OwnOptions
     from aioinformer.informer.pipeline import QueueName
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
     from aioinformer.queue.delta_fifo import KnownObjects
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from aioinformer.reflector.state import InformerState
 
 T = TypeVar("T")
+M = TypeVar("M")
 
 _log = get_logger("aioinformer.informer")
 
@@ -97,15 +100,46 @@ class SharedIndexInformer(ObservedInformer[T]):
         metrics: reads the statistics from time to time. Without it, and without an identifier, nothing is counted.
     """
 
+    @overload
     def __init__(
         self,
         lister_watcher: ListerWatcher[T],
         resync_period: float = 0.0,
         *,
+        decoder: None = None,
+        storage: DecodedTier = ...,
+        **options: Unpack[OwnOptions[T]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: SharedIndexInformer[M],
+        lister_watcher: ListerWatcher[Any],
+        resync_period: float = 0.0,
+        *,
+        decoder: BodyDecoder[M],
+        storage: DecodedTier = ...,
+        **options: Unpack[OwnOptions[M]],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: SharedIndexInformer[FrozenDict[str, Any]],
+        lister_watcher: ListerWatcher[Any],
+        resync_period: float = 0.0,
+        *,
+        storage: Literal["dict"],
+        decoder: None = None,
+        **options: Unpack[OwnOptions[FrozenDict[str, Any]]],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        lister_watcher: ListerWatcher[Any],
+        resync_period: float = 0.0,
+        *,
         # The contents of the cache
-        indexers: Indexers[T] | None = None,
-        decoder: BodyDecoder[T] | None = None,
-        transform: Transform[T] | None = None,
+        indexers: Indexers[Any] | None = None,
+        decoder: BodyDecoder[Any] | None = None,
+        transform: Transform[Any] | None = None,
         storage: StorageTier = "bytes",
         fields: Iterable[str] = (),
         # The operation of the informer

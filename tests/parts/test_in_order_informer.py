@@ -175,4 +175,4 @@ async def test_factory_passes_the_queue_option() -> None:
 
 def test_unknown_queue_is_refused() -> None:
     with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
-        SharedIndexInformer(Collection(), queue="fifo")  # type: ignore[arg-type]
+        SharedIndexInformer(Collection(), queue="fifo")  # type: ignore[call-overload]

@@ -363,6 +363,11 @@ async def informers(informer: SharedIndexInformer[core_v1.Pod], transport: HttpT
     assert_type(await informer.wait_for("default/a"), core_v1.Pod)
     assert_type(SharedIndexInformer(ListWatch(transport, core_v1.PODS)), SharedIndexInformer[core_v1.Pod])
     assert_type(SharedIndexInformer(ListWatch(transport, WIDGETS)), SharedIndexInformer[Widget])
+    assert_type(SharedIndexInformer(ListWatch(transport, PLAIN), decoder=Widget), SharedIndexInformer[Widget])
+    assert_type(
+        SharedIndexInformer(ListWatch(transport, core_v1.PODS), storage="dict"),
+        SharedIndexInformer[FrozenDict[str, Any]],
+    )
     assert_type(await ListPager(ListWatch(transport, core_v1.PODS)).list(), list[core_v1.Pod])
     informer.add_indexers({"node": nodes_of, "phase": "status.phase"})
     informer.set_transform(without_status)
