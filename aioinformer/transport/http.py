@@ -72,7 +72,8 @@ class HttpTransport:
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: request gzip. Costs CPU time on both sides; useful on slow networks.
         reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
-            once, at a fraction of the cost; "aiohttp" is aiohttp's parser. Borrowed sessions always use aiohttp's.
+            once, at a fraction of the cost, and its connections share one read buffer; "aiohttp" is aiohttp's parser.
+            Borrowed sessions always use aiohttp's.
 
     Raises:
         UsageError: arguments contradict each other, or `base_url` is not a URL.
