@@ -212,7 +212,7 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
     if isinstance(old, tuple) and len(old) == len(new):
         return tuple(share(old[at], new[at], steps[str(at)]) if str(at) in steps else old[at] for at in range(len(old)))
     if isinstance(old, msgspec.Struct):
-        names = {field.name: field.encode_name for field in msgspec.structs.fields(type(old))}
+        names = dict(zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True))
         return msgspec.structs.replace(new, **_shared_attributes(old, new, names, steps))
     if _is_dataclass(old):
         import dataclasses  # a user's module has imported it
@@ -229,7 +229,7 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
 def _check_fields(obj: Any, steps: Mapping[str, Any]) -> None:
     """Check that the class of an object has the members that a change sets: decoders ignore those that it lacks."""
     if isinstance(obj, msgspec.Struct):
-        names = {field.encode_name for field in msgspec.structs.fields(type(obj))}
+        names = set(obj.__struct_encode_fields__)
     elif _is_dataclass(obj):
         names = set(type(obj).__dataclass_fields__)
     elif hasattr(obj, "model_dump_json") and type(obj).model_config.get("extra") != "allow":
