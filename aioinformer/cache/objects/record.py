@@ -219,7 +219,7 @@ class Envelope(msgspec.Struct, gc=False, kw_only=True):
 
 _decode_envelope = msgspec.json.Decoder(Envelope).decode
 #: The members of an object from which a record is made.
-READ: Wanted = {"metadata": dict.fromkeys(field.encode_name for field in msgspec.structs.fields(Meta))}
+READ: Wanted = {"metadata": dict.fromkeys(Meta.__struct_encode_fields__)}
 
 
 class Decode(Protocol):
@@ -380,7 +380,7 @@ class _WithIdentity(msgspec.Struct, gc=False):
 
 
 _decode_identity = msgspec.json.Decoder(_WithIdentity).decode
-_IDENTITY = [field.encode_name for field in msgspec.structs.fields(_Identity)]
+_IDENTITY = _Identity.__struct_encode_fields__
 
 
 def undecodable(raw: bytes, cause: Exception) -> DecodeError:

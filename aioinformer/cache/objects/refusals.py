@@ -14,8 +14,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: Messages of msgspec that quote the schema alone; all others may quote the input.
-_SCHEMA: Final = re.compile(
+#: Messages of msgspec that quote the schema alone; all others may quote the input. `re` compiles it at its first use.
+_SCHEMA: Final = (
     r"Expected `(?:object|array|str|int|float|bool|null|bytes|[\w.| ]+)`(?:, got `[a-z]+`)?"
     r"|Expected `\w+` (?:of )?(?:at (?:least|most) )?(?:length )?(?:(?:<|<=|>|>=) )?-?[\d.]+(?:, got \d+)?"
     r"|Invalid (?:RFC3339 encoded \w+|ISO8601 \w+|UUID|base64 encoded string)"
@@ -53,7 +53,7 @@ def _of_msgspec(error: msgspec.ValidationError) -> str:
     text, path = (text, path.replace("`", "")) if text else (str(error), "$")
     if error.__cause__ is not None:  # raised by the model class itself: the text is the user's
         text = f"refused by the class ({type(error.__cause__).__name__})"
-    elif not _SCHEMA.fullmatch(text):
+    elif not re.fullmatch(_SCHEMA, text):
         text = "invalid value"
     if not re.fullmatch(r"(?:key in )?\$[\w.\[\]-]*", path):
         path = "$"
