@@ -201,12 +201,16 @@ def _struct(name: str, each: Type, stub: _Stub) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fields(attributes: Iterable[Attribute], stub: _Stub) -> list[str]:
+def _fields(attributes: Sequence[Attribute], stub: _Stub) -> list[str]:
     lines = []
     for attribute in attributes:
         default = " = None" if is_optional(attribute) else ""
         lines.append(f"    {attribute.name}: {stub.attribute(attribute)}{default}")
         lines += _doc(attribute.summary) if attribute.summary else []
+    for attribute in attributes:
+        if attribute.name.startswith("_"):  # private by its name, and so refused by strict checkers
+            lines += ["    @property", f"    def {attribute.name[1:]}_(self) -> {stub.attribute(attribute)}:"]
+            lines += [f"    {line}" for line in _doc(f"The same as `{attribute.name}`.")]
     return lines
 
 

@@ -218,6 +218,9 @@ class JSONSchemaProps(Model, frozen=True, kw_only=True):
     """x-kubernetes-preserve-unknown-fields stops the API server decoding step from pruning fields which are not specified in the validation schema."""
     x_kubernetes_validations: Sequence[ValidationRule] | None = None
     """x-kubernetes-validations describes a list of validation rules written in the CEL expression language."""
+    @property
+    def not_(self) -> JSONSchemaProps | None:
+        """The same as `_not`."""
 
 @final
 class SelectableField(Model, frozen=True, kw_only=True):

@@ -1187,6 +1187,9 @@ class LifecycleHandler(Model, frozen=True, kw_only=True):
     """Sleep represents a duration that the container should sleep."""
     tcp_socket: TCPSocketAction | None = None
     """Deprecated."""
+    @property
+    def exec_(self) -> ExecAction | None:
+        """The same as `_exec`."""
 
 @final
 class LimitRangeItem(Model, frozen=True, kw_only=True):
@@ -2057,6 +2060,9 @@ class Probe(Model, frozen=True, kw_only=True):
     """Optional duration in seconds the pod needs to terminate gracefully upon probe failure."""
     timeout_seconds: int | None = None
     """Number of seconds after which the probe times out."""
+    @property
+    def exec_(self) -> ExecAction | None:
+        """The same as `_exec`."""
 
 @final
 class ProjectedVolumeSource(Model, frozen=True, kw_only=True):

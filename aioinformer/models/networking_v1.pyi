@@ -102,6 +102,9 @@ class IPBlock(Model, frozen=True, kw_only=True):
     """cidr is a string representing the IPBlock Valid examples are "192.168.1.0/24" or "2001:db8::/64" """
     _except: Sequence[str] | None = None
     """except is a slice of CIDRs that should not be included within an IPBlock Valid examples are "192.168.1.0/24" or "2001:db8::/64" Except values will be rejected if they are outside the cidr range"""
+    @property
+    def except_(self) -> Sequence[str] | None:
+        """The same as `_except`."""
 
 @final
 class IngressBackend(Model, frozen=True, kw_only=True):
@@ -215,6 +218,9 @@ class NetworkPolicyIngressRule(Model, frozen=True, kw_only=True):
     """from is a list of sources which should be able to access the pods selected for this rule."""
     ports: Sequence[NetworkPolicyPort] | None = None
     """ports is a list of ports which should be made accessible on the pods selected for this rule."""
+    @property
+    def from_(self) -> Sequence[NetworkPolicyPeer] | None:
+        """The same as `_from`."""
 
 @final
 class NetworkPolicyPeer(Model, frozen=True, kw_only=True):

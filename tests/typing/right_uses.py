@@ -273,6 +273,7 @@ def more_kinds(
     slices: discovery_v1.EndpointSlice,
     event: events_v1.Event,
     budget: policy_v1.PodDisruptionBudget,
+    policy: networking_v1.NetworkPolicy,
 ) -> None:
     assert_type(role.rules, Sequence[rbac_v1.PolicyRule] | None)
     assert_type([each.verbs for each in role.rules or ()], list[Sequence[str]])
@@ -282,6 +283,8 @@ def more_kinds(
     assert_type(job.spec and job.spec.parallelism, int | None)
     assert_type(lease.spec and lease.spec.renew_time, datetime | None)
     assert_type(slices.endpoints[0].addresses if slices.endpoints else None, Sequence[str] | None)
+    for rule in (policy.spec and policy.spec.ingress) or ():
+        assert_type(rule.from_, Sequence[networking_v1.NetworkPolicyPeer] | None)
     assert_type(event.event_time, datetime | None)
     assert_type(event.reporting_controller, str | None)
     assert_type(budget.spec and budget.spec.max_unavailable, int | str | None)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, cast
 
@@ -109,6 +110,8 @@ def _make(model: str, outer: list[str]) -> type[Model]:
         methods["__post_init__"] = _replace_nulls(empty)
     for attribute in attributes:
         field, annotation = attribute.name, _annotation(attribute.notation, outer)
+        if field.startswith("_"):  # "from" is a keyword; `_from` is its name in the client library
+            methods[f"{field[1:]}_"] = property(attrgetter(field), doc=f"The same as `{field}`.")
         if (model, field) in _LATE:
             field, annotation = f"_{field}", msgspec.Raw
             methods[attribute.name] = property(partial(_decode_late, field))
