@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.changes import evolve
     from aioinformer.cache.objects.codec import to_json
     from aioinformer.cache.objects.fields import parse_path
-    from aioinformer.cache.objects.storage import Storage
+    from aioinformer.cache.objects.storage import Storage, StorageTier
     from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, Indices, Store, ThreadSafeStore
     from aioinformer.cache.undelta_store import UndeltaStore
 
@@ -31,6 +31,7 @@ __all__ = [
     "MutationDetector",
     "NamespaceLister",
     "Storage",
+    "StorageTier",
     "Store",
     "TTLPolicy",
     "ThreadSafeStore",
@@ -55,7 +56,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "objects.changes": "evolve",
             "objects.codec": "to_json",
             "objects.fields": "parse_path",
-            "objects.storage": "Storage",
+            "objects.storage": "Storage StorageTier",
             "store": "Indexer Indices NAMESPACE_INDEX Store ThreadSafeStore",
             "undelta_store": "UndeltaStore",
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.cache.objects.codec import BodyDecoder
-    from aioinformer.cache.objects.storage import DecodedTier
+    from aioinformer.cache.objects.storage import DecodedTier, DictTier
     from aioinformer.factory.accessors.access import FrozenObject
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
@@ -137,7 +137,7 @@ class SharedInformerFactory(ByName, Accessors):
         self,
         resource: Resource[Any],
         *,
-        storage: Literal["dict"],
+        storage: DictTier,
         decoder: None = None,
         **options: Unpack[CommonOptions[FrozenObject]],
     ) -> SharedIndexInformer[FrozenObject]: ...

@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aioinformer.informer.controller import CacheController, CacheControllerConfig
     from aioinformer.informer.options import InformerOptions
+    from aioinformer.informer.pipeline import QueueName
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.informer.snapshots import (
         FactorySnapshot,
@@ -31,6 +32,7 @@ __all__ = [
     "InformerOptions",
     "InformerSnapshot",
     "InformerWatch",
+    "QueueName",
     "RetryWatcher",
     "ScopeSnapshot",
     "SharedIndexInformer",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         {
             "controller": "CacheController CacheControllerConfig",
             "options": "InformerOptions",
+            "pipeline": "QueueName",
             "shared_informer": "SharedIndexInformer",
             "snapshots": (
                 "FactorySnapshot HandlerCallSnapshot HandlerErrorSnapshot HandlerSnapshot InformerSnapshot "

@@ -16,7 +16,7 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.concurrency import Owner, collapsed, running_loop
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.objects.frozen import FrozenDict
-    from aioinformer.cache.objects.storage import DecodedTier, StorageTier
+    from aioinformer.cache.objects.storage import DecodedTier, DictTier, StorageTier
     from aioinformer.cache.waiters import Write
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.handlers.signatures import DeleteFunction, Handler
@@ -126,7 +126,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         lister_watcher: ListerWatcher[Any],
         resync_period: float = 0.0,
         *,
-        storage: Literal["dict"],
+        storage: DictTier,
         decoder: None = None,
         **options: Unpack[OwnOptions[FrozenDict[str, Any]]],
     ) -> None: ...

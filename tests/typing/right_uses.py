@@ -35,6 +35,7 @@ from aioinformer import (
     remove_condition,
     set_condition,
 )
+from aioinformer.cache import Storage
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.client import Client, ResourceClient
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
@@ -152,6 +153,8 @@ def options(factory: SharedInformerFactory) -> None:
     assert_type(pods.informer(storage="metadata"), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="projection", fields=["spec.nodeName"]), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="dict"), SharedIndexInformer[FrozenDict[str, Any]])
+    assert_type(pods.informer(storage=Storage.DICT), SharedIndexInformer[FrozenDict[str, Any]])
+    assert_type(pods.informer(storage=Storage.STRIPPED), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.lister(storage="dict").get("a/b")["spec"], Any)
     assert_type(pods.informer(indexers={"node": "spec.nodeName"}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(indexers={"node": nodes_of}), SharedIndexInformer[core_v1.Pod])

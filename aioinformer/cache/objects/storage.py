@@ -61,12 +61,6 @@ _decode_annotations = msgspec.json.Decoder(dict[str, str] | None).decode
 _encode = msgspec.json.Encoder().encode
 
 
-#: The tiers whose objects are views, or of the user's model.
-DecodedTier: TypeAlias = Literal["bytes", "stripped", "compressed", "projection", "metadata"]
-#: All tiers: the values of the option `storage=`.
-StorageTier: TypeAlias = DecodedTier | Literal["dict"]
-
-
 class Storage(StrEnum):
     """The names of the tiers, as the option `storage=` takes them."""
 
@@ -88,6 +82,25 @@ class Storage(StrEnum):
             return cls(name)
         except ValueError:
             raise UsageError(f"storage={name!r} does not exist; choose one of {', '.join(cls)}") from None
+
+
+#: The tiers whose objects are views, or of the user's model.
+DecodedTier: TypeAlias = Literal[
+    "bytes",
+    "stripped",
+    "compressed",
+    "projection",
+    "metadata",
+    Storage.BYTES,
+    Storage.STRIPPED,
+    Storage.COMPRESSED,
+    Storage.PROJECTION,
+    Storage.METADATA,
+]
+#: The tier whose objects are frozen dicts.
+DictTier: TypeAlias = Literal["dict", Storage.DICT]
+#: The values of the option `storage=`.
+StorageTier: TypeAlias = DecodedTier | DictTier
 
 
 def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: bool = False) -> Tier | None:

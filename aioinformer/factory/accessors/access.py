@@ -11,12 +11,12 @@ from aioinformer.resources.catalog import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Literal, TypeAlias
+    from typing import TypeAlias
 
     from aioinformer.cache.lister import ClusterLister, Lister
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.cache.objects.frozen import FrozenDict
-    from aioinformer.cache.objects.storage import DecodedTier
+    from aioinformer.cache.objects.storage import DecodedTier, DictTier
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
@@ -60,7 +60,7 @@ class ResourceAccessor(Generic[T]):
     ) -> SharedIndexInformer[M]: ...
     @overload
     def informer(
-        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+        self, *, storage: DictTier, decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
     ) -> SharedIndexInformer[FrozenObject]: ...
 
     def informer(self, **options: Any) -> SharedIndexInformer[Any]:
@@ -90,7 +90,7 @@ class NamespacedAccessor(ResourceAccessor[T]):
     ) -> Lister[M]: ...
     @overload
     def lister(
-        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+        self, *, storage: DictTier, decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
     ) -> Lister[FrozenObject]: ...
 
     def lister(self, **options: Any) -> Lister[Any]:
@@ -113,7 +113,7 @@ class ClusterAccessor(ResourceAccessor[T]):
     ) -> ClusterLister[M]: ...
     @overload
     def lister(
-        self, *, storage: Literal["dict"], decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
+        self, *, storage: DictTier, decoder: None = None, **options: Unpack[CommonOptions[FrozenObject]]
     ) -> ClusterLister[FrozenObject]: ...
 
     def lister(self, **options: Any) -> ClusterLister[Any]:
