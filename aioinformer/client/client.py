@@ -19,6 +19,7 @@ from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Unpack
 
     from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
@@ -157,6 +158,25 @@ class Client(Accessors):
         group, _, version = api_version.rpartition("/")
         found = catalog.by_kind(group, version, kind) or await self._discovered(group, version, kind)
         return self.resource(found, decoder)
+
+    async def edit(
+        self, obj: T, change: Callable[[T], Any], *, attempts: int = 5, **options: Unpack[WriteOptions]
+    ) -> T:
+        """Change an object of any resource by a function; see `ResourceClient.edit`, which also has the errors.
+
+        Args:
+            obj: a view, or another object that `resource_for` accepts.
+            change: returns the new state of its argument, or an awaitable of it.
+            attempts: how many patches to send before a conflict is raised.
+            options: see `WriteOptions`.
+
+        Raises:
+            UsageError: the object does not state its type.
+            UnknownResource: the server has no resource of this type.
+        """
+        client = await self.resource_for(obj)
+        edited: T = await client.edit(obj, change, attempts=attempts, **options)
+        return edited
 
     async def _discovered(self, group: str, version: str, kind: str) -> Resource[Any]:
         for refresh in (False, True):

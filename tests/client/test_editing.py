@@ -156,6 +156,15 @@ async def test_edit_by_name_reads_the_live_object(client: Client, edits: Client,
     assert counting.methods == ["GET", "PATCH"] * 2
 
 
+async def test_client_edits_objects_of_any_resource(client: Client, edits: Client, counting: Counting) -> None:
+    old = await config_map(client, x="1")
+    assert (await edits.edit(old, labelled(a="b"))).metadata.labels == {"a": "b"}
+    again = await edits.edit(old, lambda each: evolve(each, "data.x", "2"), attempts=2)
+    assert (again.data, again.metadata.labels) == ({"x": "2"}, {"a": "b"})
+    with pytest.raises(UsageError, match="does not state apiVersion"):
+        await edits.edit({"metadata": {"name": "a"}}, labelled(a="b"))
+
+
 async def test_change_may_be_a_coroutine_and_return_plain_data(client: Client, edits: Client) -> None:
     old = await config_map(client, x="1")
 
