@@ -187,7 +187,9 @@ class ProcessorListener(Generic[T]):
     def add(self, batch: Batch[T]) -> None:
         """Enqueue a batch of notifications."""
         if not self._stopped:
-            self._added.put_nowait(batch)
+            # While nothing waits and no call runs, the run task is woken at once, without a step of the pop task.
+            idle = self._left is None and self._next.empty() and self._added.empty()
+            (self._next if idle else self._added).put_nowait(batch)
             self._initial += batch.initial
             self._waiting += batch.size
             self._taken += batch.size

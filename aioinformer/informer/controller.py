@@ -7,7 +7,7 @@ has the same name for it. Controllers that reconcile use informers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from aioinformer.resources.versions import version_number
 
 if TYPE_CHECKING:
     from aioinformer.queue.deltas import Deltas
+    from aioinformer.queue.fifo import Step
     from aioinformer.reflector.listwatch import ListerWatcher
 
 _log = get_logger("aioinformer.informer")
@@ -73,6 +74,8 @@ class CacheController:
         self._stopped = False
         #: Ends the wait of `run`.
         self._stopping: asyncio.Future[None] | None = None
+        #: Whether all of the first list has been processed.
+        self._synced = False
 
     async def run(self) -> None:
         """Run until cancelled or stopped. Deltas that are queued then are not processed.
@@ -118,12 +121,11 @@ class CacheController:
         return self.reflector.last_sync_resource_version
 
     async def _process_loop(self) -> None:
-        config, queue, quarantine = self._config, self._config.queue, self.reflector.quarantine
+        config, queue = self._config, self._config.queue
         process, flush, slicer = config.process, config.flush, Slicer(config.slice_seconds)
-        synced = False
         while True:
             try:
-                async with queue.batch() as batch:
+                async with queue.batch(self._process_few) as batch:
                     # A batch of one item, the most frequent by far, needs no slices.
                     began, sliced = perf_counter(), batch.size > 1
                     if sliced and batch.waited:
@@ -140,21 +142,46 @@ class CacheController:
                                 await slicer.yield_to_loop()
                     finally:
                         flush()
-                        if batch.size > _DEEP or config.counters is not None:
-                            self._measure(batch.size, perf_counter() - began)
-                    version = batch.version
-                if quarantine.leaving:
-                    quarantine.count_batch()
-                config.on_version(version)
-                synced = synced or queue.has_synced()
+                        self._measure(batch.size, began)
+                    version = queue.version
+                self._reach(version)
             except FIFOClosed:
                 return
             except EXHAUSTION as error:
                 if is_cancelled():
                     raise asyncio.CancelledError from error  # which `error` has replaced
-                _log.exception("%s: processing raised; the reflector relists", self.reflector.name)
-                self._relist(error, initial=not synced)
+                self._fail(error)
                 await asyncio.sleep(_PAUSE)
+
+    def _process_few(self, steps: Iterable[Step[Record]]) -> None:
+        """Process a few items in the step that enqueued them, while the process loop waits."""
+        began = perf_counter()
+        try:
+            try:
+                for step in steps:
+                    if step is not None:
+                        try:
+                            self._config.process(*step)
+                        except Exception as error:
+                            self._key_failed(*step, error)
+            finally:
+                self._config.flush()
+                self._measure(0, began)
+            self._reach(self._config.queue.version)
+        except EXHAUSTION as error:
+            self._fail(error)
+
+    def _reach(self, version: str) -> None:
+        """Note that everything up to a version has been processed."""
+        quarantine = self.reflector.quarantine
+        if quarantine.leaving:
+            quarantine.count_batch()
+        self._config.on_version(version)
+        self._synced = self._synced or self._config.queue.has_synced()
+
+    def _fail(self, error: BaseException) -> None:
+        _log.error("%s: processing raised; the reflector relists", self.reflector.name, exc_info=error)
+        self._relist(error, initial=not self._synced)
 
     def _key_failed(self, deltas: Deltas[Record], is_in_initial_list: bool, error: Exception) -> None:
         # The object is missing until the relist; the other objects are processed.
@@ -166,11 +193,15 @@ class CacheController:
         )
         self._relist(error, initial=is_in_initial_list)
 
-    def _relist(self, error: Exception, *, initial: bool) -> None:
+    def _relist(self, error: BaseException, *, initial: bool) -> None:
         self._config.queue.mark_incomplete(initial=initial)
         self.reflector.relist(ProcessingError(f"what was received could not be processed: {type(error).__name__}"))
 
-    def _measure(self, size: int, seconds: float) -> None:
+    def _measure(self, size: int, began: float) -> None:
+        """Count the time of a batch, and log it if many items waited and took long."""
+        if size <= _DEEP and self._config.counters is None:
+            return
+        seconds = perf_counter() - began
         if self._config.counters is not None:
             self._config.counters.processing.observe(seconds)
         if size > _DEEP and seconds > min(_SLOW_EACH * size, _SLOW_BATCH):

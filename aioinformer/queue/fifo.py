@@ -4,6 +4,9 @@ One `asyncio.Condition` guards the state. `apply` takes it once for everything t
 everything that waits. It stays locked while the consumer processes a batch: a relist that computes deletions from what
 the consumer knows sees either all of a batch or nothing of it.
 
+A consumer that waits may be passed a few changes in the step that enqueues them. Waking its task would take another
+turn of the event loop, which costs as much as processing an event. The queue is locked meanwhile, as for any batch.
+
 Work that takes long is a generator, so that the event loop gets a turn between any two steps.
 """
 
@@ -14,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, MutableMapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import FIFOClosed
@@ -33,6 +36,8 @@ PopProcessFunc: TypeAlias = Callable[[Deltas[T], bool], Any]
 #: A step of a batch: deltas to process and whether they belong to the initial list, or None where the event loop may
 #: get a turn.
 Step: TypeAlias = tuple[Deltas[T], bool] | None
+#: Takes the steps of a few changes.
+ProcessFew: TypeAlias = Callable[[Iterable[Step[T]]], None]
 
 
 class Queue(Protocol[T]):
@@ -54,8 +59,13 @@ class Queue(Protocol[T]):
         """Enqueue everything that the consumer knows once more."""
         ...
 
-    def batch(self) -> Batch[T]:
+    def batch(self, process_few: ProcessFew[T] | None = ...) -> Batch[T]:
         """Return a context in which everything that waits can be processed."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version that the consumer reaches with what has been popped; "" if that is unknown."""
         ...
 
     def has_synced(self) -> bool:
@@ -73,6 +83,10 @@ class Queue(Protocol[T]):
     async def close(self) -> None:
         """Accept nothing more; the consumer pops what is left."""
         ...
+
+
+#: At most this number of items is processed in the step that enqueues them: less than a slice of work.
+_FEW: Final = 8
 
 
 class FIFO(ABC, Generic[T, P]):
@@ -104,6 +118,8 @@ class FIFO(ABC, Generic[T, P]):
         self._populated_in_part = False
         #: How many items of the first population wait.
         self._initial = 0
+        #: Of a consumer that waits and can be passed a few changes.
+        self._process_few: ProcessFew[T] | None = None
 
     # What the reflector does.
 
@@ -127,10 +143,14 @@ class FIFO(ABC, Generic[T, P]):
             version: of the collection after them; the consumer reaches it when it has processed them all.
         """
         async with self._condition:
+            process_few = None if self._line or self._news else self._process_few
             try:
                 self._take(deltas, version)
+                if process_few is not None and (self._line or self._news) and len(self._line) <= _FEW:
+                    process_few([*self._popping()])
             finally:  # a delta without a key, or one that the transformer refuses, must not delay those before it
-                self._condition.notify_all()
+                if self._line or self._news:
+                    self._condition.notify_all()
 
     async def replace(self, objects: Iterable[T], version: str = "") -> None:
         """Enqueue a whole collection: objects that are known and not in it are deleted."""
@@ -177,13 +197,18 @@ class FIFO(ABC, Generic[T, P]):
                     else:
                         process(*step)
 
-    def batch(self) -> Batch[T]:
+    def batch(self, process_few: ProcessFew[T] | None = None) -> Batch[T]:
         """Return a context in which everything that waits can be processed; entering it waits for something.
+
+        Args:
+            process_few: processes a few changes in one step. While the consumer waits to enter the context, this is
+                called with the changes of each `apply` that brings no more than a few, and the consumer waits on.
+                `apply` raises what it raises.
 
         Raises:
             FIFOClosed: on entering it, if the queue is closed and empty.
         """
-        return Batch(self)
+        return Batch(self, process_few)
 
     def mark_incomplete(self, *, initial: bool) -> None:
         """Note that something popped was not processed: no version is reached until the next replacement.
@@ -193,6 +218,14 @@ class FIFO(ABC, Generic[T, P]):
         """
         self._incomplete = True
         self._populated_in_part = self._populated_in_part or initial
+
+    @property
+    def version(self) -> str:
+        """The version that the consumer reaches when it has processed all that was popped; "" if that is unknown.
+
+        To be read while the queue is locked: in a batch after its last step, and when a few changes are processed.
+        """
+        return "" if self._incomplete else self._version
 
     def has_synced(self) -> bool:
         """Return whether all of the first population has been popped."""
@@ -282,10 +315,11 @@ class Batch(Generic[T]):
         waited: whether entering the context waited, so that other tasks had a turn.
     """
 
-    __slots__ = ("_queue", "_steps", "size", "waited")
+    __slots__ = ("_process_few", "_queue", "_steps", "size", "waited")
 
-    def __init__(self, queue: FIFO[T, Any]) -> None:
+    def __init__(self, queue: FIFO[T, Any], process_few: ProcessFew[T] | None = None) -> None:
         self._queue = queue
+        self._process_few = process_few
         self._steps: Generator[Step[T]] | None = None
         self.size = 0
         self.waited = False
@@ -296,21 +330,19 @@ class Batch(Generic[T]):
         try:
             while not (queue._line or queue._news):
                 self.waited = True
+                queue._process_few = self._process_few
                 await queue._wait()
         except BaseException:
             queue._condition.release()
             raise
+        finally:
+            queue._process_few = None
         self.size = len(queue._line)
         return self
 
     def __iter__(self) -> Generator[Step[T]]:
         steps = self._steps = self._queue._popping()
         return steps
-
-    @property
-    def version(self) -> str:
-        """The version that the consumer has reached; "" if that is unknown. To be read after the last step."""
-        return "" if self._queue._incomplete else self._queue._version
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -178,12 +178,12 @@ async def test_object_that_decodes_again_is_always_found(queue: QueueName) -> No
         lister = informer.lister()
         pods.put("a", spec={})
         for _ in range(60):
-            await asyncio.sleep(0)
             try:
                 lister.get("default/a")
                 seen.append("there")
             except DecodeError:
                 seen.append("undecodable")
+            await asyncio.sleep(0)
     assert list(dict.fromkeys(seen)) == ["undecodable", "there"]
 
 
