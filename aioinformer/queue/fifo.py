@@ -344,6 +344,11 @@ class Batch(Generic[T]):
         steps = self._steps = self._queue._popping()
         return steps
 
+    @property
+    def version(self) -> str:
+        """The version that the consumer has reached; "" if that is unknown. To be read after the last step."""
+        return self._queue.version
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:

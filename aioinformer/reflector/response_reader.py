@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from aioinformer.backoff import retry_after
 from aioinformer.concurrency import Slicer, is_ending
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, api_error
 from aioinformer.logs import get_logger
+from aioinformer.reflector.alarm import Alarm
 from aioinformer.reflector.listwatch import close_response
 from aioinformer.reflector.protocol.messages import (
     Accepted,
@@ -282,9 +282,8 @@ class Responses:
         #: The request whose response has no head yet.
         self._pending: Send | None = None
         self.silent_for = 0.0
-        #: The timeout of the wait in progress; and whether `interrupt` ended it.
-        self._alarm: asyncio.Timeout | None = None
-        self._interrupted = False
+        #: Limits each wait for the server.
+        self._alarm = Alarm()
 
     @property
     def next_page(self) -> str:
@@ -314,12 +313,11 @@ class Responses:
         reader = self._reader
         if reader is None:
             return await self._receive_head(self._requests.response(patience), patience, late)
-        self._interrupted = False
         try:
-            async with asyncio.timeout_at(None if patience is None else begin + patience) as self._alarm:
+            with self._alarm.at(None if patience is None else begin + patience):
                 chunk = await reader.read()
         except TimeoutError:
-            if self._interrupted:
+            if self._alarm.interrupted:
                 return None
             self.silent_for = 0.0
             return late
@@ -327,8 +325,6 @@ class Responses:
             return Failed(error)
         except (Exception, asyncio.CancelledError) as error:
             return Failed(self._as_transport_error("the response could not be read", error))
-        finally:
-            self._alarm = None
         if chunk is not None:
             self.last_event = time()
         self.silent_for += clock() - begin
@@ -345,13 +341,11 @@ class Responses:
 
     def interrupt(self) -> None:
         """End the wait in progress, if any."""
-        if self._alarm is not None:
-            with suppress(RuntimeError):  # the wait has ended in this moment
-                self._alarm.reschedule(asyncio.get_running_loop().time())
-                self._interrupted = True
+        self._alarm.interrupt()
 
     async def close(self) -> None:
         """Close the open response, and discard a pending one."""
+        self._alarm.close()
         if self._pending is not None:
             await self._requests.discard()
             self._pending = None
@@ -371,20 +365,17 @@ class Responses:
         """
         step = self._pending
         assert step is not None, "the protocol sends a request before it reads"
-        self._interrupted = False
         try:
-            async with asyncio.timeout(None) as self._alarm:
+            with self._alarm.at(None):
                 head = await response
         except TransportError as error:
             self._pending = None
             return Failed(error)
         except Exception as error:
-            if self._interrupted:
+            if self._alarm.interrupted:
                 return None
             self._pending = None
             return Failed(self._as_transport_error("the request could not be sent", error))
-        finally:
-            self._alarm = None
         if head is None:
             self.silent_for += patience or 0.0
             return late
