@@ -188,7 +188,7 @@ class ProcessorListener(Generic[T]):
         """Enqueue a batch of notifications."""
         if not self._stopped:
             # While nothing waits and no call runs, the run task is woken at once, without a step of the pop task.
-            idle = self._left is None and self._next.empty() and self._added.empty()
+            idle = not self._waiting and self._left is None
             (self._next if idle else self._added).put_nowait(batch)
             self._initial += batch.initial
             self._waiting += batch.size
@@ -293,7 +293,7 @@ class ProcessorListener(Generic[T]):
                 continue
             if waits:  # otherwise no other task had a turn: a backlog of small batches is one slice
                 now = clock()
-                slice_ends = now + self._share()
+                slice_ends = now + (self._slice_seconds if len(self.peers) <= _TURN else self._share())
             self._began = now
             if self.overdue is not None and not self.overdue.armed:
                 self.overdue.arm()

@@ -70,6 +70,7 @@ class CacheController:
     def __init__(self, config: CacheControllerConfig) -> None:
         self.reflector = config.reflector
         self._config = config
+        self._quarantine = config.reflector.quarantine
         self._started = False
         self._stopped = False
         #: Ends the wait of `run`.
@@ -166,16 +167,16 @@ class CacheController:
                             self._key_failed(*step, error)
             finally:
                 self._config.flush()
-                self._measure(0, began)
+                if self._config.counters is not None:
+                    self._measure(0, began)
             self._reach(self._config.queue.version)
         except EXHAUSTION as error:
             self._fail(error)
 
     def _reach(self, version: str) -> None:
         """Note that everything up to a version has been processed."""
-        quarantine = self.reflector.quarantine
-        if quarantine.leaving:
-            quarantine.count_batch()
+        if self._quarantine.leaving:
+            self._quarantine.count_batch()
         self._config.on_version(version)
         self._synced = self._synced or self._config.queue.has_synced()
 

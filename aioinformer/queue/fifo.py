@@ -5,7 +5,7 @@ everything that waits. It stays locked while the consumer processes a batch: a r
 the consumer knows sees either all of a batch or nothing of it.
 
 A consumer that waits may be passed a few changes in the step that enqueues them. Waking its task would take another
-turn of the event loop, which costs as much as processing an event. The queue is locked meanwhile, as for any batch.
+turn of the event loop, which costs as much as processing an event. No other task has a turn meanwhile.
 
 Work that takes long is a generator, so that the event loop gets a turn between any two steps.
 """
@@ -142,14 +142,22 @@ class FIFO(ABC, Generic[T, P]):
             deltas: of any keys.
             version: of the collection after them; the consumer reaches it when it has processed them all.
         """
-        async with self._condition:
-            process_few = None if self._line or self._news else self._process_few
-            try:
-                self._take(deltas, version)
-                if process_few is not None and (self._line or self._news) and len(self._line) <= _FEW:
-                    process_few([*self._popping()])
-            finally:  # a delta without a key, or one that the transformer refuses, must not delay those before it
-                if self._line or self._news:
+        process_few = self._process_few
+        if process_few is None or self._line or self._news or self._condition.locked():
+            async with self._condition:
+                try:
+                    self._take(deltas, version)
+                finally:  # a delta without a key, or one that the transformer refuses, must not delay those before it
+                    self._condition.notify_all()
+            return
+        # The consumer waits, and no other task runs before the end of this step: the lock need not be taken.
+        try:
+            self._take(deltas, version)
+            if len(self._line) <= _FEW and (self._line or self._news):
+                process_few([*self._popping()])
+        finally:
+            if self._line or self._news:
+                async with self._condition:
                     self._condition.notify_all()
 
     async def replace(self, objects: Iterable[T], version: str = "") -> None:
@@ -223,7 +231,7 @@ class FIFO(ABC, Generic[T, P]):
     def version(self) -> str:
         """The version that the consumer reaches when it has processed all that was popped; "" if that is unknown.
 
-        To be read while the queue is locked: in a batch after its last step, and when a few changes are processed.
+        To be read in a batch after its last step, and after a few changes have been processed.
         """
         return "" if self._incomplete else self._version
 

@@ -8,6 +8,7 @@ again if the limit has moved.
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """Limits the waits of one task, one at a time: `with alarm.at(time): await …`.
+    """Limits the waits of one task, the first that uses it, one at a time: `with alarm.at(time): await …`.
 
     A wait that exceeds the limit is cancelled, and the block raises TimeoutError, as with `asyncio.timeout_at`. A
     cancellation of the task from elsewhere takes precedence.
@@ -24,12 +25,14 @@ class Alarm:
         interrupted: whether `interrupt` ended the last wait.
     """
 
-    __slots__ = ("_cancelling", "_limit", "_rang", "_task", "_timer", "interrupted")
+    __slots__ = ("_cancelling", "_limit", "_owner", "_rang", "_rings_at", "_task", "_timer", "interrupted")
 
     def __init__(self) -> None:
         self.interrupted = False
         self._limit: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = inf
+        self._owner: asyncio.Task[object] | None = None
         #: The task of the wait in progress, how many requests to cancel it there were before, and whether the alarm
         #: has added one.
         self._task: asyncio.Task[object] | None = None
@@ -43,7 +46,7 @@ class Alarm:
             limit: by the clock of the event loop; None for no limit.
         """
         self._limit = limit
-        if limit is not None and (self._timer is None or limit < self._timer.when()):
+        if limit is not None and limit < self._rings_at:
             self._set_timer(limit)
         return self
 
@@ -57,10 +60,10 @@ class Alarm:
         """Remove the timer. A later wait sets it again."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._timer, self._rings_at = None, inf
 
     def __enter__(self) -> None:
-        task = self._task = asyncio.current_task()
+        task = self._task = self._owner = self._owner or asyncio.current_task()
         assert task is not None, "an alarm limits waits of a task"
         self._cancelling = task.cancelling()
         self._rang = self.interrupted = False
@@ -74,10 +77,11 @@ class Alarm:
 
     def _set_timer(self, at: float) -> None:
         self.close()
+        self._rings_at = at
         self._timer = asyncio.get_running_loop().call_at(at, self._on_timer, at)
 
     def _on_timer(self, at: float) -> None:
-        self._timer = None
+        self._timer, self._rings_at = None, inf
         if self._limit is None:
             return  # between two waits; the next one sets the timer again
         if self._limit > at:

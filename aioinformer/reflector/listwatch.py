@@ -156,6 +156,7 @@ class ListWatch(Generic[T]):
                 tuple(options.to_query()),
                 headers=self._headers[options.watch],
                 late_head=options.watch,
+                stream=options.watch,
             )
         )
 

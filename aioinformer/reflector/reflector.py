@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from time import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.concurrency import is_cancelled, shielded
@@ -283,8 +284,8 @@ class Reflector:
         result = await responses.read(step)
         if result is None:
             return
-        if not isinstance(result, Iterator):
-            await self._receive(result)
+        if type(result) is not GeneratorType:
+            await self._receive(cast("Answer", result))
             return
         clock = asyncio.get_running_loop().time
         first = True
@@ -314,7 +315,8 @@ class Reflector:
                 else:
                     await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
         finally:
-            self._show_changes()
+            if self._protocol_state.phase is not self._shown[0] or self._protocol_state.reason != self._shown[1]:
+                self._show_changes()
 
     async def _queue_list(self, conclusion: Replaced, *, streamed: bool) -> None:
         records, version = conclusion.records, conclusion.version

@@ -186,26 +186,19 @@ class ResponseReader:
         options: the largest object accepted, the length of slices, and how long `answers` waits for data.
 
     Attributes:
+        chunks: the body. Reading raises TransportError if the connection broke.
         parse: yields the answers that a chunk, or the end of the body, completes.
     """
 
-    __slots__ = ("_chunks", "_idle_timeout", "_parser", "_response", "parse")
+    __slots__ = ("_idle_timeout", "_parser", "_response", "chunks", "parse")
 
     def __init__(self, response: Response, step: Send, decoder: RecordDecoder, options: ReflectorOptions) -> None:
         self._response = response
-        self._chunks: AsyncIterator[bytes] = response.chunks()
+        self.chunks: AsyncIterator[bytes] = response.chunks()
         self._idle_timeout = options.idle_timeout
         parser = WatchParser if step.options.watch else PageParser
         self._parser: WatchParser | PageParser = parser(decoder, options)
         self.parse = self._parser.parse
-
-    async def read(self) -> bytes | None:
-        """Return the next chunk, or None at the end of the body.
-
-        Raises:
-            TransportError: the connection broke.
-        """
-        return await anext(self._chunks, None)
 
     async def read_failure(self) -> ApiError:
         """Return the error of a response whose status is not success, from the head alone if the body does not come."""
@@ -213,7 +206,7 @@ class ResponseReader:
         status, delay = self._response.status, retry_after(self._response.headers)
         try:
             async with asyncio.timeout(_FAILURE_TIMEOUT):
-                async for chunk in self._chunks:
+                async for chunk in self.chunks:
                     body += chunk
                     if len(body) > _MAX_STATUS:
                         break
@@ -239,7 +232,7 @@ class ResponseReader:
         while chunk is not None:
             try:
                 async with asyncio.timeout_at(silent_at):
-                    chunk = await self.read()
+                    chunk = await anext(self.chunks, None)
             except TimeoutError as error:
                 raise TransportError(f"the server was silent for {self._idle_timeout:g} s") from error
             for answer in self.parse(chunk, initial=initial):
@@ -254,8 +247,8 @@ class ResponseReader:
     async def close(self) -> None:
         """Close the response."""
         await self._response.close()
-        if isinstance(self._chunks, AsyncGenerator):
-            await self._chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
+        if isinstance(self.chunks, AsyncGenerator):
+            await self.chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
 
 
 class Responses:
@@ -309,16 +302,17 @@ class Responses:
         """Wait for the next chunk and return its answers, or a single answer; None if the wait was interrupted."""
         clock = asyncio.get_running_loop().time
         begin = clock()
-        patience, late = self._wait_limit(step, begin)
+        patience = self._patience(step, begin) if self.silent_for or step.until is not None else step.silence
         reader = self._reader
         if reader is None:
-            return await self._receive_head(self._requests.response(patience), patience, late)
+            return await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
         try:
             with self._alarm.at(None if patience is None else begin + patience):
-                chunk = await reader.read()
+                chunk = await anext(reader.chunks, None)
         except TimeoutError:
             if self._alarm.interrupted:
                 return None
+            late = self._late(step, begin)
             self.silent_for = 0.0
             return late
         except (TransportError, DecodeError) as error:
@@ -390,14 +384,24 @@ class Responses:
             failure = self._as_transport_error("the response could not be read", error)
         return Failed(failure)
 
-    def _wait_limit(self, step: Read, now: float) -> tuple[float | None, Answer]:
-        """Return for how many seconds to read, None for no limit, and the answer to report after that."""
-        left = None if step.silence is None else max(step.silence - self.silent_for, _MIN_READ)
-        until = None if step.until is None else max(step.until - now, _MIN_READ)
-        if left is not None and (until is None or left <= until):
-            assert step.silence is not None
-            return left, Idled(step.silence)
-        return until, Elapsed()
+    def _patience(self, step: Read, now: float) -> float | None:
+        """Return for how many seconds to read, None for no limit."""
+        left = step.silence
+        if left is not None and self.silent_for:
+            left = max(left - self.silent_for, _MIN_READ)
+        if step.until is None:
+            return left
+        until = max(step.until - now, _MIN_READ)
+        return until if left is None else min(left, until)
+
+    def _late(self, step: Read, now: float) -> Answer:
+        """Return the answer to report when the patience of a read that began at `now` is over."""
+        if step.silence is None:
+            return Elapsed()
+        left = max(step.silence - self.silent_for, _MIN_READ)
+        if step.until is not None and max(step.until - now, _MIN_READ) < left:
+            return Elapsed()
+        return Idled(step.silence)
 
     def _as_transport_error(self, what: str, error: BaseException) -> TransportError:
         """Convert and log an unexpected error: of credentials, a tweak function, or a transport of the user.

@@ -35,6 +35,8 @@ class Request(msgspec.Struct, frozen=True):
         total_timeout: seconds for the whole exchange, None for no limit (watches, lists of unknown size).
         late_head: the head of the response may come as late as the first byte of its body: no limit of the transport
             applies to it. Use it for watches: some proxies hold back the head until the first event.
+        stream: the body is an endless stream of small pieces, such as the events of a watch. A transport may read
+            frequent pieces up to 3 ms late, in order to read several at once.
     """
 
     path: str
@@ -44,6 +46,7 @@ class Request(msgspec.Struct, frozen=True):
     body: bytes | None = None
     total_timeout: float | None = None
     late_head: bool = False
+    stream: bool = False
 
     def __repr__(self) -> str:
         # Headers and body may be secret.

@@ -99,6 +99,20 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
         self._response: tuple[Any, Any] | None = None
         self._body: Body | None = None
         self._stream: aiohttp.StreamReader | None = None
+        self._content: Content | None = None
+
+    def divert(self, stream: object, limit: int) -> Content | None:
+        """Return what will receive the rest of the body instead of aiohttp's stream; None if aiohttp reads this body.
+
+        Args:
+            stream: aiohttp's stream of the body.
+            limit: reading pauses while more than this number of bytes waits.
+        """
+        if stream is not self._stream or self._stream is None:
+            return None
+        content = self._content = Content(self, limit)
+        content.feed(self._stream.read_nowait())
+        return content
 
     # Called by asyncio
 
@@ -126,6 +140,11 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
     def set_response_params(self, *arguments: Any, **options: Any) -> None:
         self._take, self._behind, self._response = LeanHandler._take_head, b"", None
         super().set_response_params(*arguments, **options)
+
+    def resume_reading(self, *arguments: Any, **options: Any) -> None:
+        # aiohttp calls this after each read from a stream, so that its parser can continue.
+        if self._reading_paused or self._take is LeanHandler._pass_on:
+            super().resume_reading(*arguments, **options)
 
     def feed_data(self, data: tuple[Any, Any], size: int = 0) -> None:
         # The parser has a response for the sender of the request.
@@ -171,15 +190,21 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
             self._fail(str(error), error)
             self._refuse(data)
             return
-        stream.feed_data(content)
+        if self._content is not None:
+            self._content.feed(content)
+        else:
+            stream.feed_data(content)
         if body.ended:
             self._take = LeanHandler._refuse
+            diverted, self._content = self._content, None
             self._body = self._stream = self._parser = self._payload = None
             if used < len(data):
                 self.force_close()
             if self._reading_paused:
                 self.resume_reading()  # the next response must not wait until this one is read
             stream.feed_eof()
+            if diverted is not None:
+                diverted.end()
 
     def _pass_on(self, data: memoryview) -> None:
         super().data_received(bytes(data))
@@ -195,11 +220,86 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
         if stream is None:
             return
         self._take = LeanHandler._refuse
+        content, self._content = self._content, None
         self._body = self._stream = self._payload = None
         if stream.exception() is None:
             error = aiohttp.ClientPayloadError(reason)
             error.__cause__ = cause
             stream.set_exception(error)
+        if content is not None:
+            content.end(stream.exception())
+
+
+class Content:
+    """The decoded bytes of one body, on their way from the connection to one reader.
+
+    It takes the place of aiohttp's stream for bodies of many small pieces: for each read, aiohttp's stream calls a
+    dozen functions more.
+
+    Args:
+        connection: pauses reading while more than `limit` bytes wait.
+        limit: number of bytes.
+    """
+
+    __slots__ = ("_connection", "_ended", "_error", "_limit", "_pieces", "_size", "_waiter")
+
+    def __init__(self, connection: LeanHandler, limit: int) -> None:
+        self._connection = connection
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._ended = False
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def feed(self, piece: bytes) -> None:
+        """Add bytes."""
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > self._limit and not self._connection._reading_paused:
+                self._connection.pause_reading()
+            self._wake()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Note that the body has ended, or that the connection has failed."""
+        self._ended, self._error = True, error
+        self._wake()
+
+    async def read(self) -> bytes:
+        """Wait for bytes, and return all that have arrived; b"" at the end of the body.
+
+        Raises:
+            BaseException: the connection has failed.
+        """
+        while not (self._pieces or self._ended):
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._error is not None:
+            raise self._error
+        if len(self._pieces) == 1:
+            read = self._pieces.pop()
+        else:
+            read = b"".join(self._pieces)
+            self._pieces.clear()
+        self._size = 0
+        if self._connection._reading_paused:
+            self._connection.resume_reading()
+        return read
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def divert(response: aiohttp.ClientResponse, limit: int) -> Content | None:
+    """Return what will receive the rest of a body, None if aiohttp reads it; see `LeanHandler.divert`."""
+    connection = response.connection
+    handler = connection.protocol if connection is not None else None
+    return handler.divert(response.content, limit) if isinstance(handler, LeanHandler) else None
 
 
 class Body(Protocol):

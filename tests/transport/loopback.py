@@ -99,8 +99,8 @@ async def body(response: Response) -> bytes:
     return b"".join([chunk async for chunk in response.chunks()])
 
 
-async def fetch(transport: Transport, path: str = "/") -> bytes:
-    return await body(await transport.request(Request(path)))
+async def fetch(transport: Transport, path: str = "/", *, stream: bool = False) -> bytes:
+    return await body(await transport.request(Request(path, stream=stream)))
 
 
 def open_files() -> int:

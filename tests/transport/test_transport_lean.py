@@ -36,6 +36,12 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+@pytest.fixture(params=[False, True], ids=["through aiohttp's stream", "as a stream"])
+def stream(request: pytest.FixtureRequest) -> bool:
+    """Whether the request is for a stream of small pieces."""
+    return bool(request.param)
+
+
 class Scripted:
     """A server that answers the requests of all connections, in order, with given bytes.
 
@@ -77,10 +83,10 @@ async def test_own_decoder_works_with_this_aiohttp() -> None:
         assert isinstance(connector._factory(), LeanHandler)
 
 
-async def test_chunks_of_one_read_are_one_piece() -> None:
+async def test_chunks_of_one_read_are_one_piece(stream: bool) -> None:
     sent = [b'{"event":%d}\n' % number for number in range(100)]
     async with scripted(CHUNKED + b"".join(map(chunk, sent)) + END) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(Request("/", stream=stream))
         assert [part async for part in response.chunks()] == [b"".join(sent)]
 
 
@@ -95,9 +101,9 @@ async def test_chunks_of_one_read_are_one_piece() -> None:
     ],
     ids=["of a stated length", "in chunks", "with trailers", "behind an interim answer", "behind bare line feeds"],
 )
-async def test_connection_is_reused_after_a_response(answer: bytes) -> None:
+async def test_connection_is_reused_after_a_response(answer: bytes, stream: bool) -> None:
     async with scripted(answer, answer, answer) as server, HttpTransport(server.url) as transport:
-        assert [await fetch(transport) for _ in range(3)] == [b"hello"] * 3
+        assert [await fetch(transport, stream=stream) for _ in range(3)] == [b"hello"] * 3
     assert server.connections == 1
 
 
@@ -111,34 +117,34 @@ async def test_connection_is_reused_after_a_response(answer: bytes) -> None:
     ],
     ids=["without a length", "of an old server", "of a stated length", "in chunks"],
 )
-async def test_body_is_complete_if_the_connection_ends_after_it(answer: bytes) -> None:
+async def test_body_is_complete_if_the_connection_ends_after_it(answer: bytes, stream: bool) -> None:
     async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
-        assert await fetch(transport) == b"hello"
+        assert await fetch(transport, stream=stream) == b"hello"
 
 
 @pytest.mark.parametrize(
     "rest", [b"x\r\n", b"5\r\nhello!\r\n", b"0\r\nno trailer\r\n\r\n", b"10000000000000000\r\n", b"1;" + b"x" * 5000]
 )
-async def test_malformed_body_raises_at_once(rest: bytes) -> None:
+async def test_malformed_body_raises_at_once(rest: bytes, stream: bool) -> None:
     async with scripted(CHUNKED + chunk(b"first") + rest) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(Request("/", stream=stream))
         async with asyncio.timeout(10):
             with pytest.raises(TransportError, match="ended before it was complete, or cannot be decoded"):
                 await body(response)
 
 
 @pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hel"), b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"])
-async def test_connection_that_ends_before_the_body_raises(answer: bytes) -> None:
+async def test_connection_that_ends_before_the_body_raises(answer: bytes, stream: bool) -> None:
     async with scripted(answer, None) as server, HttpTransport(server.url) as transport:
         with pytest.raises(TransportError, match="ended before it was complete"):
-            await fetch(transport)
+            await fetch(transport, stream=stream)
 
 
 @pytest.mark.parametrize("answer", [CHUNKED + chunk(b"hi") + END, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
-async def test_bytes_after_a_body_are_not_the_next_response(answer: bytes) -> None:
+async def test_bytes_after_a_body_are_not_the_next_response(answer: bytes, stream: bool) -> None:
     forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
     async with scripted(answer + forged, answer + forged) as server, HttpTransport(server.url) as transport:
-        assert [await fetch(transport) for _ in range(2)] == [b"hi"] * 2
+        assert [await fetch(transport, stream=stream) for _ in range(2)] == [b"hi"] * 2
     assert server.connections == 2
 
 
@@ -152,10 +158,10 @@ async def until_it_waits(response: HttpResponse) -> None:
             await asyncio.sleep(0)
 
 
-async def test_buffer_is_limited_while_the_reader_waits() -> None:
+async def test_buffer_is_limited_while_the_reader_waits(stream: bool) -> None:
     sent = b"x" * 32 * 1024 * 1024
     async with scripted(CHUNKED + chunk(sent) + END) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(Request("/", stream=stream))
         chunks = response.chunks()
         first = await anext(chunks)
         await until_it_waits(response)
@@ -165,11 +171,11 @@ async def test_buffer_is_limited_while_the_reader_waits() -> None:
 
 
 @pytest.mark.parametrize("head", [CHUNKED + b"100000\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"])
-async def test_unread_body_pauses_after_the_head(head: bytes) -> None:
+async def test_unread_body_pauses_after_the_head(head: bytes, stream: bool) -> None:
     sent = b"x" * 1024 * 1024
     end = b"\r\n" + END if head.startswith(CHUNKED) else b""
     async with scripted(head + sent + end) as server, HttpTransport(server.url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(Request("/", stream=stream))
         await until_it_waits(response)
         chunks = [part async for part in response.chunks()]
     assert len(chunks[0]) < streaming._SLICE
@@ -177,7 +183,7 @@ async def test_unread_body_pauses_after_the_head(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("begun", range(len(b"5\r\nhel")))
-async def test_reading_continues_if_little_came_with_the_head(begun: int) -> None:
+async def test_reading_continues_if_little_came_with_the_head(begun: int, stream: bool) -> None:
     whole = chunk(b"hello") + END
     answered = asyncio.Event()
 
@@ -192,7 +198,7 @@ async def test_reading_continues_if_little_came_with_the_head(begun: int) -> Non
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     async with listening, HttpTransport(url) as transport:
-        response = await transport.request(Request("/"))
+        response = await transport.request(Request("/", stream=stream))
         reading = asyncio.create_task(body(response), name="reading")
         await asyncio.sleep(0)
         answered.set()
@@ -222,7 +228,7 @@ def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     return tmp_path / "ca.crt", context
 
 
-async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLContext], stream: bool) -> None:
     ca_file, context = tls_files
     parts = [bytes(range(256)) * size for size in range(200)]
     answer = CHUNKED + b"".join(chunk(part) for part in parts if part) + END
@@ -230,7 +236,7 @@ async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLCon
         scripted(answer, answer, tls=context) as server,
         HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
     ):
-        assert [await fetch(transport) for _ in range(2)] == [b"".join(parts)] * 2
+        assert [await fetch(transport, stream=stream) for _ in range(2)] == [b"".join(parts)] * 2
     assert server.connections == 1
 
 

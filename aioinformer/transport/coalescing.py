@@ -1,0 +1,154 @@
+"""Combine the small reads of a busy stream.
+
+A server writes each event of a watch by itself. At thousands of events a second, each wakes the event loop, and a
+wake-up with its read of a TLS record costs more than all the processing of the event. Here, the socket is told to
+count as readable only when it holds several events (SO_RCVLOWAT), for at most three milliseconds; the kernel
+collects them meanwhile. This is a nap.
+
+* The first events after a quiet time are read at once, and so is everything if events are rare.
+* A nap takes place while reads are small and frequent. It ends when the expected number of bytes has arrived, when the
+  server closes the connection, or by a timer. If naps bring nothing together, the next one is a while off.
+* A nap changes nothing but this option of one socket. Reading that asyncio, TLS or aiohttp have paused stays paused.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+_OPTION: Final = getattr(socket, "SO_RCVLOWAT", None)
+#: Reads that follow each other within this number of seconds are frequent.
+_FREQUENT: Final = 0.0016
+#: After this number of frequent reads, the first nap begins.
+_PATIENCE: Final = 3
+#: Larger reads need no nap, in bytes. It is also the most that a nap waits for.
+_LARGE: Final = 64 * 1024
+#: For how many seconds events are collected, and after which a nap ends in any case. As timers of asyncio have a
+#: resolution of a millisecond, most naps must end by the number of bytes.
+_NAP: Final = 0.0019
+_LIMIT: Final = 0.0029
+#: The share of the expected bytes that ends a nap.
+_ENOUGH: Final = 0.95
+#: A nap must be likely to combine this number of pieces at least: what it delays has left the caches of the processor.
+_WORTHWHILE: Final = 2.5
+#: A read after a nap of less than this number of pieces shows that the nap was useless.
+_USEFUL: Final = 1.2
+#: After this number of naps in a row that combined nothing, a number of reads takes place without naps.
+_USELESS: Final = 3
+_PENALTY, _MAX_PENALTY = 16, 256
+
+
+class ReadCoalescer:
+    """Delays the reads of one connection, if that combines them. `note_read` is called after each read.
+
+    Args:
+        loop: the event loop.
+        connection: the socket.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_connection",
+        "_frequent",
+        "_loop",
+        "_napping",
+        "_penalty",
+        "_piece",
+        "_rate",
+        "_read_at",
+        "_timer",
+        "_useless",
+        "_waits_for",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+        self._loop = loop
+        self._clock: Callable[[], float] = loop.time
+        self._connection = connection
+        self._read_at = 0.0
+        #: The number of frequent small reads in a row; negative after naps that were useless.
+        self._frequent = 0
+        self._useless, self._penalty = 0, _PENALTY
+        #: The bytes of the last read without a nap, and the bytes per second of the last reads.
+        self._piece = 0
+        self._rate = 0.0
+        self._napping = False
+        #: The value of the socket's option.
+        self._waits_for = 1
+        self._timer: asyncio.TimerHandle | None = None
+
+    def note_read(self, size: int) -> None:
+        """Take note of a read, and begin a nap if it is likely to combine the next reads.
+
+        Args:
+            size: the number of bytes.
+        """
+        now = self._clock()
+        gap, self._read_at = now - self._read_at, now
+        self._cancel_timer()
+        napped, self._napping = self._napping, False
+        if size >= _LARGE or gap > (2 * _LIMIT if napped else _FREQUENT):
+            self._frequent = min(self._frequent, 0)
+            self._wait_for(1)
+            return
+        if napped:
+            self._judge_nap(size)
+        else:
+            self._piece = size
+        rate = size / gap if gap > 0 else self._rate
+        self._rate = (self._rate + rate) / 2 if self._frequent > 0 else rate
+        self._frequent += 1
+        enough = min(_LARGE, int(self._rate * _NAP * _ENOUGH))
+        if self._frequent < _PATIENCE or enough < _WORTHWHILE * self._piece:
+            self._wait_for(1)
+            return
+        self._wait_for(enough)
+        if self._waits_for > 1:
+            self._napping = True
+            self._timer = self._loop.call_later(_LIMIT, self._wake)
+
+    def _judge_nap(self, size: int) -> None:
+        """Count naps that combined nothing."""
+        if size >= _USEFUL * self._piece:
+            self._useless, self._penalty = 0, _PENALTY
+            return
+        self._useless += 1
+        if self._useless >= _USELESS:
+            self._useless = 0
+            self._frequent, self._penalty = -self._penalty, min(2 * self._penalty, _MAX_PENALTY)
+
+    def close(self) -> None:
+        """End the nap, if there is one: the connection may serve another response."""
+        self._cancel_timer()
+        self._wait_for(1)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._wait_for(1)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait_for(self, size: int) -> None:
+        """Set from how many bytes on the socket counts as readable."""
+        if size == self._waits_for:
+            return
+        # A system may not support the option, and the socket may be closed: then there are no naps.
+        with suppress(OSError):
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+            self._waits_for = size
+
+
+def coalescer_of(transport: asyncio.BaseTransport | None, loop: asyncio.AbstractEventLoop) -> ReadCoalescer | None:
+    """Return a coalescer for a connection, None if it has no socket or the system has no such option."""
+    connection = transport.get_extra_info("socket") if transport is not None else None
+    if connection is None or _OPTION is None:
+        return None
+    return ReadCoalescer(loop, connection)
