@@ -70,6 +70,7 @@ class RealServer:
         drive = [self._program, "drive"]
         if self._cluster:
             up = [str(Path(self._cluster) / "up"), "--detach", "--dir", self._folder.name]
+            up += ["--exit-with-pid", str(os.getpid())]
             subprocess.run(up, check=True, stdout=subprocess.DEVNULL)
             self.environment["KUBECONFIG"] = str(Path(self._folder.name) / "kubeconfig")
             drive.append(json.loads((Path(self._folder.name) / "cluster.json").read_text())["etcd"])
