@@ -245,12 +245,12 @@ def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
 @cache
 def _starts(resource: Resource[Any]) -> tuple[bytes, bytes]:
     """Return how the JSON of an object begins if it states its type."""
-    version, kind = (_encode({name: text})[1:-1] for name, text in _type_members(resource).items())
+    kind, version = (_encode({name: text})[1:-1] for name, text in _type_members(resource).items())
     return b"{%b,%b," % (kind, version), b"{%b,%b," % (version, kind)
 
 
 def _type_members(resource: Resource[Any]) -> dict[str, str]:
-    return {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {"kind": resource.kind, "apiVersion": resource.api_version}  # in the order of the API's own objects
 
 
 _ABSENT = msgspec.Raw()
