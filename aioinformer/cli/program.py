@@ -132,6 +132,7 @@ async def _run(make: Callable[[Callable[[bytes], None]], Program], failures: lis
     with shutdown.waking(loop):
         shutdown.set_listener(interrupt)
         try:
+            await asyncio.sleep(0)  # a signal that has been received ends the program before it starts anything
             return await program.run(), writer
         finally:
             shutdown.set_listener(None)
