@@ -232,7 +232,8 @@ class Verbs(Generic[T]):
         Use `status.edit` for the status of resources where it is a subresource.
 
         Args:
-            target: the object, as a lister or this client has returned it; or a name, for the live object.
+            target: the object, as a lister or this client has returned it; or a name, for the live object. Also instead
+                of an object that has nothing but metadata or some fields, the live one is read first.
             change: returns the new state of its argument, such as `evolve` makes it, or an awaitable of it. It may be
                 called several times.
             namespace: of the object, if nothing else names it.

@@ -15,6 +15,7 @@ from aioinformer import (
     HttpTransport,
     OptionError,
     Resource,
+    SharedInformerFactory,
     UsageError,
     WriteOutcomeUnknown,
     add_finalizer,
@@ -139,11 +140,11 @@ async def test_conflict_in_each_attempt_is_raised(
 
 
 async def test_another_object_of_the_same_name_is_not_edited(client: Client, edits: Client, counting: Counting) -> None:
-    old = await config_map(client)
+    old = await config_map(client, x="1")
     await client.core.v1.configmaps.delete(old)
     with pytest.raises(ApiNotFound):
         await edits.core.v1.configmaps.edit(old, labelled(a="b"))
-    await config_map(client)
+    await config_map(client, x="1")
     with pytest.raises(Conflict):
         await edits.core.v1.configmaps.edit(old, labelled(a="b"))
     assert (await client.core.v1.configmaps.get("a")).metadata.labels is None
@@ -175,14 +176,14 @@ async def test_change_may_be_a_coroutine_and_return_plain_data(client: Client, e
 
 
 async def test_options_reach_the_request(client: Client, edits: Client, counting: Counting) -> None:
-    old = await config_map(client)
+    old = await config_map(client, x="1")
     await edits.core.v1.configmaps.edit(old, labelled(a="b"), dry_run=True, field_manager="me")
     assert dict(counting.requests[0].query) == {"dryRun": "All", "fieldManager": "me"}
     assert (await client.core.v1.configmaps.get("a")).metadata.labels is None
 
 
 async def test_lost_answer_is_not_repeated(client: Client, edits: Client, counting: Counting) -> None:
-    old = await config_map(client)
+    old = await config_map(client, x="1")
 
     def lose(request: Request) -> None:
         raise TransportError("lost")
@@ -191,6 +192,30 @@ async def test_lost_answer_is_not_repeated(client: Client, edits: Client, counti
     with pytest.raises(WriteOutcomeUnknown):
         await edits.core.v1.configmaps.edit(old, labelled(a="b"))
     assert counting.methods == ["PATCH"]
+
+
+@pytest.mark.parametrize("storage", ["metadata", "projection"])
+async def test_object_of_a_cache_that_stores_parts_is_read_first(
+    client: Client, edits: Client, counting: Counting, own_server: ApiServer, storage: Any
+) -> None:
+    old = await pod(client)
+    both = await client.core.v1.pods.edit(old, lambda each: add_finalizer(each, "example.com/other"))
+    await client.core.v1.pods.status.edit(both, lambda each: set_condition(each, "Other", True, "There"))
+    async with HttpTransport(own_server.url, token="token") as transport, SharedInformerFactory(transport) as factory:
+        informer = factory.core.v1.pods.informer(storage=storage, fields=["spec.nodeName"])
+        await factory.wait_for_cache_sync(timeout=30)
+        cached: Any = informer.lister().get("shop/web")
+    new = await edits.core.v1.pods.edit(cached, lambda each: add_finalizer(each, "example.com/a"))
+    assert list(new.metadata.finalizers or ()) == ["example.com/other", "example.com/a"]
+    stored = await edits.core.v1.pods.status.edit(cached, lambda each: set_condition(each, "Ready", True, "Started"))
+    assert is_condition_true(stored, "Other")
+    assert is_condition_true(stored, "Ready")
+    assert counting.methods == ["GET", "PATCH", "GET", "PATCH"]
+    await client.core.v1.pods.edit("web", lambda each: each.evolve("metadata.finalizers", None))
+    await client.core.v1.pods.delete("web", grace=0)
+    await pod(client)
+    with pytest.raises(Conflict, match="another object has the name now"):
+        await edits.core.v1.pods.edit(cached, labelled(a="b"))
 
 
 # Status.
@@ -272,7 +297,7 @@ async def test_model_of_ones_own_keeps_what_it_does_not_know(client: Client, edi
 
 
 async def test_function_that_returns_no_state_of_the_object_is_refused(client: Client, edits: Client) -> None:
-    old = await config_map(client)
+    old = await config_map(client, x="1")
     config_maps = edits.core.v1.configmaps
     mistakes: list[tuple[Any, str]] = [
         (lambda each: None, "returned None"),
@@ -295,5 +320,5 @@ async def test_error_of_the_function_is_raised(client: Client, edits: Client, co
         raise LookupError("not this one")
 
     with pytest.raises(LookupError, match="not this one"):
-        await edits.core.v1.configmaps.edit(await config_map(client), change)
+        await edits.core.v1.configmaps.edit(await config_map(client, x="1"), change)
     assert counting.requests == []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Mapping
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aioinformer.client.changes.patches import changed_members, merge_patch
+from aioinformer.cache.objects.views import View
+from aioinformer.client.changes.patches import changed_members, document_of, merge_patch
 from aioinformer.errors import Conflict, OptionError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
@@ -53,9 +55,16 @@ async def edit(
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")
     if not callable(change):
         raise UsageError(f"edit: expected a function that returns the new state, not {type(change).__name__}")
+    if not _field(obj, "resource_version", "resourceVersion"):
+        raise UsageError("edit: the object has no metadata.resourceVersion; pass what a lister or the client returned")
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     current, left = obj, timeout
+    if _may_be_a_part(obj):
+        current = await read(obj, timeout)
+        left = None if end is None else max(end - clock(), _LEAST)
+        if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
+            raise Conflict(409, "Conflict", "another object has the name now")
     for attempt in range(attempts):
         patch = await _patch_of(current, change)
         if not patch:
@@ -77,14 +86,25 @@ async def edit(
     raise AssertionError("the last attempt returns or raises")
 
 
+def _may_be_a_part(obj: Any) -> bool:
+    """Return whether an object of a cache may lack members that the server has.
+
+    Informers that store metadata or some fields alone return such objects. A list that such an object lacks, or has
+    only in part, must not be written: it would replace the whole one.
+    """
+    if not isinstance(obj, (View, Mapping)):
+        return False
+    document = document_of(obj)
+    metadata = document.get("metadata") or {}
+    return not metadata.get("creationTimestamp") or document.keys() <= {"apiVersion", "kind", "metadata"}
+
+
 async def _patch_of(current: T, change: Callable[[T], Any]) -> dict[str, Any]:
     """Call the function, and return the patch; {} if it changed nothing.
 
     Raises:
-        UsageError: the object has no version, or the function returned anything but a state of this object.
+        UsageError: the function returned anything but a state of this object.
     """
-    if not _field(current, "resource_version", "resourceVersion"):
-        raise UsageError("edit: the object has no metadata.resourceVersion; pass what a lister or the client returned")
     new = change(current)
     if inspect.isawaitable(new):
         new = await new
