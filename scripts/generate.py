@@ -33,7 +33,8 @@ def generate() -> dict[str, str]:
         ),
         **render_models(types, resources),
         **render_accessors(resources, discovery, FACTORY),
-        "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery),
+        "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery, FACTORY),
+        "aioinformer/client/accessors/by_name.pyi": render_by_name(resources, discovery, CLIENT),
         **render_accessors(resources, discovery, CLIENT),
     }
 

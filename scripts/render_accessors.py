@@ -50,6 +50,11 @@ class Style:
     def package(self) -> str:
         return f"aioinformer.{self.room}.accessors"
 
+    @property
+    def home(self) -> str:
+        """The module of the classes of attributes."""
+        return f"{self.package}.access" if self.scoped else "aioinformer.client.resource_client"
+
     def leaf(self, resource: ApiResource) -> str:
         """Return the class of the attribute of a resource."""
         if not self.scoped:
@@ -128,7 +133,6 @@ class Accessors:
 def _family_module(family: str, groups: Mapping[str, Mapping[str, list[ApiResource]]], style: Style) -> str:
     members = [resource for versions in groups.values() for resources in versions.values() for resource in resources]
     leaves = sorted({style.leaf(resource) for resource in members})
-    home = f"{style.package}.access" if style.scoped else "aioinformer.client.resource_client"
     modules = sorted({module_of(resource) for resource in members})
     classes = [text for name, versions in groups.items() for text in _group_classes(name, versions, style)]
     return (
@@ -141,7 +145,7 @@ from typing import TYPE_CHECKING
 from {style.package}.access import GroupAccessor, VersionAccessor
 
 if TYPE_CHECKING:
-    from {home} import {", ".join(leaves)}
+    from {style.home} import {", ".join(leaves)}
 {_import(modules)}
 
 
@@ -199,34 +203,52 @@ def _signature(resource: ApiResource, style: Style) -> str:
     return line if len(line) <= 120 else f"    def {resource.plural}(\n        self,\n    ) -> {result}:"
 
 
-def render_by_name(resources: Iterable[ApiResource], discovery: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the stub of `for_resource`, with an overload for each resource that can be listed."""
-    known = [each for each in resources if "list" in discovery[each.name]["verbs"]]
+def render_by_name(resources: Iterable[ApiResource], discovery: Mapping[str, Mapping[str, Any]], style: Style) -> str:
+    """Return the stub of `for_resource` of a factory, or `resource` of a client: an overload for each resource."""
+    known = [each for each in resources if style.complete or "list" in discovery[each.name]["verbs"]]
+    name, more = ("for_resource", "") if style.scoped else ("resource", ", decoder: None = None")
     overloads = [
         f"""    @overload
-    def for_resource(
-        self, resource: Literal["{each.name}"]
-    ) -> {FACTORY.leaf(each)}[{module_of(each)}.{each.kind}]: ...
+    def {name}(
+        self, resource: Literal["{each.name}"]{more}
+    ) -> {style.leaf(each)}[{module_of(each)}.{each.kind}]: ...
 """
         for each in known
     ]
-    modules = sorted({module_of(each) for each in known})
-    return f'''"""Types of `for_resource`. {_GENERATED}"""
+    imports = "".join(f"    {module},\n" for module in sorted({module_of(each) for each in known}))
+    leaves = ", ".join(sorted({style.leaf(each) for each in known}))
+    return f'''"""Types of `{name}`. {_GENERATED}"""
 
 # fmt: off
 
-from typing import Literal, TypeVar, overload
-
-from aioinformer.factory.accessors.access import ClusterAccessor, NamespacedAccessor
+{_IMPORTS[name]}from {style.home} import {leaves}
 from aioinformer.models import (
-{"".join(f"    {module},{chr(10)}" for module in modules)})
+{imports})
 from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
 
 class ByName:
-    """Gives a factory `for_resource`."""
+    """Gives a {style.owner} `{name}`."""
 
-{"".join(overloads)}    @overload
+{"".join(overloads)}{_OF_RESOURCES[name]}'''
+
+
+_IMPORTS = {
+    "for_resource": "from typing import Literal, TypeVar, overload\n\n",
+    "resource": (
+        "from typing import Any, Literal, TypeVar, overload\n\n"
+        "from aioinformer.cache.objects.codec import BodyDecoder\n"
+    ),
+}
+_OF_RESOURCES = {
+    "for_resource": """    @overload
     def for_resource(self, resource: Resource[T]) -> NamespacedAccessor[T] | ClusterAccessor[T]: ...
-'''
+""",
+    "resource": """    @overload
+    def resource(self, resource: Resource[T], decoder: None = None) -> ResourceClient[T]: ...
+    @overload
+    def resource(self, resource: Resource[Any] | str, decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
+    def _make(self, resource: Resource[Any], decoder: BodyDecoder[Any] | None) -> ResourceClient[Any]: ...
+""",
+}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.cache.objects.views import View
 from aioinformer.client.accessors import Accessors
+from aioinformer.client.accessors.by_name import ByName
 from aioinformer.client.requests import Settings
 from aioinformer.client.resource_client import ResourceClient
 from aioinformer.client.retries import Sender
 from aioinformer.errors import UsageError
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
-from aioinformer.resources.resource import Resource
 from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport.clients import transport_of
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
+    from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
 T = TypeVar("T")
+V = TypeVar("V", bound=View)
 
 
-class Client(Accessors):
+class Client(ByName, Accessors):
     """Reads and writes the objects of one API server, without a cache.
 
         client = Client(transport, field_manager="shop-operator")
@@ -104,35 +106,11 @@ class Client(Accessors):
         return other
 
     @overload
-    def resource(self, resource: Resource[T], decoder: None = None) -> ResourceClient[T]: ...
+    async def resource_for(self, obj: V, decoder: None = None) -> ResourceClient[V]: ...
     @overload
-    def resource(self, resource: Resource[Any], decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
+    async def resource_for(self, obj: Any, decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
     @overload
-    def resource(self, resource: str, decoder: None = None) -> ResourceClient[Any]: ...
-    @overload
-    def resource(self, resource: str, decoder: BodyDecoder[T]) -> ResourceClient[T]: ...
-
-    def resource(self, resource: Resource[Any] | str, decoder: BodyDecoder[Any] | None = None) -> ResourceClient[Any]:
-        """Return the client of a resource.
-
-        Args:
-            resource: a `Resource`, or the `gvr` of a built-in one: "apps/v1/deployments", "v1/pods".
-            decoder: as for `SharedIndexInformer`: a class that msgspec or pydantic can decode from JSON, or a function
-                of an object's JSON bytes.
-
-        Raises:
-            UsageError: there is no built-in resource of this name, or the decoder cannot be used.
-        """
-        if isinstance(resource, str):
-            resource = _built_in(resource)
-        elif not isinstance(resource, Resource):
-            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
-        if decoder is not None:
-            return self._make(resource, decoder)
-        found = self._known.get(resource)
-        if found is None:
-            found = self._known[resource] = self._make(resource, None)
-        return found
+    async def resource_for(self, obj: Any, decoder: None = None) -> ResourceClient[Any]: ...
 
     async def resource_for(self, obj: Any, decoder: BodyDecoder[Any] | None = None) -> ResourceClient[Any]:
         """Return the client of the resource of an object, by its `apiVersion` and `kind`.
@@ -189,15 +167,3 @@ class Client(Accessors):
         objects: ObjectType[Any] = ObjectType(resource, decoder)
         namespace = self.namespace if resource.namespaced else ""
         return ResourceClient(self._sender, self._settings, resource, objects, namespace)
-
-
-def _built_in(name: str) -> Resource[Any]:
-    api_version, _, plural = name.rpartition("/")
-    group, _, version = api_version.rpartition("/")
-    found = catalog.find(group, version, plural)
-    if found is None:
-        raise UsageError(
-            f'resource: there is no built-in resource {name!r}; write "apps/v1/deployments" or "v1/pods", or make a '
-            "Resource"
-        )
-    return found

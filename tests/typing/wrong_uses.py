@@ -158,6 +158,7 @@ def factories(factory: SharedInformerFactory) -> None:
 async def clients(client: Client) -> Any:
     print((await client.core.v1.pods.get("a/b")).spec.node_name)  # wrong
     print(await client.core.v1.deployments.get("a/b"))  # wrong
+    client.resource("v1/podz")  # wrong
     node: core_v1.Node = await client.core.v1.pods.get("a/b")  # wrong
     return node
 
