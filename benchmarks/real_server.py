@@ -11,8 +11,8 @@ pods are changed by patches. Use a cluster for tests: 20,000 pods are created in
 
 To measure how a client catches up, the client is stopped (SIGSTOP), 8,000 pods are changed once each, and the client
 goes on; the server may have closed the watch until then. At the steady rate, changes are even, and CPU time is measured
-after the first ones. No process is pinned to a core. CPU time of the server is that of the API server and etcd, if they
-run on the same machine.
+after the first ones. No process is pinned to a core. CPU time of the server is that of the API server, if it runs
+on the same machine, and of etcd in a test cluster.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ type driver struct {
 
 func runDrive() {
 	config := clusterConfig()
-	made := &driver{metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(config)), server: serverProcesses(config.Host)}
+	made := &driver{metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(config)), server: serverProcesses(append(os.Args[2:], config.Host)...)}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	if len(os.Args) > 2 {
 		made.etcd = newEtcd(os.Args[2])

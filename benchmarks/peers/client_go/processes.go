@@ -19,21 +19,24 @@ const (
 	ticksPerSecond = 100 // of the kernel's interface, on any machine
 )
 
-// serverProcesses finds the process that listens at the address, and etcd. It finds none of another machine.
-func serverProcesses(address string) processes {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return nil
-	}
-	if host := net.ParseIP(parsed.Hostname()); parsed.Hostname() != "localhost" && (host == nil || !host.IsLoopback()) {
-		return nil
-	}
-	socket := listeningSocket(parsed.Port())
+// serverProcesses finds the processes that listen at the addresses. It finds none of another machine.
+func serverProcesses(addresses ...string) processes {
 	var found processes
-	folders, _ := filepath.Glob("/proc/[0-9]*")
-	for _, folder := range folders {
-		if isEtcd(folder) || (socket != "" && hasFile(folder, socket)) {
-			found = append(found, folder)
+	for _, address := range addresses {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		host := net.ParseIP(parsed.Hostname())
+		if parsed.Hostname() != "localhost" && (host == nil || !host.IsLoopback()) {
+			continue
+		}
+		socket := listeningSocket(parsed.Port())
+		folders, _ := filepath.Glob("/proc/[0-9]*")
+		for _, folder := range folders {
+			if socket != "" && hasFile(folder, socket) {
+				found = append(found, folder)
+			}
 		}
 	}
 	return found
@@ -69,16 +72,6 @@ func hasFile(folder, target string) bool {
 		}
 	}
 	return false
-}
-
-// isEtcd reports whether the process is etcd, or a program with etcd as its first argument.
-func isEtcd(folder string) bool {
-	command, err := os.ReadFile(folder + "/cmdline")
-	if err != nil {
-		return false
-	}
-	words := strings.Split(string(command), "\x00")
-	return filepath.Base(words[0]) == "etcd" || (len(words) > 1 && words[1] == "etcd")
 }
 
 // cpu returns the seconds of user and system time.
