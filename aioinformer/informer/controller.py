@@ -181,8 +181,8 @@ class CacheController:
         self._synced = self._synced or self._config.queue.has_synced()
 
     def _fail(self, error: BaseException) -> None:
+        self._relist(error, initial=not self._synced)  # before the log, which may lack memory or stack, too
         _log.error("%s: processing raised; the reflector relists", self.reflector.name, exc_info=error)
-        self._relist(error, initial=not self._synced)
 
     def _key_failed(self, deltas: Deltas[Record], is_in_initial_list: bool, error: Exception) -> None:
         # The object is missing until the relist; the other objects are processed.

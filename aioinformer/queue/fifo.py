@@ -154,7 +154,9 @@ class FIFO(ABC, Generic[T, P]):
         try:
             self._take(deltas, version)
             if len(self._line) <= _FEW and (self._line or self._news):
-                process_few([*self._popping()])
+                # Not a list: what is not processed, because memory runs out, must stay in the line.
+                with closing(self._popping()) as steps:
+                    process_few(steps)
         finally:
             if self._line or self._news:
                 async with self._condition:
@@ -211,7 +213,7 @@ class FIFO(ABC, Generic[T, P]):
         Args:
             process_few: processes a few changes in one step. While the consumer waits to enter the context, this is
                 called with the changes of each `apply` that brings no more than a few, and the consumer waits on.
-                `apply` raises what it raises.
+                `apply` raises what it raises. What it has not iterated over then waits for the next batch.
 
         Raises:
             FIFOClosed: on entering it, if the queue is closed and empty.

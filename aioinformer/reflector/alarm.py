@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Alarm:
-    """Limits the waits of one task, the first that uses it, one at a time: `with alarm.at(time): await …`.
+    """Limits the waits of one task, one at a time: `with alarm.at(time): await …`.
+
+    After `close`, another task may use it.
 
     A wait that exceeds the limit is cancelled, and the block raises TimeoutError, as with `asyncio.timeout_at`. A
     cancellation of the task from elsewhere takes precedence.
@@ -57,10 +59,9 @@ class Alarm:
             self._ring()
 
     def close(self) -> None:
-        """Remove the timer. A later wait sets it again."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer, self._rings_at = None, inf
+        """Remove the timer, and the reference to the task. A later wait sets them again."""
+        self._cancel_timer()
+        self._owner = None
 
     def __enter__(self) -> None:
         task = self._task = self._owner = self._owner or asyncio.current_task()
@@ -76,9 +77,14 @@ class Alarm:
             raise TimeoutError from error
 
     def _set_timer(self, at: float) -> None:
-        self.close()
+        self._cancel_timer()
         self._rings_at = at
         self._timer = asyncio.get_running_loop().call_at(at, self._on_timer, at)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._rings_at = None, inf
 
     def _on_timer(self, at: float) -> None:
         self._timer, self._rings_at = None, inf

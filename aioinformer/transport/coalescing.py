@@ -140,8 +140,9 @@ class ReadCoalescer:
         """Set from how many bytes on the socket counts as readable."""
         if size == self._waits_for:
             return
-        # A system may not support the option, and the socket may be closed: then there are no naps.
-        with suppress(OSError):
+        # A system may not support the option, and the socket may be closed: then there are no naps. A closed socket
+        # raises OSError with asyncio, ValueError with uvloop.
+        with suppress(OSError, ValueError):
             self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
             self._waits_for = size
 

@@ -31,7 +31,7 @@ from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import TLS, Reader, TLSContexts, full_pool, own_session, send
-from aioinformer.transport.streaming import divert
+from aioinformer.transport.streaming import Content, divert
 
 if TYPE_CHECKING:
     import ssl as ssl_module
@@ -261,7 +261,7 @@ class HttpTransport:
         else:
             wrapped = (
                 HttpResponse(response, self._server, limit=2 * self._read_bufsize, coalesce=self._coalesce_reads)
-                if request.stream
+                if request.stream and request.total_timeout is None  # only aiohttp's stream keeps this limit
                 else HttpResponse(response, self._server)
             )
             self._responses.add(wrapped)
@@ -320,7 +320,7 @@ class HttpTransport:
 class HttpResponse:
     """A response over aiohttp; see `aioinformer.transport.Response`."""
 
-    __slots__ = ("__weakref__", "_closed", "_coalesce", "_limit", "_response", "_server")
+    __slots__ = ("__weakref__", "_closed", "_coalesce", "_diverted", "_limit", "_response", "_server")
 
     def __init__(
         self, response: aiohttp.ClientResponse, server: str, *, limit: int | None = None, coalesce: bool = False
@@ -330,6 +330,8 @@ class HttpResponse:
         #: Of the bytes of a stream that may wait for the reader; None for other bodies.
         self._limit = limit
         self._coalesce = coalesce
+        #: The body of a stream, if it does not take the way through aiohttp's stream. Each call of `chunks` reads on.
+        self._diverted: Content | None = None
         self._closed = False
 
     @property
@@ -354,8 +356,9 @@ class HttpResponse:
                         chunk = b""  # keep no reference while waiting for more
                 return
             # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
-            diverted = divert(self._response, self._limit) if self._limit is not None else None
-            read = content.readany if diverted is None else diverted.read
+            if self._limit is not None and self._diverted is None:
+                self._diverted = divert(self._response, self._limit)
+            read = content.readany if self._diverted is None else self._diverted.read
             while chunk := await read():
                 if coalescer is not None:
                     coalescer.note_read(len(chunk))

@@ -110,6 +110,8 @@ class LeanHandler(ResponseHandler, asyncio.BufferedProtocol):
         """
         if stream is not self._stream or self._stream is None:
             return None
+        if self._content is not None:
+            return self._content
         content = self._content = Content(self, limit)
         content.feed(self._stream.read_nowait())
         return content
@@ -270,9 +272,12 @@ class Content:
         """Wait for bytes, and return all that have arrived; b"" at the end of the body.
 
         Raises:
+            RuntimeError: another task is waiting for bytes.
             BaseException: the connection has failed.
         """
         while not (self._pieces or self._ended):
+            if self._waiter is not None:
+                raise RuntimeError("another task is reading this response")
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -286,7 +291,7 @@ class Content:
             read = b"".join(self._pieces)
             self._pieces.clear()
         self._size = 0
-        if self._connection._reading_paused:
+        if self._connection._reading_paused and not self._ended:  # after the end, it may serve another response
             self._connection.resume_reading()
         return read
 

@@ -39,6 +39,8 @@ class Consumer:
         self.few: list[tuple[list[str], str]] = []
         self.woken: list[list[str]] = []
         self.error: Exception | None = None
+        #: A change after which the consumer fails, and does not take the next.
+        self.fails_after = ""
         self.pause = asyncio.Event()
         self.pause.set()
 
@@ -55,8 +57,14 @@ class Consumer:
             raise self.error
 
     def names(self, steps: Iterable[Step[Any]]) -> list[str]:
-        objects: list[Any] = [step[0][-1].object for step in steps if step is not None]
-        return [each["metadata"]["name"] for each in objects]
+        names: list[str] = []
+        for step in steps:
+            if step is not None:
+                obj: Any = step[0][-1].object
+                names.append(obj["metadata"]["name"])
+                if names[-1] == self.fails_after:
+                    raise MemoryError
+        return names
 
 
 async def turns() -> None:
@@ -155,6 +163,17 @@ async def test_error_of_the_consumer_is_raised_by_apply(queue: FIFO[Any, Any]) -
         consumer.error = None
         await queue.apply(added("b"), "2")
         assert consumer.few[-1] == (["b"], "2")
+
+
+async def test_changes_after_a_failed_one_wait_for_the_consumer(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        consumer.fails_after = "b"
+        with pytest.raises(MemoryError):
+            await queue.apply(added(*"abcd"), "4")
+        await turns()
+        assert consumer.woken == [["c", "d"]]
+        await queue.apply(added("e"), "5")
+        assert consumer.few == [(["e"], "5")]
 
 
 async def test_changes_before_a_bad_one_are_processed() -> None:

@@ -91,6 +91,26 @@ async def test_error_of_the_wait_is_raised() -> None:
     alarm.close()
 
 
+async def test_another_task_uses_a_closed_alarm() -> None:
+    alarm = Alarm()
+
+    async def wait(seconds: float) -> None:
+        with alarm.at(now() + seconds):
+            await forever()
+
+    first = asyncio.create_task(wait(60), name="first")
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait({first})
+    alarm.close()
+    second = asyncio.create_task(wait(0.01), name="second")
+    done, _ = await asyncio.wait({second}, timeout=10)
+    assert done
+    with pytest.raises(TimeoutError):
+        second.result()
+    alarm.close()
+
+
 async def test_many_waits_set_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     timers: list[float] = []

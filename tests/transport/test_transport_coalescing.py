@@ -25,7 +25,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = 100.0
         self.waits_for = 1
-        self.closed = False
+        self.refusal: Exception | None = None
         self.arrived = 0
         self.reads: list[int] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
@@ -46,8 +46,8 @@ class Clock:
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
         assert (level, option) == (socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-        if self.closed:
-            raise OSError("closed")
+        if self.refusal is not None:
+            raise self.refusal
         self.waits_for = value
 
     def arrive(self, after: float, size: int = PIECE) -> None:
@@ -132,12 +132,23 @@ def test_close_ends_the_nap(clock: Clock) -> None:
     assert not clock.timers
 
 
-def test_socket_that_refuses_the_option_is_read_at_once(clock: Clock) -> None:
-    clock.closed = True
+@pytest.mark.parametrize("refusal", [OSError("asyncio"), ValueError("uvloop: negative file descriptor")])
+def test_socket_that_refuses_the_option_is_read_at_once(clock: Clock, refusal: Exception) -> None:
+    clock.refusal = refusal
     for _ in range(20):
         clock.arrive(0.00025)
     assert not clock.timers
     clock.coalescer.close()
+
+
+@pytest.mark.parametrize("refusal", [OSError("asyncio"), ValueError("uvloop: negative file descriptor")])
+def test_socket_that_closes_during_a_nap_ends_it(clock: Clock, refusal: Exception) -> None:
+    for _ in range(4):
+        clock.arrive(0.00025)
+    assert clock.naps
+    clock.refusal = refusal
+    clock.coalescer.close()
+    assert not clock.timers
 
 
 class Ticking:

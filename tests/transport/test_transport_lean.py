@@ -206,6 +206,85 @@ async def test_reading_continues_if_little_came_with_the_head(begun: int, stream
             assert await reading == b"hello"
 
 
+@asynccontextmanager
+async def begun_stream(reader: Reader, total_timeout: float | None = None) -> AsyncIterator[tuple[Any, asyncio.Event]]:
+    """A response of which one piece has arrived; two more arrive after the event is set."""
+    go_on = asyncio.Event()
+
+    async def serve(requests: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await requests.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED + chunk(b"one"))
+        await go_on.wait()
+        writer.write(chunk(b"two") + chunk(b"three") + END)
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with HttpTransport(url, reader=reader) as transport:
+            yield await transport.request(Request("/", stream=True, total_timeout=total_timeout)), go_on
+            go_on.set()
+
+
+READERS: list[Reader] = ["lean", "aiohttp"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_second_iteration_continues_the_body(reader: Reader) -> None:
+    async with begun_stream(reader) as (response, go_on):
+        chunks = response.chunks()
+        assert await anext(chunks) == b"one"
+        go_on.set()
+        await response._response.content.wait_eof()
+        await chunks.aclose()
+        assert await body(response) == b"twothree"
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_two_tasks_cannot_read_one_stream(reader: Reader) -> None:
+    async with begun_stream(reader) as (response, go_on):
+        chunks = response.chunks()
+        assert await anext(chunks) == b"one"
+        first = asyncio.create_task(body(response), name="first")
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another"):
+            await anext(chunks)
+        go_on.set()
+        assert await first == b"twothree"
+
+
+@pytest.mark.parametrize("reader", READERS)
+async def test_stream_keeps_the_total_timeout_of_its_request(reader: Reader) -> None:
+    async with begun_stream(reader, total_timeout=0.1) as (response, _):
+        with pytest.raises(TransportError, match="timed out"):
+            await asyncio.wait_for(body(response), 10)
+
+
+async def test_close_ends_the_pending_read_of_a_stream() -> None:
+    async with begun_stream("lean") as (response, _):
+        chunks = response.chunks()
+        assert await anext(chunks) == b"one"
+        reading = asyncio.create_task(anext(chunks), name="reads")
+        await asyncio.sleep(0)
+        await response.close()
+        with pytest.raises(TransportError, match="closed while it was being read"):
+            await asyncio.wait_for(reading, 10)
+
+
+async def test_old_response_does_not_resume_the_next() -> None:
+    handler, wire = on_a_wire()
+    handler.data_received(CHUNKED)
+    _, stream = await handler.read()
+    content = handler.divert(stream, 10)
+    assert content is not None
+    handler.data_received(chunk(b"x" * 20) + END)
+    handler.set_response_params(read_bufsize=10)
+    handler.data_received(CHUNKED + chunk(b"y" * 100))
+    assert not wire.reading
+    assert await content.read() == b"x" * 20
+    assert not wire.reading
+
+
 async def test_body_of_known_length_is_yielded_as_it_was_read() -> None:
     sent = b"x" * 4 * 1024 * 1024
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(sent)
