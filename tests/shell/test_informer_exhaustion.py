@@ -19,7 +19,9 @@ from aioinformer.handlers.listener import Batch, ProcessorListener
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
+from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO
+from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
 from aioinformer.reflector.watch_decoder import ValueStream
@@ -29,6 +31,8 @@ from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from aioinformer.informer.pipeline import QueueName
 
 #: The methods that run out of memory; a generator function does so when it is called.
 PLACES = [
@@ -175,3 +179,34 @@ async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyP
         await informer.wait_for("default/b", timeout=60)
         await settled()
         assert str(informer.state) == "watching"
+
+
+@pytest.mark.parametrize("kind", [DeltaFIFO, RealFIFO])
+async def test_version_is_not_reached_by_a_change_that_was_lost(
+    monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
+) -> None:
+    pods = Collection("a", "b")
+    queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue)
+    original, failures = kind._popping, [MemoryError()]
+
+    def popping(self: FIFO[Any, Any]) -> Any:
+        for number, step in enumerate(original(self)):
+            if number and failures:
+                raise failures.pop()
+            yield step
+
+    async with informer:
+        await informer.wait_for_sync()
+        monkeypatch.setattr(kind, "_popping", popping)
+        with pods.at_once():
+            pods.put("a")
+            pods.put("b")
+        waiting = asyncio.create_task(informer.wait_for_resource_version(str(pods.version)), name="waits")
+        await settled()
+        assert not failures
+        assert not waiting.done()
+        await asyncio.wait_for(waiting, 60)
+        assert {pod.metadata.resource_version for pod in informer.get_indexer().list()} == {
+            pod["metadata"]["resourceVersion"] for pod in pods.objects.values()
+        }
