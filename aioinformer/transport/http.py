@@ -366,6 +366,8 @@ class HttpResponse:
                 chunk = b""
         except (aiohttp.ClientError, OSError) as error:
             if self._closed:
+                # aiohttp raises one exception for all responses: its traceback would keep the frames of each reader.
+                error.__traceback__ = None
                 raise TransportError(f"{self._server}: the response was closed while it was being read") from error
             await self.close()
             failure = transport_error(self._server, error)

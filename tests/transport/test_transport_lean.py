@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import ssl
 import tracemalloc
+import weakref
 from asyncio.sslproto import SSLProtocol
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -260,15 +262,21 @@ async def test_stream_keeps_the_total_timeout_of_its_request(reader: Reader) -> 
             await asyncio.wait_for(body(response), 10)
 
 
-async def test_close_ends_the_pending_read_of_a_stream() -> None:
-    async with begun_stream("lean") as (response, _):
-        chunks = response.chunks()
-        assert await anext(chunks) == b"one"
-        reading = asyncio.create_task(anext(chunks), name="reads")
-        await asyncio.sleep(0)
-        await response.close()
-        with pytest.raises(TransportError, match="closed while it was being read"):
-            await asyncio.wait_for(reading, 10)
+@pytest.mark.parametrize("reader", READERS)
+async def test_close_ends_the_pending_read_of_a_stream(reader: Reader) -> None:
+    async def close_while_it_is_read() -> weakref.ref[Any]:
+        async with begun_stream(reader) as (response, _):
+            reading = asyncio.create_task(body(response), name="reads")
+            await asyncio.sleep(0.01)
+            await response.close()
+            with pytest.raises(TransportError, match="closed while it was being read"):
+                await asyncio.wait_for(reading, 10)
+            return weakref.ref(response)
+
+    response = await close_while_it_is_read()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert response() is None  # the shared exception of aiohttp does not keep it
 
 
 async def test_old_response_does_not_resume_the_next() -> None:
