@@ -2,7 +2,7 @@
 
 A server writes each event of a watch by itself. At thousands of events a second, each wakes the event loop, and a
 wake-up with its read of a TLS record costs more than all the processing of the event. Here, the socket is told to
-count as readable only when it holds several events (SO_RCVLOWAT), for at most three milliseconds; the kernel
+count as readable only when it holds several events (SO_RCVLOWAT), for at most two milliseconds; the kernel
 collects them meanwhile. This is a nap.
 
 * The first events after a quiet time are read at once, and so is everything if events are rare.
@@ -30,12 +30,12 @@ _PATIENCE: Final = 3
 _LARGE: Final = 64 * 1024
 #: For how many seconds events are collected, and after which a nap ends in any case. As timers of asyncio have a
 #: resolution of a millisecond, most naps must end by the number of bytes.
-_NAP: Final = 0.0019
-_LIMIT: Final = 0.0029
+_NAP: Final = 0.0012
+_LIMIT: Final = 0.0019
 #: The share of the expected bytes that ends a nap.
 _ENOUGH: Final = 0.95
 #: A nap must be likely to combine this number of pieces at least: what it delays has left the caches of the processor.
-_WORTHWHILE: Final = 2.5
+_WORTHWHILE: Final = 2.0
 #: A read after a nap of less than this number of pieces shows that the nap was useless.
 _USEFUL: Final = 1.2
 #: After this number of naps in a row that combined nothing, a number of reads takes place without naps.
