@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -10,6 +9,7 @@ from unittest.mock import patch
 from aioinformer.backoff import Backoff
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.reflector import watch_decoder
+from aioinformer.reflector.alarm import Alarm
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.protocol.relist import Relist
@@ -131,7 +131,8 @@ def event_before_a_broken_line_lost() -> AbstractContextManager[Any]:
 
 @planted("a silent connection is never given up")
 def dead_connection_not_noticed() -> AbstractContextManager[Any]:
-    return patch("aioinformer.reflector.reflector.asyncio.timeout_at", lambda when: asyncio.timeout(None))
+    original = Alarm.at
+    return patch.object(Alarm, "at", lambda self, limit: original(self, None))
 
 
 # Request rates.
