@@ -283,9 +283,9 @@ class Owner:
 def shielded() -> AbstractContextManager[object]:
     """Return a context in which no cancel scope of anyio around the caller cancels what the caller awaits.
 
-    A scope that was cancelled cancels each further wait in it, also those of a cleanup. `Task.cancel()` of asyncio
-    cancels once, and is not affected. Whoever entered a scope has loaded anyio's backend, so that without it there is
-    none, and the 20 ms of its import are saved.
+    A cancelled scope cancels each further wait in it, including the waits of a cleanup. `Task.cancel()` of asyncio
+    cancels once, and is not affected. Entering a scope loads anyio's backend. If the backend is not loaded, there is no
+    scope, and importing anyio here would cost 20 ms for nothing.
     """
     if _ANYIO_BACKEND not in sys.modules:
         return nullcontext()

@@ -111,7 +111,7 @@ def _section(section: Section, result: dict[str, Any]) -> str:
             lines += [*_scale(medians), "", *_table(medians)]
         case _:
             lines += _table(medians)
-    origin = f"{result['rounds']} rounds" + (
+    origin = f"{result['rounds']} round{'s' if result['rounds'] > 1 else ''}" + (
         f" on {result['date']}, in {result['seconds']} s" if "date" in result else ""
     )
     lines += ["", *(f"{note}\n" for note in result["notes"]), f"{origin}. {result['machine']}.{_speed(result)}", ""]

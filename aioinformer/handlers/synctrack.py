@@ -8,6 +8,7 @@ handler and the workers call a tracker, which knows when the workers are done. `
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.concurrency import Latch
@@ -20,7 +21,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound="Hashable")
 
 
-class _Tracker:
+class _Tracker(ABC):
     def __init__(self, name: str = "") -> None:
         self.name = name
         self._upstream_synced = False
@@ -43,8 +44,9 @@ class _Tracker:
         if self._upstream_synced and not self._in_progress():
             self._synced.set()
 
+    @abstractmethod
     def _in_progress(self) -> int:
-        raise NotImplementedError
+        """Return the number of calls that have started and not finished."""
 
 
 class SingleFileTracker(_Tracker):

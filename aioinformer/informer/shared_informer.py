@@ -432,8 +432,7 @@ class SharedIndexInformer(ObservedInformer[T]):
     # Callbacks of the process loop.
 
     def _processed(self, version: str) -> None:
-        if self._store.every_index or self._failing_indices.reported:
-            self._check_indices()
+        self._check_indices()
         self._reached(version)
         if self._awaits_sync and self._source is not None and self._source.queue.has_synced():
             self._set_synced()

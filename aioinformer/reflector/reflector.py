@@ -315,6 +315,7 @@ class Reflector:
                 else:
                     await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
         finally:
+            # Compared here, too: few answers change the state, and this is the way of each event.
             if self._protocol_state.phase is not self._shown[0] or self._protocol_state.reason != self._shown[1]:
                 self._show_changes()
 

@@ -302,7 +302,9 @@ class Responses:
         """Wait for the next chunk and return its answers, or a single answer; None if the wait was interrupted."""
         clock = asyncio.get_running_loop().time
         begin = clock()
-        patience = self._patience(step, begin) if self.silent_for or step.until is not None else step.silence
+        patience = step.silence
+        if self.silent_for or step.until is not None or (patience is not None and patience < _MIN_READ):
+            patience = self._patience(step, begin)
         reader = self._reader
         if reader is None:
             return await self._receive_head(self._requests.response(patience), patience, self._late(step, begin))
@@ -386,9 +388,7 @@ class Responses:
 
     def _patience(self, step: Read, now: float) -> float | None:
         """Return for how many seconds to read, None for no limit."""
-        left = step.silence
-        if left is not None and self.silent_for:
-            left = max(left - self.silent_for, _MIN_READ)
+        left = None if step.silence is None else max(step.silence - self.silent_for, _MIN_READ)
         if step.until is None:
             return left
         until = max(step.until - now, _MIN_READ)

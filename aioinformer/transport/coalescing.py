@@ -1,9 +1,9 @@
 """Combine the small reads of a busy stream.
 
-A server writes each event of a watch by itself. At thousands of events a second, each wakes the event loop, and a
-wake-up with its read of a TLS record costs more than all the processing of the event. Here, the socket is told to
-count as readable only when it holds several events (SO_RCVLOWAT), for at most two milliseconds; the kernel
-collects them meanwhile. This is a nap.
+A server writes each event of a watch by itself. Each write wakes the event loop, and a wake-up costs more than the
+processing of the event. At thousands of events a second, the coalescer sets the low-water mark of the socket
+(SO_RCVLOWAT) to the size of several events, for at most two milliseconds. The kernel collects events until the mark is
+reached. This is a nap.
 
 * The first events after a quiet time are read at once, and so is everything if events are rare.
 * A nap takes place while reads are small and frequent. It ends when the expected number of bytes has arrived, when the

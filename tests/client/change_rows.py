@@ -226,7 +226,7 @@ async def configuration_without_fields_is_always_sent(client: Any) -> None:
 
 @row
 async def proof_of_no_change_is_never_wrong(client: Any) -> None:
-    """Whatever is proven to change nothing changes nothing, for many configurations and another writer between them."""
+    """An apply that is proven to change nothing changes nothing, for many configurations, beside another writer."""
     deployments, name = client.apps.v1.deployments, "apps/v1/deployments"
     others = [{"spec": {"replicas": 7}}, {"spec": {"replicas": 2}}, {"metadata": {"labels": {"app": "web", "x": "y"}}}]
     proven = 0

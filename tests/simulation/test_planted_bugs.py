@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.simulation.hunt import PLANTED, SEEDS, found_by, hunt
+from tests.simulation.scenario import draw
+from tests.simulation.simulate import play
 
 if TYPE_CHECKING:
     from tests.simulation.planted import Planted
@@ -21,4 +23,6 @@ _PAGE = Path(__file__).parents[2] / "docs" / "simulation.md"
 def test_planted_bug_is_found(bug: Planted) -> None:
     found = found_by(_PAGE)
     assert bug.name in found, "run python -m tests.simulation --bugs"
-    assert hunt(bug, chain([found[bug.name]], SEEDS)).seed
+    seed = hunt(bug, chain([found[bug.name]], SEEDS)).seed
+    assert seed
+    assert play(draw(seed)).violation is None, "the seed fails without the bug, too"

@@ -35,7 +35,7 @@ _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class _Value(NamedTuple):
-    """A value that replaces another one, whatever it was."""
+    """A value that replaces another one of any type."""
 
     value: Any
 

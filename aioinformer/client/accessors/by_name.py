@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from aioinformer.client.resource_client import ResourceClient
 
 
-class ByName:
+class ByName(ABC):
     """Gives a client `resource`."""
 
     _known: dict[Resource[Any], ResourceClient[Any]]
@@ -40,8 +41,9 @@ class ByName:
             found = self._known[resource] = self._make(resource, None)
         return found
 
+    @abstractmethod
     def _make(self, resource: Resource[Any], decoder: BodyDecoder[Any] | None) -> ResourceClient[Any]:
-        raise NotImplementedError
+        """Return a new client of a resource."""
 
 
 def _built_in(name: str) -> Resource[Any]:
