@@ -1,0 +1,42 @@
+"""Controllers: reconcilers that are awaited for each object that changed, with retries, own writes and leadership."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from aioinformer.controller.request import (
+        LOW_PRIORITY,
+        NORMAL_PRIORITY,
+        Cause,
+        ReconcileTimeout,
+        Request,
+        Result,
+        RetryAfter,
+        StaleCache,
+        TerminalError,
+    )
+
+__all__ = [
+    "LOW_PRIORITY",
+    "NORMAL_PRIORITY",
+    "Cause",
+    "ReconcileTimeout",
+    "Request",
+    "Result",
+    "RetryAfter",
+    "StaleCache",
+    "TerminalError",
+]
+
+if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.exports import lazy_exports as _lazy_exports
+
+    __getattr__, __dir__ = _lazy_exports(
+        __name__,
+        {
+            "request": (
+                "LOW_PRIORITY NORMAL_PRIORITY Cause ReconcileTimeout Request Result RetryAfter StaleCache TerminalError"
+            ),
+        },
+    )

@@ -1,0 +1,250 @@
+"""What a reconciler receives and returns: `Request` and `Result`, and the errors that decide about retries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from aioinformer.errors import AioinformerError, OptionError
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Coroutine
+    from datetime import datetime
+
+    from aioinformer.cache.lister import Lister
+    from aioinformer.client.client import Client
+    from aioinformer.leaderelection.elector import Term
+    from aioinformer.resources.keys import ObjectName
+    from aioinformer.resources.resource import Resource
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: The priority of requests from initial lists and resyncs: changes come first.
+LOW_PRIORITY: Final = -100
+NORMAL_PRIORITY: Final = 0
+
+#: How a request came about. "initial" and "resync" say nothing about a change.
+Trigger: TypeAlias = Literal[
+    "initial", "added", "updated", "deleted", "resync", "source", "result", "retry", "requested", "takeover"
+]
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One reason why a reconciler runs.
+
+    Attributes:
+        trigger: what happened. "result" is a `Result` of an earlier run, "requested" a call of `enqueue`, "takeover"
+            the begin of a term of leadership.
+        resource: `group_resource` of the object that changed, such as "configmaps"; the name of a source.
+        key: of the object that changed; "" if there is none.
+        fields: paths of fields that differ, if they were compared.
+    """
+
+    trigger: Trigger
+    resource: str = ""
+    key: str = ""
+    fields: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        what = " ".join(filter(None, (self.resource, self.key)))
+        fields = f" ({', '.join(self.fields)})" if self.fields else ""
+        return f"{what} {self.trigger}{fields}" if what else f"{self.trigger}{fields}"
+
+
+class Context(Protocol):
+    """What a controller offers to its requests."""
+
+    def client(self, key: ObjectName) -> Client:
+        """Return a client that records its writes for this key."""
+        ...
+
+    def lister(self, resource: Resource[R]) -> Lister[R]:
+        """Return the lister of an input of the controller."""
+        ...
+
+    def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
+        """Return the cached objects of an input that an object owns, by its uid, in the order of their keys."""
+        ...
+
+    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
+        """Record an Event about an object."""
+        ...
+
+    async def observe(self, key: ObjectName) -> None:
+        """Wait until the caches have the recorded writes of a key."""
+        ...
+
+
+class Request(Generic[T]):
+    """One run of a reconciler for one object.
+
+    Attributes:
+        key: namespace and name of the object.
+        object: its cached state when the run began; None if the cache does not have it.
+        causes: why the reconciler runs, in the order of their arrival; the first ones if there were many.
+        causes_left_out: how many further causes were merged into this run.
+        attempt: 1 for the first attempt; it grows with each failed attempt, until one succeeds.
+        enqueued: when the first cause arrived, in seconds of the event loop's clock.
+        priority: of the request.
+        term: the term of leadership; None if the controller needs none.
+        log: a logger that adds the controller and the key to each line.
+    """
+
+    __slots__ = (
+        "_client",
+        "_context",
+        "attempt",
+        "causes",
+        "causes_left_out",
+        "enqueued",
+        "key",
+        "log",
+        "object",
+        "priority",
+        "term",
+    )
+
+    def __init__(
+        self,
+        key: ObjectName,
+        object: T | None,
+        context: Context,
+        log: logging.LoggerAdapter[logging.Logger],
+        *,
+        causes: tuple[Cause, ...] = (),
+        causes_left_out: int = 0,
+        attempt: int = 1,
+        enqueued: float = 0.0,
+        priority: int = NORMAL_PRIORITY,
+        term: Term | None = None,
+    ) -> None:
+        self.key = key
+        self.object = object
+        self.causes = causes
+        self.causes_left_out = causes_left_out
+        self.attempt = attempt
+        self.enqueued = enqueued
+        self.priority = priority
+        self.term = term
+        self.log = log
+        self._context = context
+        self._client: Client | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object; "" if it is cluster-scoped."""
+        return self.key.namespace
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return self.key.name
+
+    @property
+    def client(self) -> Client:
+        """A client whose writes are recorded: the next run of this key waits until the caches have them."""
+        if self._client is None:
+            self._client = self._context.client(self.key)
+        return self._client
+
+    def lister(self, resource: Resource[R]) -> Lister[R]:
+        """Return the lister of a resource that the controller has as an input.
+
+        Raises:
+            UsageError: the controller has no such input; no read starts a watch.
+        """
+        return self._context.lister(resource)
+
+    def owned(self, resource: Resource[R]) -> list[R]:
+        """Return the cached objects of a resource in `owns` whose owner is this object, by uid, in the order of keys.
+
+        Raises:
+            UsageError: the resource is not in `owns`.
+        """
+        return self._context.owned(self.object, resource) if self.object is not None else []
+
+    def event(self, reason: str, message: str, *, type: str = "Normal", about: Any = None) -> None:
+        """Record an Event. The call does not wait, and identical Events are merged.
+
+        Args:
+            reason: for machines: one word in UpperCamelCase.
+            message: for people.
+            type: "Normal" or "Warning".
+            about: the object; by default, the object of the request.
+        """
+        self._context.event(self.object if about is None else about, type, reason, message)
+
+    async def observe(self) -> None:
+        """Wait until the caches have all writes that this request has made so far.
+
+        Raises:
+            StaleCache: they did not have them in time.
+        """
+        await self._context.observe(self.key)
+
+    def __repr__(self) -> str:
+        causes = "; ".join(map(str, self.causes))
+        return f"<request for {self.key}, attempt {self.attempt}: {causes}>"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows a run that succeeded. Without a result, the key rests until its next cause.
+
+    Attributes:
+        after: run again after this many seconds, or earlier if there is another cause.
+        at: run again at this time, which has a time zone; instead of `after`.
+        priority: of that run; None keeps the priority.
+        parked: do not run again before a change of an input or `retry_parked`, and show this reason.
+
+    Raises:
+        OptionError: a value is invalid, or several of `after`, `at` and `parked` are given.
+    """
+
+    after: float | None = None
+    at: datetime | None = None
+    priority: int | None = None
+    parked: str = ""
+
+    def __post_init__(self) -> None:
+        if sum((self.after is not None, self.at is not None, bool(self.parked))) > 1:
+            raise OptionError("Result: pass one of after, at and parked")
+        if self.after is not None and not 0 <= self.after < float("inf"):
+            raise OptionError(f"Result: after must be seconds, 0 or more, not {self.after!r}")
+        if self.at is not None and self.at.tzinfo is None:
+            raise OptionError(f"Result: at must have a time zone, not {self.at!r}; use datetime.now(UTC) + …")
+
+
+Reconciler: TypeAlias = "Callable[[Request[Any]], Coroutine[Any, Any, Result | None]]"
+
+
+class TerminalError(AioinformerError):
+    """The reconciler cannot succeed until an input changes: the key is parked with this reason."""
+
+
+class RetryAfter(AioinformerError):
+    """The reconciler needs another run later; this is no failure, and is not counted as an attempt.
+
+    Args:
+        seconds: after which the key runs again.
+        reason: for logs at debug level.
+
+    Attributes:
+        seconds: after which the key runs again.
+    """
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        if not 0 <= seconds < float("inf"):
+            raise OptionError(f"RetryAfter: expected seconds, 0 or more, not {seconds!r}")
+        super().__init__(reason or f"retry after {seconds:g} s")
+        self.seconds = seconds
+
+
+class StaleCache(AioinformerError):
+    """The caches did not have the own writes of a key in time. The key is retried with backoff."""
+
+
+class ReconcileTimeout(AioinformerError):
+    """A run took longer than the controller's `timeout`, and was cancelled. A TimeoutError of the user is another."""
