@@ -138,6 +138,10 @@ def test_any_value_is_survived(what: str, value: bytes) -> None:
     run(*(each for one in spoilt for each in [*before, ([one], "end")]), options=options)
 
 
+def test_list_without_version_is_followed_by_a_watch() -> None:
+    run(([LIST.replace(b'"resourceVersion": "9"', b"")], "end"), options=PAGES)
+
+
 CUTS = st.lists(st.integers(0, 700), max_size=6)
 TOKENS = st.sampled_from(
     [*VALUES, b'"metadata":', b'"items":[', b'},{"metadata":', b"\n", b"\r\n", b'{"type":"ADDED","object":']

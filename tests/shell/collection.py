@@ -182,6 +182,9 @@ class Collection:
             lines = [line("ADDED", obj) for obj in self.objects.values()]
             response.feed(b"".join([*lines, line("BOOKMARK", {"metadata": mark})]))
             self._watches.append(response)
+        elif options.resource_version in ("", "0"):  # a watch without a version begins with what there is
+            response.feed(b"".join(line("ADDED", obj) for obj in self.objects.values()))
+            self._watches.append(response)
         elif int(options.resource_version) < self._oldest:
             response.feed(_EXPIRED)
             response.end()
