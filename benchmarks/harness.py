@@ -103,6 +103,9 @@ class Question:
         rounds: the number of rounds, if the time allows it.
         seconds: the time limit for all rounds, without the start of the server.
         patience: seconds after which a measurement has failed.
+        touched_mib: memory that a process uses and returns before each measurement, at least as much as the largest
+            subject needs. A virtual machine pays for pages that its host has not given to it yet, once: up to a second
+            of system time for each GiB, which would be counted for the subject that happens to be the first.
         notes: remarks for the page.
         serve: a server to use instead of a load server. Its clients are not pinned to a core.
     """
@@ -115,6 +118,7 @@ class Question:
     rounds: int = 5
     seconds: float = 60.0
     patience: float = 240.0
+    touched_mib: int = 0
     notes: list[str] = field(default_factory=list)
     serve: RunningServer | None = None
 
@@ -181,6 +185,7 @@ def run(question: Question) -> None:
             measured: dict[str, Figures] = {}
             speed: dict[str, list[float]] = {}
             for name in list(subjects):
+                _touch(question.touched_mib)
                 before, start = calibration(), perf_counter()
                 try:
                     measured[name] = _measure(question, name, url, server.environment)
@@ -221,6 +226,12 @@ def _reason(error: Exception) -> str:
 
 async def _await(figures: Awaitable[Figures]) -> Figures:
     return await figures
+
+
+def _touch(mib: int) -> None:
+    """Use memory in a process that ends."""
+    if mib:
+        subprocess.run([sys.executable, "-c", f"bytearray({mib << 20})[::4096] = bytes({mib << 8})"], check=True)
 
 
 def _measure(question: Question, subject: str, url: str, environment: dict[str, str]) -> Figures:

@@ -38,6 +38,7 @@ QUESTION = Question(
     ],
     rounds=3,
     seconds=150.0,
+    touched_mib=1536,
 )
 
 if __name__ == "__main__":
