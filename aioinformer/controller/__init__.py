@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         LOW_PRIORITY,
         NORMAL_PRIORITY,
         Cause,
+        NothingToDo,
         ReconcileTimeout,
         Request,
         Result,
@@ -21,6 +22,7 @@ __all__ = [
     "LOW_PRIORITY",
     "NORMAL_PRIORITY",
     "Cause",
+    "NothingToDo",
     "ReconcileTimeout",
     "Request",
     "Result",
@@ -36,7 +38,8 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "request": (
-                "LOW_PRIORITY NORMAL_PRIORITY Cause ReconcileTimeout Request Result RetryAfter StaleCache TerminalError"
+                "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter StaleCache "
+                "TerminalError"
             ),
         },
     )

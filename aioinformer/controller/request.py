@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeAl
 
 import msgspec
 
-from aioinformer.errors import AioinformerError, OptionError
+from aioinformer.errors import AioinformerError, OptionError, UsageError
+from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.references import ObjectReference
 
 if TYPE_CHECKING:
     import logging
@@ -90,16 +92,19 @@ class Request(Generic[T]):
         enqueued: when the first cause arrived, in seconds of the event loop's clock.
         priority: of the request.
         term: the term of leadership; None if the controller needs none.
+        finalizer: the finalizer that this run uses; see `finalizing`.
         log: a logger that adds the controller and the key to each line.
     """
 
     __slots__ = (
         "_client",
         "_context",
+        "_resource",
         "attempt",
         "causes",
         "causes_left_out",
         "enqueued",
+        "finalizer",
         "key",
         "log",
         "object",
@@ -120,6 +125,7 @@ class Request(Generic[T]):
         enqueued: float = 0.0,
         priority: int = NORMAL_PRIORITY,
         term: Term | None = None,
+        resource: Resource[T] | None = None,
     ) -> None:
         self.key = key
         self.object = object
@@ -129,7 +135,9 @@ class Request(Generic[T]):
         self.enqueued = enqueued
         self.priority = priority
         self.term = term
+        self.finalizer = ""
         self.log = log
+        self._resource = resource
         self._context = context
         self._client: Client | None = None
 
@@ -142,6 +150,23 @@ class Request(Generic[T]):
     def name(self) -> str:
         """The name of the object."""
         return self.key.name
+
+    @property
+    def resource(self) -> Resource[T]:
+        """The resource of the object.
+
+        Raises:
+            UsageError: the request was made without it, by a test for example.
+        """
+        if self._resource is None:
+            raise UsageError(f"the request for {self.key} has no resource; pass resource=… to Request()")
+        return self._resource
+
+    @property
+    def reference(self) -> ObjectReference:
+        """A reference to the object, which need not exist any more: for `set_controller_reference`, for example."""
+        uid = "" if self.object is None else metadata_field(metadata_of(self.object), "uid", "uid") or ""
+        return ObjectReference(self.resource.api_version, self.resource.kind, self.name, self.namespace, uid)
 
     @property
     def client(self) -> Client:
@@ -175,7 +200,7 @@ class Request(Generic[T]):
             type: "Normal" or "Warning".
             about: the object; by default, the object of the request.
         """
-        self._context.event(self.object if about is None else about, type, reason, message)
+        self._context.event(self.reference if about is None else about, type, reason, message)
 
     async def observe(self) -> None:
         """Wait until the caches have all writes that this request has made so far.
@@ -240,6 +265,13 @@ class RetryAfter(AioinformerError):
             raise OptionError(f"RetryAfter: expected seconds, 0 or more, not {seconds!r}")
         super().__init__(reason or f"retry after {seconds:g} s")
         self.seconds = seconds
+
+
+class NothingToDo(AioinformerError):
+    """The run ends here, as if the reconciler had returned None: there is nothing to do for the object.
+
+    `finalizing` raises it for an object that is gone, or that is being deleted and has no finalizer of the controller.
+    """
 
 
 class StaleCache(AioinformerError):
