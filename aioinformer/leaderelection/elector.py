@@ -26,6 +26,7 @@ from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
+from aioinformer.leaderelection.standby import StandbyWatch
 from aioinformer.logs import get_logger
 from aioinformer.transport.clients import transport_of
 
@@ -130,11 +131,13 @@ class LeaderElector:
         plain_function(on_new_leader, "on_new_leader")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
         self._options = options or LeaderElectionOptions()
-        lock = LeaseLock(transport_of(transport), name, namespace)
+        transport = transport_of(transport)
+        lock = LeaseLock(transport, name, namespace)
         self.lease = str(lock)
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
         self._random = random
+        self._standby = StandbyWatch(transport, name, namespace, self.identity, random)
         self._competing = False
         self._term: Term | None = None
         self._scope: asyncio.Timeout | None = None
@@ -218,15 +221,11 @@ class LeaderElector:
     # Acquiring, renewing, ending.
 
     async def _acquire(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            while True:
-                verdict = await self._attempts.attempt(self._options.renew_deadline)
-                # With a slow answer, the deadline may have passed already.
-                if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
-                    break
-                # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
-                await asyncio.sleep(self._options.retry_period * (1 + JITTER * self._random()))
+            try:
+                await self._try_until_leading()
+            finally:
+                await self._standby.stop()
         except BaseException:
             # If a write was cancelled half-way, the server may have made us the leader.
             if self._machine.claimed:
@@ -234,6 +233,18 @@ class LeaderElector:
                     await self._attempts.release(self._options.request_timeout)
             raise
         _log.info("%s holds %s, term %d", self.identity, self.lease, self._machine.record.lease_transitions)
+
+    async def _try_until_leading(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            verdict = await self._attempts.attempt(self._options.renew_deadline)
+            # With a slow answer, the deadline may have passed already.
+            if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
+                return
+            if verdict is Verdict.NOT_LEADING and self._options.watch:
+                self._standby.start(self._machine.version)
+            # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
+            await self._standby.wait(self._options.retry_period * (1 + JITTER * self._random()))
 
     async def _renew(self, scope: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()

@@ -49,6 +49,8 @@ class LeaderElectionOptions:
         release: release the lease when the guarded code has ended, so that other candidates need not wait until it
             expires.
         coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
+        watch: a candidate that waits watches the Lease, and tries at once when it is released. Without the permission
+            to watch it, the candidate notices the release after the retry period.
     """
 
     lease_duration: float = 15
@@ -56,6 +58,7 @@ class LeaderElectionOptions:
     retry_period: float = 2.0
     release: bool = True
     coordinated: bool = False
+    watch: bool = True
 
     def __post_init__(self) -> None:
         if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):
@@ -213,6 +216,11 @@ class LeaseMachine:
     @property
     def _seconds(self) -> int:
         return int(self._options.lease_duration)
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion of the Lease as the server last returned it; "" before that."""
+        return str((self._lease.get("metadata") or {}).get("resourceVersion") or "")
 
     @property
     def claimed(self) -> bool:

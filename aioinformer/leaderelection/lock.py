@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease", model="V1Lease")
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+decode_lease = msgspec.json.Decoder(dict[str, Any]).decode
 
 #: Seconds between two tries to release a lease after a conflict.
 _RELEASE_PAUSE = 0.1
@@ -47,7 +47,7 @@ class LeaseLock:
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
         # The election repeats what fails, at its own pace.
-        self._leases = Client(transport, namespace=namespace, retry=False).resource(LEASES, decoder=_decode)
+        self._leases = Client(transport, namespace=namespace, retry=False).resource(LEASES, decoder=decode_lease)
         self._key = f"{namespace}/{name}"
         self.template: Mapping[str, Any] = {
             "apiVersion": LEASES.api_version,

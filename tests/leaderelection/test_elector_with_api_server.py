@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Request, Response, Transport
 
+#: A candidate with these times that takes over within seconds does so because of the watch.
+SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=300.0)
+
 #: The shortest times that a Lease allows.
 SHORT = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05)
 
@@ -133,6 +136,35 @@ async def test_candidate_takes_over_an_expired_lease(server: ApiServer, transpor
     async with LeaderElector(transport, "it", identity="me", options=SHORT).leading() as term:
         assert term.token == 6
         assert spec(server)["holderIdentity"] == "me"
+
+
+@pytest.mark.behaviour("C-75")
+async def test_standby_takes_over_a_released_lease_without_waiting(server: ApiServer) -> None:
+    watched = asyncio.Event()
+
+    class Watched:
+        """A transport that reports when a watch is open."""
+
+        def __init__(self, transport: Transport) -> None:
+            self._transport = transport
+
+        async def request(self, request: Request) -> Response:
+            response = await self._transport.request(request)
+            if ("watch", "true") in request.query:
+                watched.set()
+            return response
+
+    async def second() -> None:
+        async with (
+            HttpTransport(server.url) as transport,
+            LeaderElector(Watched(transport), "it", identity="second", options=SLOW).leading(),
+        ):
+            assert spec(server)["holderIdentity"] == "second"
+
+    async with asyncio.timeout(30), HttpTransport(server.url) as transport, asyncio.TaskGroup() as tasks:
+        async with LeaderElector(transport, "it", identity="first", options=SLOW).leading():
+            tasks.create_task(second())
+            await watched.wait()
 
 
 class SlowSource(RenewedCredentials):

@@ -1,0 +1,99 @@
+"""The watch of a candidate that waits for a Lease: it reports when the next try may succeed.
+
+The watch is a hint and decides nothing: a try always reads the Lease first. Without the watch, a candidate notices a
+release at its next try, after the retry period.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.concurrency import Owner
+from aioinformer.errors import AioinformerError, ApiError
+from aioinformer.informer.watch import RetryWatcher
+from aioinformer.leaderelection.lease import LeaseRecord
+from aioinformer.leaderelection.lock import LEASES, decode_lease
+from aioinformer.logs import get_logger
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.watch_events import DELETED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aioinformer.informer.watch import Event
+    from aioinformer.transport import Transport
+
+#: Seconds until another watch is requested after the server has refused one (403).
+_REFUSED: Final = 300.0
+
+_log = get_logger("aioinformer.leaderelection")
+
+
+class StandbyWatch:
+    """Watches one Lease, from a known version on, and wakes the candidate when the Lease is free or its own.
+
+    Args:
+        transport: sends the requests.
+        name: the name of the Lease.
+        namespace: its namespace.
+        identity: the identity of the candidate.
+        random: returns a number in [0, 1), for the duration of watches.
+    """
+
+    def __init__(
+        self, transport: Transport, name: str, namespace: str, identity: str, random: Callable[[], float]
+    ) -> None:
+        self._subject = f"lease {namespace}/{name}"
+        self._lease = ListWatch(transport, LEASES, namespace, field_selector={"metadata.name": name})
+        self._identity = identity
+        self._random = random
+        self._wake = asyncio.Event()
+        self._owner = Owner()
+        self._refusal_logged = False
+        self._refused_until = float("-inf")
+
+    def start(self, version: str) -> None:
+        """Watch from a version of the Lease on, unless a watch runs or the server has refused one recently.
+
+        Args:
+            version: the resourceVersion that the candidate has read; "" starts no watch.
+        """
+        if version and not self._owner.running and asyncio.get_running_loop().time() >= self._refused_until:
+            self._owner.start(lambda: self._run(version), f"standby watch of {self._subject}")
+
+    async def wait(self, seconds: float) -> None:
+        """Return when the watch has seen that the next try may succeed, at the latest after `seconds`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._wake.clear()
+
+    async def stop(self) -> None:
+        """End the watch."""
+        await self._owner.stop()
+        self._wake = asyncio.Event()  # another event loop may run the next term
+
+    async def _run(self, version: str) -> None:
+        try:
+            async with RetryWatcher(self._lease, version, decoder=decode_lease, random=self._random) as events:
+                async for event in events:
+                    if self._may_succeed(event):
+                        self._wake.set()
+        except AioinformerError as error:
+            if isinstance(error, ApiError) and error.status == 403:
+                self._refused_until = asyncio.get_running_loop().time() + _REFUSED
+                level = _log.debug if self._refusal_logged else _log.info
+                self._refusal_logged = True
+                level("%s cannot be watched: %s; a release is noticed after the retry period", self._subject, error)
+            else:
+                _log.debug("the watch of %s ended: %s; the next try starts another", self._subject, error)
+        except Exception:  # the candidate competes without the watch
+            _log.exception("the watch of %s failed; the next try starts another", self._subject)
+
+    def _may_succeed(self, event: Event[Mapping[str, Any]]) -> bool:
+        """Return whether the Lease is gone or free, or names this candidate: assigned, or by a write without answer."""
+        return event.type == DELETED or LeaseRecord.of(event.object).holder_identity in ("", self._identity)
