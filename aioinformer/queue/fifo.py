@@ -155,8 +155,11 @@ class FIFO(ABC, Generic[T, P]):
             self._take(deltas, version)
             if len(self._line) <= _FEW and (self._line or self._news):
                 # Not a list: what is not processed, because memory runs out, must stay in the line.
-                with closing(self._popping()) as steps:
+                steps = self._popping()
+                try:  # `closing` is three more calls on the way of each event
                     process_few(steps)
+                finally:
+                    steps.close()
         finally:
             if self._line or self._news:
                 async with self._condition:

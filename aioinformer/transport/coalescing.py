@@ -90,11 +90,14 @@ class ReadCoalescer:
         """
         now = self._clock()
         gap, self._read_at = now - self._read_at, now
-        self._cancel_timer()
+        if self._timer is not None:
+            self._cancel_timer()
         napped, self._napping = self._napping, False
         if size >= _LARGE or gap > (2 * _LIMIT if napped else _FREQUENT):
-            self._frequent = min(self._frequent, 0)
-            self._wait_for(1)
+            if self._frequent > 0:
+                self._frequent = 0
+            if self._waits_for > 1:
+                self._wait_for(1)
             return
         if napped:
             self._judge_nap(size)
@@ -105,7 +108,8 @@ class ReadCoalescer:
         self._frequent += 1
         enough = min(_LARGE, int(self._rate * _NAP * _ENOUGH))
         if self._frequent < _PATIENCE or enough < _WORTHWHILE * self._piece:
-            self._wait_for(1)
+            if self._waits_for > 1:
+                self._wait_for(1)
             return
         self._wait_for(enough)
         if self._waits_for > 1:

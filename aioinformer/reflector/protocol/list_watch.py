@@ -46,7 +46,7 @@ from aioinformer.errors import (
     TransportError,
 )
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol.changes import WatchChanges, read_changes
+from aioinformer.reflector.protocol.changes import read_changes
 from aioinformer.reflector.protocol.messages import (
     Accepted,
     Answer,
@@ -347,7 +347,8 @@ class ListWatchProtocol:
         record.events += len(events)
         if record.silent:
             self._watches.end_silence()
-        changes = self._read_changes(events, position.ordered)
+        state = self.state
+        changes = read_changes(events, position.version, position.ordered, state.quarantine, self._known, state.log)
         position.version, position.ordered = changes.version, changes.ordered
         if changes.quarantined:
             self.state.show_healthy()
@@ -359,17 +360,14 @@ class ListWatchProtocol:
         if changes.failure is not None:
             self._on_failure(changes.failure, now)
 
-    def _read_changes(self, events: list[WatchEvent], ordered: bool) -> WatchChanges:
-        state = self.state
-        return read_changes(events, state.position.version, ordered, state.quarantine, self._known, state.log)
-
     def _read_synthetic_events(self, events: list[WatchEvent], conclusions: list[Conclusion]) -> list[WatchEvent]:
         """Read the ADDED events with which a watch without a version begins. Return the events after them.
 
         They show the existing objects in any order, so another watch cannot start from any of their versions.
         """
         synthetic = list(takewhile(lambda event: event.type == ADDED, events))
-        changes = self._read_changes(synthetic, ordered=False)
+        state = self.state
+        changes = read_changes(synthetic, state.position.version, False, state.quarantine, self._known, state.log)
         if changes.quarantined:
             self.state.show_healthy()
         conclusions.append(Changed(changes.deltas))
