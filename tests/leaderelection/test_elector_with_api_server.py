@@ -161,10 +161,14 @@ async def test_standby_takes_over_a_released_lease_without_waiting(server: ApiSe
         ):
             assert spec(server)["holderIdentity"] == "second"
 
-    async with asyncio.timeout(30), HttpTransport(server.url) as transport, asyncio.TaskGroup() as tasks:
-        async with LeaderElector(transport, "it", identity="first", options=SLOW).leading():
-            tasks.create_task(second())
-            await watched.wait()
+    async with (
+        asyncio.timeout(30),
+        HttpTransport(server.url) as transport,
+        asyncio.TaskGroup() as tasks,
+        LeaderElector(transport, "it", identity="first", options=SLOW).leading(),
+    ):
+        tasks.create_task(second())
+        await watched.wait()
 
 
 class SlowSource(RenewedCredentials):
