@@ -5,6 +5,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from aioinformer.controller.queue.outcomes import (
+        Again,
+        Failing,
+        Finished,
+        Outcome,
+        Park,
+        Parked,
+        QueueOptions,
+        Retry,
+        Run,
+    )
+    from aioinformer.controller.queue.request_queue import QueueSnapshot, RequestQueue
     from aioinformer.controller.request import (
         LOW_PRIORITY,
         NORMAL_PRIORITY,
@@ -21,12 +33,23 @@ if TYPE_CHECKING:
 __all__ = [
     "LOW_PRIORITY",
     "NORMAL_PRIORITY",
+    "Again",
     "Cause",
+    "Failing",
+    "Finished",
     "NothingToDo",
+    "Outcome",
+    "Park",
+    "Parked",
+    "QueueOptions",
+    "QueueSnapshot",
     "ReconcileTimeout",
     "Request",
+    "RequestQueue",
     "Result",
+    "Retry",
     "RetryAfter",
+    "Run",
     "StaleCache",
     "TerminalError",
 ]
@@ -37,6 +60,8 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
     __getattr__, __dir__ = _lazy_exports(
         __name__,
         {
+            "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
+            "queue.request_queue": "QueueSnapshot RequestQueue",
             "request": (
                 "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter StaleCache "
                 "TerminalError"

@@ -1,0 +1,156 @@
+"""What the queue of requests hands out and takes back: its options, runs, and their outcomes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from aioinformer.controller.queue.causes import Cause
+    from aioinformer.resources.keys import ObjectName
+
+
+def namespace_of(key: ObjectName) -> Hashable:
+    """Return the namespace of a key: the default group."""
+    return key.namespace
+
+
+class QueueOptions(msgspec.Struct, frozen=True):
+    """The options of a queue of requests.
+
+    Attributes:
+        backoff: the delays after failed attempts of a key. `reset_after` is not used: a success resets the delay.
+        max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
+        min_interval: seconds between the starts of two runs of a key, whatever causes the second one.
+        ageing: a request that has waited this many seconds is overdue (see `Schedule`); `math.inf` for never.
+        group: returns the group of a key; groups take turns. It must always return the same group for a key.
+        group_limit: how many runs of a group there may be at a time; None for no limit.
+
+    Raises:
+        OptionError: a value is out of range.
+    """
+
+    backoff: BackoffOptions = BackoffOptions(initial=0.05, factor=2.0, cap=300.0, jitter=1.0)
+    max_attempts: int | None = None
+    min_interval: float = 0.0
+    ageing: float = 30.0
+    group: Callable[[ObjectName], Hashable] = namespace_of
+    group_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_attempts", "group_limit"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OptionError(f"QueueOptions: {name} must be at least 1 or None, not {value!r}")
+        if not 0 <= self.min_interval < float("inf"):
+            raise OptionError(f"QueueOptions: min_interval must be seconds, 0 or more, not {self.min_interval!r}")
+        if not self.ageing > 0:
+            raise OptionError(f"QueueOptions: ageing must be positive seconds, not {self.ageing!r}")
+
+
+class Run(msgspec.Struct, eq=False):
+    """One run of a key, from `take` or `get` to `finish`. Times are seconds of the queue's clock.
+
+    Attributes:
+        key: of the object.
+        causes: why it runs; each different cause once, in the order of arrival, at most 8.
+        causes_left_out: how many further causes were merged.
+        attempt: 1 plus the number of failed attempts since the last success.
+        enqueued: when the first cause arrived. A retry keeps the time of the attempt that failed.
+        priority: of the request.
+        due: when the run could have started.
+        started: when the queue handed it out.
+        early: it runs before the end of the backoff, because an input changed. If it fails, it does not count.
+        released: it no longer counts for its group, nor as work.
+    """
+
+    key: ObjectName
+    causes: tuple[Cause, ...] = ()
+    causes_left_out: int = 0
+    attempt: int = 1
+    enqueued: float = 0.0
+    priority: int = 0
+    due: float = 0.0
+    started: float = 0.0
+    early: bool = False
+    released: bool = False
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """The run succeeded. The key runs again at its next cause; one that arrived during the run counts."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The run succeeded, and the key runs again later, or earlier if there is another cause.
+
+    Attributes:
+        at: the time of the next run, in seconds of the queue's clock.
+        priority: of the next run; None for that of this run.
+    """
+
+    at: float
+    priority: int | None = None
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The run did not succeed; the key runs again. The next run has the causes and the priority of this one.
+
+    Attributes:
+        error: why it did not succeed; the latest is shown in snapshots.
+        delay: seconds until the next run; None for the delay of the backoff. With `counted`, changes may start one
+            run earlier, as during a backoff. Without, any cause may.
+        counted: the attempt failed: it counts for the backoff and for `max_attempts`.
+        soon: the run conflicted with another writer: the delay is 20 to 40 ms, and doubles with each conflict in a row.
+    """
+
+    error: BaseException
+    delay: float | None = None
+    counted: bool = True
+    soon: bool = False
+
+
+class Park(msgspec.Struct, frozen=True):
+    """The key does not run again before a change of an input or `retry_parked`.
+
+    Attributes:
+        reason: for people.
+    """
+
+    reason: str
+
+
+Outcome: TypeAlias = Finished | Again | Retry | Park
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """Why a key does not run.
+
+    Attributes:
+        reason: that of `Park`, or the last error and the number of attempts.
+        since: when it was parked, in seconds of the queue's clock.
+        attempts: the attempt after which it was parked; 1 for the first.
+    """
+
+    reason: str
+    since: float
+    attempts: int
+
+
+class Failing(msgspec.Struct, frozen=True):
+    """A key whose last attempt did not succeed.
+
+    Attributes:
+        attempts: how many attempts failed since the last success.
+        error: the latest.
+        until: the end of the backoff, in seconds of the queue's clock.
+    """
+
+    attempts: int
+    error: BaseException
+    until: float
