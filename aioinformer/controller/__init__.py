@@ -5,6 +5,39 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from aioinformer.controller.inputs.change import (
+        Change,
+    )
+    from aioinformer.controller.inputs.loops import (
+        LoopDetector,
+        LoopOptions,
+    )
+    from aioinformer.controller.inputs.mapping import (
+        Input,
+        Owns,
+        Primary,
+        References,
+        Watch,
+    )
+    from aioinformer.controller.inputs.owners import (
+        OWNER_INDEX,
+    )
+    from aioinformer.controller.inputs.predicates import (
+        Predicate,
+        annotations_changed,
+        condition_changed,
+        content_changed,
+        fields_changed,
+        generation_changed,
+        labels_changed,
+        object_changed,
+        predicate,
+        version_changed,
+    )
+    from aioinformer.controller.inputs.sources import (
+        Every,
+        Source,
+    )
     from aioinformer.controller.queue.outcomes import (
         Again,
         Failing,
@@ -33,25 +66,46 @@ if TYPE_CHECKING:
 __all__ = [
     "LOW_PRIORITY",
     "NORMAL_PRIORITY",
+    "OWNER_INDEX",
     "Again",
     "Cause",
+    "Change",
+    "Every",
     "Failing",
     "Finished",
+    "Input",
+    "LoopDetector",
+    "LoopOptions",
     "NothingToDo",
     "Outcome",
+    "Owns",
     "Park",
     "Parked",
+    "Predicate",
+    "Primary",
     "QueueOptions",
     "QueueSnapshot",
     "ReconcileTimeout",
+    "References",
     "Request",
     "RequestQueue",
     "Result",
     "Retry",
     "RetryAfter",
     "Run",
+    "Source",
     "StaleCache",
     "TerminalError",
+    "Watch",
+    "annotations_changed",
+    "condition_changed",
+    "content_changed",
+    "fields_changed",
+    "generation_changed",
+    "labels_changed",
+    "object_changed",
+    "predicate",
+    "version_changed",
 ]
 
 if not TYPE_CHECKING:  # a type checker must not accept misspelt names
@@ -62,6 +116,15 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         {
             "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
             "queue.request_queue": "QueueSnapshot RequestQueue",
+            "inputs.change": "Change",
+            "inputs.loops": "LoopDetector LoopOptions",
+            "inputs.mapping": "Input Owns Primary References Watch",
+            "inputs.owners": "OWNER_INDEX",
+            "inputs.predicates": (
+                "Predicate annotations_changed condition_changed content_changed fields_changed generation_changed "
+                "labels_changed object_changed predicate version_changed"
+            ),
+            "inputs.sources": "Every Source",
             "request": (
                 "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter StaleCache "
                 "TerminalError"

@@ -150,6 +150,11 @@ class InformerCache(Generic[T]):
         return self._stopped
 
     @property
+    def storage(self) -> Storage:
+        """The storage tier of the objects."""
+        return self._objects.storage
+
+    @property
     def last_sync_resource_version(self) -> str:
         """The version up to which the cache is complete; "" before the first list."""
         return self._indexer.last_store_sync_resource_version()

@@ -1,0 +1,59 @@
+"""Changes: what an input makes of a notification of an informer, and what predicates decide about."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from aioinformer.cache.objects.storage import Storage
+from aioinformer.cache.objects.views import View
+from aioinformer.errors import KeyFuncError
+from aioinformer.resources.keys import metadata_field, metadata_of
+
+ChangeTrigger: TypeAlias = Literal["initial", "added", "updated", "deleted", "resync"]
+
+#: The storage tiers whose objects lack members.
+PARTIAL_TIERS: Final = frozenset({Storage.METADATA, Storage.PROJECTION})
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change of one object, or a resync of it.
+
+    Attributes:
+        trigger: what happened.
+        old: the state before an update, or the last known state of a deleted object; None for an added object, and if
+            no state of a deleted object is known.
+        new: the present state; None for a deleted object.
+        initial: the object belongs to the first list.
+        whole: False if the storage tier of the informer drops members of objects, so that a member which is absent in
+            both states may have changed.
+    """
+
+    trigger: ChangeTrigger
+    old: Any = None
+    new: Any = None
+    initial: bool = False
+    whole: bool = True
+
+    @property
+    def is_update(self) -> bool:
+        """Whether one object has a new state; False for a resync."""
+        return self.trigger == "updated"
+
+
+def uid_of(obj: Any) -> str:
+    """Return the uid of an object of any form; "" if it has none."""
+    if isinstance(obj, View):
+        return obj._record.uid
+    try:
+        uid = metadata_field(metadata_of(obj), "uid", "uid")
+    except KeyFuncError:
+        return ""
+    return uid if isinstance(uid, str) else ""
+
+
+def is_replaced(old: Any, new: Any) -> bool:
+    """Return whether two states belong to two objects: one was deleted, and another one created under its name."""
+    before, after = uid_of(old), uid_of(new)
+    return before != after and bool(before) and bool(after)
