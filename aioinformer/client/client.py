@@ -98,11 +98,22 @@ class Client(ByName, Accessors):
         Raises:
             UsageError: an option is invalid.
         """
+        found = self.namespace if namespace is None else namespace
+        check_namespace(found)
+        return self._copy(found, self._sender, self._settings.changed(options, "with_options()"))
+
+    def with_sender(self, wrap: Callable[[Sender], Sender]) -> Client:
+        """Return a client whose requests another sender sends, as those that record writes.
+
+        Args:
+            wrap: called with the sender of this client; returns that of the new one.
+        """
+        return self._copy(self.namespace, wrap(self._sender), self._settings)
+
+    def _copy(self, namespace: str, sender: Sender, settings: Settings) -> Client:
         other = object.__new__(type(self))
-        other.transport = self.transport
-        other.namespace = self.namespace if namespace is None else namespace
-        check_namespace(other.namespace)
-        other._set_up(self._sender, self._settings.changed(options, "with_options()"), self._discovery)
+        other.transport, other.namespace = self.transport, namespace
+        other._set_up(sender, settings, self._discovery)
         return other
 
     @overload

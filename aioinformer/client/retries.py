@@ -93,12 +93,22 @@ class Sender:
     Args:
         transport: sends single requests.
         random: returns numbers in [0, 1), for the jitter of pauses.
+        logged: the server's warnings that are in the log already. Several senders may share the set.
+
+    Attributes:
+        transport: sends single requests.
+        logged: as given.
     """
 
-    def __init__(self, transport: Transport, random: Callable[[], float] = random_module.random) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        random: Callable[[], float] = random_module.random,
+        logged: set[str] | None = None,
+    ) -> None:
         self.transport = transport
+        self.logged = set() if logged is None else logged
         self._random = random
-        self._logged: set[str] = set()
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request, and return the body of the answer.
@@ -192,8 +202,8 @@ class Sender:
         headers = response.headers
         get_all = getattr(headers, "getall", None)
         for text in get_all("Warning") if get_all is not None else [headers["Warning"]]:
-            if text not in self._logged and len(self._logged) < _MAX_WARNINGS:
-                self._logged.add(text)
+            if text not in self.logged and len(self.logged) < _MAX_WARNINGS:
+                self.logged.add(text)
                 _log.warning("the server warns: %s", _warning_text(text))
 
 

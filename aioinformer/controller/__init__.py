@@ -62,6 +62,8 @@ if TYPE_CHECKING:
         StaleCache,
         TerminalError,
     )
+    from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.controller.writes.sender import UndeclaredWrite, WritePolicy
 
 __all__ = [
     "LOW_PRIORITY",
@@ -78,6 +80,7 @@ __all__ = [
     "LoopOptions",
     "NothingToDo",
     "Outcome",
+    "OwnWrites",
     "Owns",
     "Park",
     "Parked",
@@ -96,7 +99,9 @@ __all__ = [
     "Source",
     "StaleCache",
     "TerminalError",
+    "UndeclaredWrite",
     "Watch",
+    "WritePolicy",
     "annotations_changed",
     "condition_changed",
     "content_changed",
@@ -129,5 +134,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
                 "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter StaleCache "
                 "TerminalError"
             ),
+            "writes.own_writes": "OwnWrites",
+            "writes.sender": "UndeclaredWrite WritePolicy",
         },
     )

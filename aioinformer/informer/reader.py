@@ -16,7 +16,7 @@ from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
 from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, write_of
 from aioinformer.concurrency import Latch, Slicer
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import DecodeError, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.informer.health import Undecodable
@@ -342,8 +342,7 @@ class InformerCache(Generic[T]):
         gone: bool,
     ) -> T | None:
         write = write_of(written, self._key_of_uid)
-        outside = bool(write.version) and bool(self._outside(written))
-        shown = ShownWrite(write, self._indexer.store.item, self._has_reached, gone=gone, outside=outside)
+        shown = self.expect(write, written if write.version else None, gone=gone)
 
         def describe() -> str:
             record = self._indexer.store.item(write.key)
@@ -355,11 +354,50 @@ class InformerCache(Generic[T]):
             )
 
         async with _deadline(timeout, describe):
-            await self._keys.wait_for_write(shown)
+            await self.wait_until_shown(shown)
+        return self._indexer.get_by_key(write.key) if write.is_of(self._indexer.store.item(write.key)) else None
+
+    # For controllers, which wait for many writes.
+
+    def expect(self, write: Write, written: Any = None, *, gone: bool = False) -> ShownWrite:
+        """Return what `shows` and `wait_until_shown` take: a write, and what proves that the cache has it.
+
+        Args:
+            write: the write.
+            written: the object, for the question of whether the informer watches it; None if it is not known.
+            gone: the cache shows the write when it does not have the object any more.
+        """
+        outside = written is not None and not self.watches(written)
+        return ShownWrite(write, self._indexer.store.item, self._has_reached, gone=gone, outside=outside)
+
+    def watches(self, obj: Any) -> bool:
+        """Return whether the namespace and the selectors of the informer include an object in this state."""
+        return not self._outside(obj)
+
+    def shows(self, shown: ShownWrite) -> bool:
+        """Return whether the cache shows a write now, and its object can be decoded; False after the stop."""
+        if self._stopped or not shown():
+            return False
+        try:
+            self._check_decoded(shown.write)
+        except DecodeError:
+            return False
+        return True
+
+    async def wait_until_shown(self, shown: ShownWrite) -> None:
+        """Return once the cache shows a write.
+
+        Raises:
+            InformerStopped: the informer stopped before that.
+            DecodeError: the object cannot be decoded in the version of the write.
+        """
+        await self._keys.wait_for_write(shown)
+        self._check_decoded(shown.write)
+
+    def _check_decoded(self, write: Write) -> None:
         record = self._indexer.store.item(write.key)
         if record is None or not write.is_of(record) or not covers(record.resource_version, write.version):
             self._undecodable.check(write.key)
-        return self._indexer.get_by_key(write.key) if write.is_of(record) else None
 
     def _key_of_uid(self, uid: str) -> str:
         return next((record.key for record in self._indexer.store.items() if record.uid == uid), "")
