@@ -82,7 +82,7 @@ def target_of(request: Request) -> Target | None:
     return Target(verb, group, version, plural, namespace, name, "/".join(rest[2:]))
 
 
-class Metadata(msgspec.Struct, gc=False, rename="camel"):
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What is read of the metadata of an object or a list."""
 
     name: str | None = None
@@ -94,7 +94,7 @@ class Metadata(msgspec.Struct, gc=False, rename="camel"):
     labels: dict[str, str | None] | None = None
 
 
-class _Details(msgspec.Struct, gc=False):
+class _Details(msgspec.Struct, frozen=True, gc=False):
     uid: str | None = None
 
 
@@ -102,13 +102,13 @@ _NO_METADATA: Final = Metadata()
 _NO_DETAILS: Final = _Details()
 
 
-class Item(msgspec.Struct, gc=False):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """The metadata of an object in a list."""
 
     metadata: Metadata = _NO_METADATA
 
 
-class Document(msgspec.Struct, gc=False):
+class Document(msgspec.Struct, frozen=True, gc=False):
     """What is read of bodies and answers: of objects, of lists, and of Status."""
 
     kind: str = ""
