@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from aioinformer.controller.declaration import Controller, controller
     from aioinformer.controller.inputs.change import (
         Change,
     )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Every,
         Source,
     )
+    from aioinformer.controller.manager import Manager
     from aioinformer.controller.queue.outcomes import (
         Again,
         Failing,
@@ -62,6 +64,9 @@ if TYPE_CHECKING:
         StaleCache,
         TerminalError,
     )
+    from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot, ManagerSnapshot, StopReport
+    from aioinformer.controller.running.session import ControllerFailed
+    from aioinformer.controller.running.supervised import Restart
     from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.controller.writes.sender import UndeclaredWrite, WritePolicy
 
@@ -72,12 +77,18 @@ __all__ = [
     "Again",
     "Cause",
     "Change",
+    "Controller",
+    "ControllerFailed",
+    "ControllerReport",
+    "ControllerSnapshot",
     "Every",
     "Failing",
     "Finished",
     "Input",
     "LoopDetector",
     "LoopOptions",
+    "Manager",
+    "ManagerSnapshot",
     "NothingToDo",
     "Outcome",
     "OwnWrites",
@@ -92,12 +103,14 @@ __all__ = [
     "References",
     "Request",
     "RequestQueue",
+    "Restart",
     "Result",
     "Retry",
     "RetryAfter",
     "Run",
     "Source",
     "StaleCache",
+    "StopReport",
     "TerminalError",
     "UndeclaredWrite",
     "Watch",
@@ -105,6 +118,7 @@ __all__ = [
     "annotations_changed",
     "condition_changed",
     "content_changed",
+    "controller",
     "fields_changed",
     "generation_changed",
     "labels_changed",
@@ -119,6 +133,11 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
     __getattr__, __dir__ = _lazy_exports(
         __name__,
         {
+            "declaration": "Controller controller",
+            "manager": "Manager",
+            "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
+            "running.session": "ControllerFailed",
+            "running.supervised": "Restart",
             "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
             "queue.request_queue": "QueueSnapshot RequestQueue",
             "inputs.change": "Change",

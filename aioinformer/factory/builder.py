@@ -97,7 +97,14 @@ class InformerBuilder:
             tweak=self._tweak,
         )
 
-    def build(self, kind: type[I], key: InformerKey, options: Mapping[str, Any], making: Making) -> I:
+    def build(
+        self,
+        kind: Callable[..., I],
+        key: InformerKey,
+        options: Mapping[str, Any],
+        making: Making,
+        source: Callable[[str], ListWatch[Any]] | None = None,
+    ) -> I:
         """Return a new informer.
 
         Args:
@@ -105,9 +112,10 @@ class InformerBuilder:
             key: its resource and scope.
             options: from `named_options`.
             making: its configuration.
+            source: the first argument of `kind`; by default, the lister-watcher of the key.
         """
         return kind(
-            self.list_watch(key.resource, key.scope),
+            source or self.list_watch(key.resource, key.scope),
             indexers=options.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
             shutdown_grace=self.shutdown_grace,

@@ -179,6 +179,11 @@ class SharedInformerFactory(ByName, Accessors):
         self._informers.add(key, informer, making)
         return informer
 
+    @property
+    def transport(self) -> Transport:
+        """The transport of the informers."""
+        return self._builder.client.transport
+
     def informers(self) -> dict[str, SharedIndexInformer[Any]]:
         """Return all informers by the `gvr` of their resource, and the scope if it is not the factory's: a copy."""
         return dict(self._informers.by_key)

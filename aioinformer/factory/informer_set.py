@@ -13,7 +13,7 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.snapshots import FactorySnapshot, factory_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.metrics import InformerName
     from aioinformer.resources.scopes import InformerKey
@@ -27,21 +27,24 @@ class InformerSet(Generic[I]):
     Args:
         name: for tasks.
         start_hint: how users start the informers, for errors.
+        on_crash: called with an informer that has crashed and was removed, and with its exception; the others run on.
+            By default, a crash ends the set.
 
     Attributes:
         by_key: the text of an `InformerKey` -> its informer; without internal ones.
         stopped: whether the stop has begun, after which no informer starts.
     """
 
-    def __init__(self, name: str, start_hint: str) -> None:
+    def __init__(self, name: str, start_hint: str, on_crash: Callable[[I, Exception], None] | None = None) -> None:
         self.by_key: dict[str, I] = {}
         self.stopped = False
         self._name = name
         self._start_hint = start_hint
+        self._on_crash = on_crash
         self._makings: dict[str, Making] = {}
         #: Internal informers that serve this set; users do not request them.
         self._others: list[SharedIndexInformer[Any]] = []
-        self._started: set[SharedIndexInformer[Any]] = set()
+        self._started: dict[SharedIndexInformer[Any], asyncio.Task[None]] = {}
         self._owner = Owner()
         self._tasks: asyncio.TaskGroup | None = None
         self._outages = Outages(name, lambda: len(self.informers()))
@@ -84,6 +87,21 @@ class InformerSet(Generic[I]):
         """Add an internal informer that serves the set; users do not request it."""
         self._adopt(informer)
         self._others.append(informer)
+
+    async def remove(self, informer: I) -> None:
+        """Remove an informer, stop it, and wait for its end. A later one may have the same key at once."""
+        task = self._drop(informer)
+        if task is None:
+            informer.retire()
+        else:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def _drop(self, informer: I) -> asyncio.Task[None] | None:
+        for key in [key for key, each in self.by_key.items() if each is informer]:
+            del self.by_key[key], self._makings[key]
+        informer.release_identity()
+        return self._started.pop(informer, None)
 
     def informers(self) -> list[SharedIndexInformer[Any]]:
         """Return all informers."""
@@ -129,9 +147,16 @@ class InformerSet(Generic[I]):
             return
         for informer in self.informers():
             if informer not in self._started:
-                self._started.add(informer)
                 informer.outages = self._outages
-                self._tasks.create_task(informer.run(), name=informer.name)
+                running = informer.run() if self._on_crash is None else self._run_apart(informer, self._on_crash)
+                self._started[informer] = self._tasks.create_task(running, name=informer.name)
+
+    async def _run_apart(self, informer: Any, on_crash: Callable[[I, Exception], None]) -> None:
+        try:
+            await informer.run()
+        except Exception as error:
+            self._drop(informer)
+            on_crash(informer, error)
 
     async def stop(self) -> None:
         """Stop all informers and wait for them.

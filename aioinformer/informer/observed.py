@@ -153,6 +153,11 @@ class ObservedInformer(InformerCache[T]):
         """Return the reflectors by namespace; by "" if there is one for all. Empty before the start."""
         return {"": self._source.controller.reflector} if self._source is not None else {}
 
+    def release_identity(self) -> None:
+        """Let another informer have the identity, and export no metrics of this one any more."""
+        if self._identity is not None:
+            self._identity.release()
+
     def _set_identity(self, identifier: InformerNameAndResource | None, metrics: MetricsProvider | None) -> None:
         """Set the identity, and count the informer if the identity is reserved. With metrics, there is a default."""
         if identifier is None and metrics is not None:

@@ -1,0 +1,307 @@
+"""Declare controllers: `Controller`, and the decorator `controller`. A declaration is checked when it is made."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from aioinformer.controller.inputs.keys import keys_in
+from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
+from aioinformer.controller.inputs.sources import Every, Source, source_of
+from aioinformer.controller.queue.outcomes import QueueOptions
+from aioinformer.controller.request import NORMAL_PRIORITY, Cause
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.functions import function_name
+from aioinformer.handlers.resync import checked_period
+from aioinformer.reflector.options import check_seconds
+from aioinformer.resources.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Callable
+
+    from aioinformer.controller.inputs.change import Change
+    from aioinformer.controller.inputs.predicates import Predicate
+    from aioinformer.controller.queue.outcomes import Parked
+    from aioinformer.controller.request import Reconciler
+    from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.report import ControllerSnapshot
+    from aioinformer.resources.keys import ObjectName
+
+T = TypeVar("T")
+
+#: A name is part of log lines, metrics, task names and the name of the field manager.
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_VERBS: Final = ("create", "update", "patch", "delete", "deletecollection")
+
+
+class Controller(Generic[T]):
+    """A reconciler, and what makes it run: the declaration that a `Manager` runs.
+
+    A declaration may run again after its manager has stopped. It runs in one manager at a time.
+
+    Args:
+        name: unique in the manager; for logs, metrics, Events, and as the field manager of its writes.
+        resource: the primary resource: the reconciler runs for its objects.
+        reconcile: an async function of a `Request`. It returns None or a `Result`.
+
+        owns: resources whose objects the primary's objects own: a change of one runs its owner.
+        watches: resources whose objects map to keys of the primary.
+        sources: other causes: async iterables of keys, and timers.
+        when: which adds and updates of the primary run the reconciler; by default, those that change its content.
+
+        workers: how many keys are reconciled at the same time.
+        timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit.
+        queue: backoff, limits and fairness.
+        writes: what the reconciler may write: resource -> verbs. None: its writes are not checked.
+
+        elected: whether only the leader runs it, if the manager has leader election.
+        resync_period: seconds between runs for all objects; 0 for the manager's period.
+        grace: seconds that running attempts have to end at the stop; None for the manager's.
+        informer: options of the primary's informer; see `InformerOptions`.
+
+    Attributes:
+        name: as given.
+        resource: as given.
+        owns: as `Owns`.
+        watches: as given.
+        sources: as given.
+
+    Raises:
+        UsageError: an argument is invalid; the message names it, and says what to pass.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        resource: Resource[T],
+        reconcile: Reconciler,
+        *,
+        # Causes
+        owns: Iterable[Resource[Any] | Owns[Any]] = (),
+        watches: Iterable[Watch[Any]] = (),
+        sources: Iterable[Source | Every | AsyncIterable[Any]] = (),
+        when: Predicate | Callable[[Change], Any] | None = None,
+        # Runs
+        workers: int = 4,
+        timeout: float | None = None,
+        queue: QueueOptions | None = None,
+        writes: Mapping[Resource[Any], Iterable[str]] | None = None,
+        # Operation
+        elected: bool = True,
+        resync_period: float = 0.0,
+        grace: float | None = None,
+        informer: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not _NAME.fullmatch(str(name)):
+            raise OptionError(
+                f"Controller: name must be up to 63 letters, digits, '-', '_' and '.', such as 'widgets', not {name!r}"
+            )
+        self.name = name
+        where = f"controller {name}"
+        self.resource = _checked_resource(resource, f"{where}: resource")
+        self.reconcile = _checked_reconciler(reconcile, where)
+        self.owns: tuple[Owns[Any], ...] = tuple(
+            each if isinstance(each, Owns) else Owns(_checked_resource(each, f"{where}: owns"))
+            for each in _checked_list(owns, f"{where}: owns", "[CONFIG_MAPS]")
+        )
+        self.watches: tuple[Watch[Any], ...] = tuple(
+            _checked_watch(each, f"{where}: watches")
+            for each in _checked_list(watches, f"{where}: watches", "[Watch(SECRETS, to=…)]")
+        )
+        self.sources = tuple(map(source_of, _checked_list(sources, f"{where}: sources", "[Every(600)]")))
+        self.workers = _checked_workers(workers, where)
+        if timeout is not None:
+            check_seconds(timeout, f"{where}: timeout")
+            if not timeout:
+                raise OptionError(f"{where}: timeout must be more than 0 seconds, or None for no limit")
+        self.timeout = timeout
+        if queue is not None and not isinstance(queue, QueueOptions):
+            raise UsageError(f"{where}: queue must be QueueOptions(…), not {queue!r}")
+        self.queue = queue or QueueOptions()
+        self.writes = _checked_writes(writes, f"{where}: writes")
+        if not isinstance(elected, bool):
+            raise OptionError(f"{where}: elected must be True or False, not {elected!r}")
+        self.elected = elected
+        self.resync_period = checked_period(resync_period, f"{where}: resync_period")
+        if grace is not None:
+            check_seconds(grace, f"{where}: grace")
+        self.grace = grace
+        if informer is not None and not isinstance(informer, Mapping):
+            raise UsageError(f"{where}: informer must be a mapping such as {{'namespace': 'shop'}}, not {informer!r}")
+        if informer is not None and {"when", "resync_period"} & set(informer):
+            raise UsageError(f"{where}: pass when and resync_period to the controller, and not in informer")
+        self.when = when
+        self.informer = dict(informer or {})
+        self.primary()
+        self._check_inputs(where)
+        self._active: ActiveController | None = None
+
+    def primary(self, default_period: float = 0.0) -> Primary[T]:
+        """Return the input of the primary's objects.
+
+        Args:
+            default_period: seconds between runs for all objects, if the controller has no period of its own.
+        """
+        period = self.resync_period or default_period
+        return Primary(self.resource, when=self.when, resync_period=period, **self.informer)
+
+    def _check_inputs(self, where: str) -> None:
+        owned = [each.resource.gvr for each in self.owns]
+        for gvr in owned:
+            if owned.count(gvr) > 1:
+                raise UsageError(f"{where}: owns has {gvr} more than once; name each resource once")
+
+    # A running controller.
+
+    def enqueue(self, key: Any, cause: Cause | None = None, *, after: float = 0.0, priority: int = 0) -> None:
+        """Run the reconciler for a key, such as from a webhook's route. The call does not wait.
+
+        Call it on the thread of the event loop.
+
+        Args:
+            key: `namespace/name`, or `name` if the resource is cluster-scoped; or an `ObjectName`, or an object.
+            cause: why; by default, a cause with the trigger "requested".
+            after: seconds before the run.
+            priority: of the request.
+
+        Raises:
+            UsageError: the controller does not run, or the key does not fit the resource.
+        """
+        name = self.key_of(key)
+        if cause is not None and not isinstance(cause, Cause):
+            raise UsageError(f"controller {self.name}: cause must be a Cause, not {cause!r}")
+        check_seconds(after, f"controller {self.name}: after")
+        self._running().enqueue(name, cause or Cause("requested"), priority or NORMAL_PRIORITY, after=after)
+
+    def parked(self) -> dict[ObjectName, Parked]:
+        """Return the parked keys, with the reason and the time.
+
+        Raises:
+            UsageError: the controller does not run.
+        """
+        return self._running().queue.parked()
+
+    def retry_parked(self, keys: Iterable[Any] | None = None) -> int:
+        """Run parked keys again; return how many there were.
+
+        Args:
+            keys: as for `enqueue`; None for all.
+
+        Raises:
+            UsageError: the controller does not run, or a key does not fit the resource.
+        """
+        names = None if keys is None else [self.key_of(key) for key in _checked_list(keys, "retry_parked", "[key]")]
+        return self._running().queue.retry_parked(names)
+
+    def snapshot(self) -> ControllerSnapshot:
+        """Return the state of the running controller, as plain data for `json.dumps`: names and counts, no contents.
+
+        Raises:
+            UsageError: the controller does not run.
+        """
+        return self._running().snapshot()
+
+    def key_of(self, key: Any) -> ObjectName:
+        """Return the name that a key, an `ObjectName` or an object of the primary stands for.
+
+        Raises:
+            UsageError: it does not fit the resource.
+        """
+        found = list(keys_in(key, self.resource, "", f"controller {self.name}: the caller"))
+        if len(found) != 1:
+            raise UsageError(f"controller {self.name}: expected one key, not {len(found)}")
+        return found[0]
+
+    def _running(self) -> ActiveController:
+        if self._active is None:
+            raise UsageError(f"controller {self.name} does not run; add it to a Manager, and start that")
+        return self._active
+
+    def __repr__(self) -> str:
+        return f"<controller {self.name} of {self.resource.gvr}{'' if self._active is None else ', running'}>"
+
+
+def controller(resource: Resource[T], *, name: str = "", **options: Any) -> Callable[[Reconciler], Controller[T]]:
+    """Return a decorator that makes a `Controller` of an async function, named after it.
+
+        @controller(WIDGETS, owns=[CONFIG_MAPS])
+        async def widgets(request): ...
+
+    Args:
+        resource: the primary resource.
+        name: instead of that of the function.
+        options: see `Controller`.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+    _checked_resource(resource, "controller: resource")
+
+    def declare(reconcile: Reconciler) -> Controller[T]:
+        return Controller(name or getattr(reconcile, "__name__", ""), resource, reconcile, **options)
+
+    return declare
+
+
+def _checked_resource(resource: Any, argument: str) -> Resource[Any]:
+    if not isinstance(resource, Resource):
+        raise UsageError(f"{argument}: expected a Resource such as core_v1.CONFIG_MAPS, not {resource!r}")
+    resource.require("list", "watch")
+    return resource
+
+
+def _checked_reconciler(reconcile: Any, where: str) -> Reconciler:
+    remedy = "write `async def reconcile(request)`"
+    if not callable(reconcile):
+        raise UsageError(f"{where}: reconcile must be an async function, not {reconcile!r}; {remedy}")
+    function = inspect.unwrap(reconcile)
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - is it a coroutine function?
+    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)):
+        raise UsageError(f"{where}: reconcile is {function_name(reconcile)}, which is not async; {remedy}")
+    try:
+        inspect.signature(reconcile).bind(None)
+    except TypeError:
+        raise UsageError(
+            f"{where}: reconcile is {function_name(reconcile)}, and must accept one argument, the request; {remedy}, "
+            "and bind further arguments with functools.partial"
+        ) from None
+    checked: Reconciler = reconcile
+    return checked
+
+
+def _checked_list(items: Any, argument: str, example: str) -> list[Any]:
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise UsageError(f"{argument} must be a list, not {items!r}; write {example}")
+    return list(items)
+
+
+def _checked_watch(watch: Any, argument: str) -> Watch[Any]:
+    if not isinstance(watch, Watch):
+        raise UsageError(f"{argument}: expected a Watch, not {watch!r}; write Watch(SECRETS, to=…)")
+    return watch
+
+
+def _checked_workers(workers: Any, where: str) -> int:
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        raise OptionError(f"{where}: workers must be a number, 1 or more, not {workers!r}")
+    return workers
+
+
+def _checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str, ...]] | None:
+    if writes is None:
+        return None
+    example = '{CONFIG_MAPS: ("create", "patch")}'
+    if not isinstance(writes, Mapping):
+        raise UsageError(f"{argument} must be a mapping of resources to verbs, not {writes!r}; write {example}")
+    checked = {}
+    for resource, verbs in writes.items():
+        if not isinstance(resource, Resource):
+            raise UsageError(f"{argument}: expected a Resource, not {resource!r}; write {example}")
+        found = _checked_list(verbs, f"{argument}[{resource.gvr}]", example)
+        for verb in found:
+            if verb not in _VERBS:
+                raise OptionError(f"{argument}[{resource.gvr}]: there is no verb {verb!r}, only {', '.join(_VERBS)}")
+        checked[resource] = tuple(found)
+    return checked

@@ -1,0 +1,344 @@
+"""`Manager`: runs controllers over shared informers, and stops them in order.
+
+    manager = Manager("widgets", leader_election=LeaderElection("widgets"))
+
+    @manager.controller(WIDGETS, owns=[core_v1.CONFIG_MAPS])
+    async def widgets(request): ...
+
+    if __name__ == "__main__":
+        manager.main()
+
+In a service that has an event loop already, write `async with manager:` instead of `main()`. There may be several
+managers in a process: nothing is global.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from aioinformer.controller.declaration import Controller, controller
+from aioinformer.controller.running.session import ControllerFailed, Session
+from aioinformer.controller.running.supervised import Restart
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.pool import checked_namespaces
+from aioinformer.handlers.resync import checked_period
+from aioinformer.logs import get_logger
+from aioinformer.reflector.options import check_metrics, check_seconds
+from aioinformer.transport.clients import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.controller.leadership import LeaderElection
+    from aioinformer.controller.request import Reconciler
+    from aioinformer.controller.running.report import ManagerSnapshot, StopReport
+    from aioinformer.events import Recorder
+    from aioinformer.metrics import MetricsProvider
+    from aioinformer.resources.resource import Resource
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+_log = get_logger("aioinformer.controller")
+
+
+class Manager:
+    """Runs controllers: connection, informers, Events, leader election, probes, and an orderly stop.
+
+    `async with manager:` runs it in a service, without signal handlers: it starts at once, and does not wait for
+    caches. `await run()` runs it until `stop()`, a signal, or a controller that has failed for good. `main()` is a
+    whole program. After the stop, it may be started again.
+
+    Args:
+        name: for logs, metrics, and as the component of Events.
+        controllers: its controllers; `controller` and `add` add others.
+
+        client: a transport, a `Connection`, an `ApiClient` of kubernetes_asyncio, or the URL of the server. By default,
+            `connect()` at the start.
+        namespaces: of namespaced resources; none for all.
+        leader_election: only the leader runs the controllers with `elected=True`; None: this process runs all.
+
+        health_port: the port of the probes `/healthz` and `/readyz`; None for no server.
+        health_host: the address of that server; "" for all.
+        dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election.
+        strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
+
+        grace: seconds that running attempts have to end at the stop, before they are cancelled.
+        restart: when a controller that has failed is restarted.
+        resync_period: of controllers that have none of their own, in seconds; 0 for never.
+
+        metrics: collects the metrics of informers and queues.
+        factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
+        recorder: records Events instead of the manager's own.
+
+    Attributes:
+        name, client, namespaces, leader_election, dry_run, grace, restart: as given.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        name: str = "manager",
+        controllers: Iterable[Controller[Any]] = (),
+        *,
+        # Server
+        client: Transport | Connection | ApiClient | str | None = None,
+        namespaces: Iterable[str] = (),
+        leader_election: LeaderElection | None = None,
+        # Operation
+        health_port: int | None = None,
+        health_host: str = "",
+        dry_run: bool = False,
+        strict_writes: bool | None = None,
+        grace: float = 10.0,
+        restart: Restart = Restart(),  # noqa: B008 - immutable
+        resync_period: float = 0.0,
+        # Parts of the embedding service
+        metrics: MetricsProvider | None = None,
+        factory: SharedInformerFactory | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        if not name or str(name) != name:
+            raise OptionError(f"Manager: name must be a text such as 'widgets', not {name!r}")
+        if client is not None:
+            Client(client)  # checks the type; a transport is made at the start
+        if not isinstance(restart, Restart):
+            raise UsageError(f"Manager: restart must be Restart(…), not {restart!r}")
+        if factory is not None and not isinstance(factory, SharedInformerFactory):
+            raise UsageError(f"Manager: factory must be a SharedInformerFactory, not {factory!r}")
+        self.namespaces = checked_namespaces(namespaces)
+        if factory is not None and self.namespaces:
+            raise UsageError(
+                "Manager: namespaces does not apply to the informers of factory; set the factory's namespace"
+            )
+        if recorder is not None and not callable(getattr(recorder, "event", None)):
+            raise UsageError(f"Manager: recorder must be an EventRecorder, not {recorder!r}")
+        check_seconds(grace, "Manager: grace")
+        check_metrics(metrics)
+        self.name = name
+        self.client = client
+        self.leader_election = leader_election
+        self.health_port = health_port
+        self.health_host = health_host
+        self.dry_run = dry_run
+        self.strict_writes = strict_writes
+        self.grace = grace
+        self.restart = restart
+        self.resync_period = checked_period(resync_period, "Manager: resync_period")
+        self.metrics = metrics
+        self.factory = factory
+        self.recorder = recorder
+        self.stop_report: StopReport | None = None
+        """How the last stop went; None before the first one."""
+        self._controllers: dict[str, Controller[Any]] = {}
+        self._session: Session | None = None
+        for each in controllers:
+            self._declare(each)
+
+    # Controllers.
+
+    @property
+    def controllers(self) -> dict[str, Controller[Any]]:
+        """The controllers by name: a copy."""
+        return dict(self._controllers)
+
+    def controller(
+        self, resource: Resource[Any], *, name: str = "", **options: Any
+    ) -> Callable[[Reconciler], Controller[Any]]:
+        """Return a decorator that makes a `Controller` of an async function, and adds it. Use it before the start.
+
+        Args:
+            resource: the primary resource.
+            name: of the controller, instead of that of the function.
+            options: see `Controller`.
+
+        Raises:
+            UsageError: an argument is invalid, or the name is taken.
+        """
+        declare = controller(resource, name=name, **options)
+
+        def add(reconcile: Reconciler) -> Controller[Any]:
+            if self._session is not None:
+                raise UsageError(f"manager {self.name} runs: use `await manager.add(controller)`")
+            declared = declare(reconcile)
+            self._declare(declared)
+            return declared
+
+        return add
+
+    async def add(self, controller: Controller[Any]) -> None:
+        """Add a controller. If the manager runs, start it; do not wait for its caches.
+
+        Raises:
+            UsageError: the name is taken, the controller runs in another manager, or an option of an informer
+                contradicts another controller.
+        """
+        self._declare(controller)
+        if self._session is not None:
+            try:
+                await self._session.add(controller)
+            except BaseException:
+                del self._controllers[controller.name]
+                raise
+
+    async def remove(self, controller: Controller[Any]) -> None:
+        """Remove a controller. If it runs, stop it as the manager would, and stop informers that no other one uses.
+
+        Raises:
+            UsageError: the manager does not have it; or it is called by a reconciler of this controller.
+        """
+        if self._controllers.get(controller.name) is not controller:
+            raise UsageError(f"manager {self.name} has no {controller!r}")
+        if self._session is not None:
+            await self._session.remove(controller.name)
+        self._controllers.pop(controller.name, None)
+
+    def _declare(self, controller: Any) -> None:
+        if not isinstance(controller, Controller):
+            raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
+        if controller.name in self._controllers:
+            raise UsageError(
+                f"manager {self.name} has a controller {controller.name} already; give the other one another name"
+            )
+        self._controllers[controller.name] = controller
+
+    # Life.
+
+    async def __aenter__(self) -> Self:
+        await self._start(ends_on_failure=False)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stop("the end of the block")
+
+    async def run(self, *, signals: bool = False) -> None:
+        """Run until `stop()` is called, a controller has failed for good, or the task is cancelled; then stop in order.
+
+        Args:
+            signals: also stop at SIGTERM and SIGINT. A second signal cancels at once what runs. Only in the main
+                thread.
+
+        Raises:
+            ControllerFailed: a controller has failed for good.
+            UsageError: the manager runs already, there is no cluster, or a controller is declared wrongly.
+        """
+        with _signals(self._on_signal) if signals else nullcontext():
+            session = await self._start(ends_on_failure=True)
+            try:
+                await session.ending()
+            finally:
+                await self._stop("a cancellation")
+        for name, failure in session.failed.items():
+            raise ControllerFailed(f"controller {name} has failed: {failure}") from failure
+
+    def stop(self, reason: str = "stop()") -> None:
+        """Begin the stop, and return at once; a reconciler may call it. `run` returns when all has stopped.
+
+        In `async with manager`, leave the block to wait for the end.
+        """
+        if self._session is not None:
+            self._session.end(reason)
+
+    def main(self) -> NoReturn:
+        """Run as a program: until SIGTERM or SIGINT, and exit the process.
+
+        The exit code is 0 after a signal or `stop()`, 1 if a controller has failed for good, and 2 if the manager is
+        used or configured wrongly. A second signal ends the program at once. Without a configuration of logging, lines
+        of level INFO go to stderr.
+        """
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        code = 0
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(self.run(signals=True))
+            except UsageError as error:
+                _log.error("%s", error)
+                code = 2
+            except Exception as error:
+                _log.error("manager %s has failed: %s", self.name, error, exc_info=error)
+                code = 1
+            if self.stop_report is not None and self.stop_report.abandoned:
+                # Python would wait for them for ever.
+                logging.shutdown()
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        sys.exit(code)
+
+    def snapshot(self) -> ManagerSnapshot:
+        """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
+        session = self._session
+        if session is None:
+            return {
+                "name": self.name,
+                "running": False,
+                "leader": None,
+                "controllers": {},
+                "failed": {},
+                "informers": None,
+            }
+        return session.snapshot()
+
+    async def _start(self, *, ends_on_failure: bool) -> Session:
+        if self._session is not None:
+            raise UsageError(f"manager {self.name} runs already; make another Manager to run two")
+        self._session = session = Session(self, ends_on_failure=ends_on_failure)
+        try:
+            await session.start()
+        except BaseException:
+            self._session = None
+            raise
+        return session
+
+    async def _stop(self, reason: str) -> None:
+        session = self._session
+        if session is None:
+            return
+        try:
+            await session.stop(reason)
+        finally:
+            self._session, self.stop_report = None, session.report
+
+    def _on_signal(self, name: str) -> None:
+        session = self._session
+        if session is None:
+            return
+        if session.is_ending():
+            _log.warning("manager %s: %s again: cancelling what still runs", self.name, name)
+            session.hurry()
+        else:
+            _log.info("manager %s: %s: stopping within %g s", self.name, name, self.grace)
+            session.end(f"signal {name}")
+
+
+@contextmanager
+def _signals(on_signal: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with the name of each SIGTERM and SIGINT while the block runs."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, on_signal, number.name)
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)

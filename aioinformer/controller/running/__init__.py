@@ -1,0 +1,1 @@
+"""Controllers while they run; imports are from its modules."""

@@ -1,0 +1,535 @@
+"""`ActiveController`: one controller while it runs. It attaches the inputs, runs the reconciler, and settles results.
+
+The dispatcher takes requests from the queue while the controller may work and a worker is free. Each attempt is a task
+of its own, named after the controller and the key, and owned by this object: an attempt that ignores its cancellation
+delays nothing else. An idle controller has no such task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
+
+from aioinformer.concurrency import Latch, collapsed
+from aioinformer.controller.inputs.change import uid_of
+from aioinformer.controller.inputs.loops import LoopDetector
+from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.queue.outcomes import Again, Finished, Parked, Retry
+from aioinformer.controller.queue.request_queue import RequestQueue
+from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache
+from aioinformer.controller.running.attempts import (
+    Attempt,
+    RequestLog,
+    is_quiet,
+    outcome_of,
+    outcome_of_error,
+    outcome_of_rubbish,
+    outcome_of_unreadable,
+    with_traceback,
+)
+from aioinformer.controller.running.report import (
+    ControllerReport,
+    ControllerSnapshot,
+    Counts,
+    failing_snapshot,
+    running_snapshot,
+)
+from aioinformer.controller.writes.own_writes import OwnWrites
+from aioinformer.controller.writes.sender import WritePolicy
+from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.logs import get_logger
+from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
+from aioinformer.workqueue.queue import QueueShutDown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from aioinformer.cache.lister import Lister
+    from aioinformer.client.client import Client
+    from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.queue.outcomes import Outcome, Run
+    from aioinformer.controller.request import Cause
+    from aioinformer.factory.pool import Informers
+    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.leaderelection.elector import Term
+    from aioinformer.metrics import MetricsProvider
+    from aioinformer.resources.resource import Resource
+
+R = TypeVar("R")
+
+_log = get_logger("aioinformer.controller")
+
+#: Seconds that a cancelled attempt has to end, before it is named in the log and not awaited any more.
+CLEANING_UP: Final = 10.0
+
+
+class Services(msgspec.Struct, frozen=True):
+    """What a manager offers to its controllers.
+
+    Attributes:
+        client: its options are those of all clients of the reconcilers.
+        informers: where the informers come from.
+        event: records an Event: object, type, reason, message.
+        random: returns numbers in [0, 1).
+        metrics: of the queues; None for none.
+        resync_period: of controllers that have none of their own.
+        strict: whether an undeclared write raises.
+        dry_run: whether writes are logged and not sent.
+    """
+
+    client: Client
+    informers: Informers
+    event: Callable[[Any, str, str, str], None]
+    random: Callable[[], float]
+    metrics: MetricsProvider | None = None
+    resync_period: float = 0.0
+    strict: bool = False
+    dry_run: bool = False
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """An input in effect."""
+
+    input: Input[Any]
+    informer: SharedIndexInformer[Any]
+    registration: HandlerRegistration[Any]
+
+
+class InputEnded(Exception):
+    """An informer of a controller has stopped or crashed, so that the controller cannot go on."""
+
+
+class ActiveController:
+    """One controller while it runs. It is the `Context` of its requests.
+
+    Args:
+        controller: the declaration.
+        services: of the manager.
+
+    Attributes:
+        controller, name: the declaration, and its name.
+        queue: its requests.
+        synced: set when all objects of the first lists are in the queue; fails if an informer ends before.
+        counts: what happened so far.
+        permitted: whether it may work: it needs no leadership, or has it.
+    """
+
+    def __init__(self, controller: Controller[Any], services: Services) -> None:
+        self.controller = controller
+        self.name = controller.name
+        self.queue = RequestQueue(controller.name, controller.queue, random=services.random, metrics=services.metrics)
+        self.synced = Latch()
+        self.counts = Counts()
+        self.permitted = False
+        self._services = services
+        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
+        self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
+        self._loops = LoopDetector(controller.name)
+        self._attached: list[Attached] = []
+        self._primary: SharedIndexInformer[Any] | None = None
+        self._acquired: list[SharedIndexInformer[Any]] = []
+        self._attempts: dict[asyncio.Task[Any], Attempt] = {}
+        self._settling: dict[ObjectName, asyncio.Task[None]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._dispatcher: asyncio.Task[None] | None = None
+        #: Set by the end of an attempt while the dispatcher waits for a free worker.
+        self._worker_freed: asyncio.Future[None] | None = None
+        self._failure: asyncio.Future[None] | None = None
+        self._term: Term | None = None
+        self._was_permitted = self._closing = False
+        self._context = contextvars.Context()
+
+    # Inputs.
+
+    def attach(self) -> None:
+        """Acquire the informers, and register the handlers. Start the informers afterwards.
+
+        Raises:
+            UsageError: the options of an informer contradict those of another controller.
+        """
+        declared = self.controller
+        own = declared.primary(self._services.resync_period)
+        try:
+            primary = self._primary = self._acquire(own)
+            pairs: list[tuple[Input[Any], SharedIndexInformer[Any]]] = [(own, primary)]
+            pairs += [(each, self._acquire(each)) for each in (*declared.owns, *declared.watches)]
+            for each, informer in pairs:
+                registration = each.attach(informer, primary, self._add, loops=self._loops)
+                self._attached.append(Attached(each, informer, registration))
+        except UsageError as error:
+            raise type(error)(f"controller {self.name}: {error}") from error
+
+    async def detach(self) -> None:
+        """Remove the handlers, and release the informers. May be repeated."""
+        attached, self._attached = self._attached, []
+        for each in attached:
+            each.informer.remove_event_handler(each.registration)
+        while self._acquired:
+            await self._services.informers.release(self._acquired.pop())
+
+    def _acquire(self, declared: Input[Any]) -> SharedIndexInformer[Any]:
+        informer = self._services.informers.acquire(declared.resource, declared.options)
+        self._acquired.append(informer)
+        return informer
+
+    def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
+        self.queue.add(key, cause, priority=priority)
+
+    def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
+        return [
+            each.informer
+            for each in self._attached
+            if (each.informer.resource.group, each.informer.resource.plural) == (group, plural)
+        ]
+
+    def keys(self) -> Iterator[ObjectName]:
+        """Return the keys of the cached objects of the primary."""
+        keys = self._primary.get_indexer().list_keys() if self._primary is not None else []
+        return map(split_meta_namespace_key, keys)
+
+    def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
+        """Request a run of a key."""
+        self.queue.add(key, cause, priority=priority, after=after)
+
+    def attached_to(self, resource: Resource[Any], kind: type[Input[Any]] = Input) -> Attached:
+        """Return the input of a resource.
+
+        Raises:
+            UsageError: there is none; a read starts no watch.
+        """
+        for each in self._attached:
+            if each.input.resource.gvr == resource.gvr and isinstance(each.input, kind):
+                return each
+        known = ", ".join(each.input.resource.gvr for each in self._attached if isinstance(each.input, kind))
+        where = "owns" if kind is Owns else "owns or watches"
+        raise UsageError(
+            f"controller {self.name} has no input {resource.gvr}, only {known or 'none'}: add it to {where}"
+        )
+
+    # Life.
+
+    async def run(self) -> None:
+        """Follow the inputs until cancelled, and work whenever that is permitted.
+
+        Raises:
+            Exception: an informer or a source failed with it.
+        """
+        self._context = contextvars.copy_context()
+        self._failure = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in self._attached:
+                    tasks.create_task(self._watch_end(each), name=f"controller {self.name}: {each.informer.name}")
+                for source in self.controller.sources:
+                    running = source.run(self._add, self.keys, self.controller.resource)
+                    tasks.create_task(running, name=f"controller {self.name}: source {source.name}")
+                for each in self._attached:
+                    await each.registration.wait_for_sync()
+                self._tasks = tasks
+                self.synced.set()
+                objects = ", ".join(
+                    f"{len(each.informer.get_indexer())} {each.input.resource.plural}" for each in self._attached
+                )
+                _log.info("controller %s has synced: %s", self.name, objects)
+                self._dispatch_if_permitted()
+                await self._failure
+        except BaseExceptionGroup as group:
+            error = collapsed(group.exceptions[0])
+            raise error from error.__cause__
+        finally:
+            self._tasks = self._dispatcher = None
+            for task in self._settling.values():
+                task.cancel()
+
+    async def _watch_end(self, attached: Attached) -> None:
+        await attached.registration.wait_for_end()
+        raise InputEnded(f"controller {self.name}: {attached.informer.name} has ended: {attached.informer.state}")
+
+    def permit(self, term: Term | None = None) -> None:
+        """Let the controller work from now on, in a term of leadership if it needs one."""
+        if self._was_permitted:
+            # Another process has led meanwhile, and has done some of the work that this one had planned.
+            self.queue.take_over(self.keys())
+        self._was_permitted = self.permitted = True
+        self._term = term
+        self._dispatch_if_permitted()
+
+    async def revoke(self) -> None:
+        """Stop working because the leadership is lost: cancel the attempts, and wait until they have ended."""
+        self.permitted, self._term = False, None
+        if self._dispatcher is not None:
+            self._dispatcher.cancel()
+            self._dispatcher = None
+        await self._cut(self._attempts, "the leadership is lost", CLEANING_UP)
+
+    async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
+        """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
+
+        Args:
+            grace: in seconds.
+            hurry: when it is done, cancel the attempts at once, and do not wait for them for long.
+        """
+        loop = asyncio.get_running_loop()
+        self._closing = True
+        queued = self.queue.snapshot()
+        parked, waiting = len(queued.parked), queued.ready + queued.delayed
+        self.queue.shut_down()
+        began = {task: attempt.began for task, attempt in self._attempts.items()}
+        keys = {task: attempt.run.key for task, attempt in self._attempts.items()}
+        deadline = loop.time() + grace
+        while (left := deadline - loop.time()) > 0 and self._attempts and not hurry.done():
+            await asyncio.wait({hurry, *self._attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        cut = list(self._attempts)
+        at = loop.time()
+        reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
+        await self._cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
+        return ControllerReport(
+            finished=tuple(sorted(str(keys[task]) for task in keys.keys() - cut)),
+            cancelled={str(keys[task]): at - began[task] for task in cut if task.done()},
+            abandoned={str(keys[task]): loop.time() - began[task] for task in cut if not task.done()},
+            queued=waiting,
+            parked=parked,
+        )
+
+    async def abandon(self, reason: str) -> None:
+        """End everything after a failure, without grace."""
+        self._closing = True
+        self.queue.shut_down()
+        await self._cut(self._attempts, reason, CLEANING_UP)
+        await self.detach()
+
+    def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
+        """Return whether a task is an attempt of this controller."""
+        return task in self._attempts
+
+    async def _cut(
+        self, tasks: Iterable[asyncio.Task[Any]], reason: str, seconds: float, hurry: asyncio.Future[None] | None = None
+    ) -> None:
+        """Cancel attempts, and wait for them; name those in the log that do not end in time."""
+        left = set(tasks)
+        for task in left:
+            if (attempt := self._attempts.get(task)) is not None:
+                attempt.cut = reason
+                _log.warning("controller %s: the attempt for %s is cancelled: %s", self.name, attempt.run.key, reason)
+            task.cancel()
+        deadline = asyncio.get_running_loop().time() + seconds
+        while left and (rest := deadline - asyncio.get_running_loop().time()) > 0:
+            watched: set[asyncio.Future[Any]] = {*left} if hurry is None or hurry.done() else {hurry, *left}
+            await asyncio.wait(watched, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+            left = {task for task in left if not task.done()}
+            if hurry is not None and hurry.done():
+                deadline = min(deadline, asyncio.get_running_loop().time() + 1.0)
+        for task in left:
+            _log.error("%s did not end within %g s of its cancellation: it is abandoned", task.get_name(), seconds)
+
+    # Work.
+
+    def _dispatch_if_permitted(self) -> None:
+        if self._tasks is not None and self.permitted and not self._closing and self._dispatcher is None:
+            self._dispatcher = self._tasks.create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
+
+    async def _dispatch(self) -> None:
+        try:
+            while True:
+                while len(self._attempts) >= self.controller.workers:
+                    self._worker_freed = asyncio.get_running_loop().create_future()
+                    await self._worker_freed
+                self._begin(await self.queue.get())
+        except QueueShutDown:
+            pass
+
+    def _begin(self, run: Run) -> None:
+        if self._own.pending(run.key):  # an earlier wait has timed out
+            self._settle(run, "stale", None)
+            return
+        loop = asyncio.get_running_loop()
+        attempt = Attempt(run, loop.time(), self._term)
+        try:
+            coroutine: Any = self.controller.reconcile(self._request(attempt))
+        except DecodeError as error:
+            self._conclude(attempt, *outcome_of_unreadable(error))
+            return
+        except USER_ERRORS as error:
+            self._conclude(attempt, *outcome_of_error(error))
+            return
+        if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
+            self._conclude(attempt, *outcome_of_rubbish(coroutine))
+            return
+        name = f"controller {self.name}: {run.key}"
+        task: asyncio.Task[Any] = loop.create_task(coroutine, name=name, context=self._context.copy())
+        self._attempts[task] = attempt
+        if self.controller.timeout is not None:
+            attempt.timer = loop.call_later(self.controller.timeout, self._expire, task)
+        task.add_done_callback(self._ended)
+
+    def _request(self, attempt: Attempt) -> Request[Any]:
+        run, primary = attempt.run, cast("SharedIndexInformer[Any]", self._primary)
+        key = str(run.key)
+        obj = primary.get_indexer().get_by_key(key)
+        if obj is None:
+            primary.check_absent(key)
+        return Request(
+            run.key,
+            obj,
+            _Context(self, attempt),
+            RequestLog(_log, self.name, run.key),
+            causes=run.causes,
+            causes_left_out=run.causes_left_out,
+            attempt=run.attempt,
+            enqueued=run.enqueued,
+            priority=run.priority,
+            term=attempt.term,
+            resource=self.controller.resource,
+        )
+
+    def _expire(self, task: asyncio.Task[Any]) -> None:
+        attempt = self._attempts[task]
+        if not attempt.expired:
+            attempt.expired = True
+            attempt.cut = attempt.cut or f"it took longer than the timeout of {self.controller.timeout:g} s"
+            task.cancel()
+            attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
+        else:
+            _log.error("%s did not end within %g s of its timeout, and keeps a worker", task.get_name(), CLEANING_UP)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        attempt = self._attempts.pop(task)
+        if attempt.timer is not None:
+            attempt.timer.cancel()
+        try:
+            self._conclude(attempt, *outcome_of(attempt, task, asyncio.get_running_loop().time()))
+        except Exception as error:
+            self._fail(error)
+        if self._worker_freed is not None and not self._worker_freed.done():
+            self._worker_freed.set_result(None)
+
+    def _conclude(self, attempt: Attempt, name: str, outcome: Outcome) -> None:
+        run, now = attempt.run, asyncio.get_running_loop().time()
+        self.counts.count(name, now - attempt.began)
+        self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
+        if self._own.pending(run.key) and self._tasks is not None:
+            self._settle(run, name, outcome)
+        else:
+            self._finish(run, name, outcome)
+
+    def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
+        """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
+        self.queue.release(run)
+        self._settling[run.key] = asyncio.get_running_loop().create_task(
+            self._settled(run, name, outcome), name=f"controller {self.name}: own writes of {run.key}"
+        )
+
+    async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
+        stale: Exception | None = None
+        try:
+            await self._own.settle(run.key)
+        except Exception as error:
+            stale = error
+        finally:
+            del self._settling[run.key]
+        if stale is not None and (outcome is None or isinstance(outcome, (Finished, Again))):
+            name, outcome = "stale", Retry(stale)
+            self.counts.count(name, 0.0)
+        try:
+            self._finish(
+                run, name, outcome or Retry(StaleCache("its own writes were not in the caches"), 0.0, counted=False)
+            )
+        except Exception as error:
+            self._fail(error)
+
+    def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
+        following = self.queue.finish(run, outcome)
+        if name not in ("success", "again"):
+            self._log_outcome(run, name, outcome, following)
+
+    def _log_outcome(self, run: Run, name: str, outcome: Outcome, following: Parked | float | None) -> None:
+        what = f"controller {self.name}: attempt {run.attempt} for {run.key}"
+        if isinstance(following, Parked):
+            level = logging.ERROR if name == "error" else logging.WARNING
+            _log.log(level, "%s: parked until an input changes: %s", what, following.reason)
+        elif isinstance(outcome, Retry):
+            error = outcome.error
+            after = f"retrying in {following - asyncio.get_running_loop().time():.2g} s" if following else "not retried"
+            if is_quiet(name):
+                _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
+            elif with_traceback(error):
+                self.counts.last_error = error
+                _log.error("%s failed; %s", what, after, exc_info=error)
+            else:
+                _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
+
+    def _fail(self, error: Exception) -> None:
+        """End `run` with an error of this class itself: the controller must not hang silently."""
+        if self._failure is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    # Inspection.
+
+    @property
+    def phase(self) -> str:
+        """ "syncing", "standby", "working" or "stopping"."""
+        if self._closing:
+            return "stopping"
+        if not self.synced:
+            return "syncing"
+        return "working" if self.permitted else "standby"
+
+    def waits_for(self) -> list[str]:
+        """Return the inputs that have not synced, with the states of their informers."""
+        return [
+            f"{each.informer.name}: {each.informer.state}"
+            for each in self._attached
+            if not each.registration.has_synced()
+        ]
+
+    def snapshot(self) -> ControllerSnapshot:
+        """Return the state of the controller, as plain data: names and counts, no contents."""
+        now = self.queue.snapshot()
+        return {
+            "name": self.name,
+            "resource": self.controller.resource.gvr,
+            "phase": self.phase,
+            "waits_for": self.waits_for(),
+            "workers": self.controller.workers,
+            "running": [running_snapshot(attempt, now.time) for attempt in self._attempts.values()],
+            "settling": [str(key) for key in self._settling],
+            "ready": now.ready,
+            "delayed": now.delayed,
+            "parked": {str(key): each.reason for key, each in now.parked.items()},
+            "failing": {str(key): failing_snapshot(each, now.time) for key, each in now.failing.items()},
+            "results": dict(self.counts.results),
+            "loops": self._loops.detected,
+        }
+
+
+class _Context:
+    """What one attempt offers to its request."""
+
+    __slots__ = ("_active", "_attempt")
+
+    def __init__(self, active: ActiveController, attempt: Attempt) -> None:
+        self._active = active
+        self._attempt = attempt
+
+    def client(self, key: ObjectName) -> Client:
+        return self._active._own.client(key, fence=self._attempt.before_write)
+
+    def lister(self, resource: Resource[R]) -> Lister[R]:
+        lister: Lister[R] = self._active.attached_to(resource).informer.lister()
+        return lister
+
+    def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
+        attached = self._active.attached_to(resource, Owns)
+        return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
+
+    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
+        self._active._services.event(obj, type, reason, message)
+
+    async def observe(self, key: ObjectName) -> None:
+        await self._active._own.settle(key)

@@ -1,0 +1,190 @@
+"""What controllers and managers report: counts, snapshots, and what happened at the stop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import msgspec
+
+from aioinformer.functions import origin
+from aioinformer.metrics import DurationCounter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aioinformer.controller.queue.outcomes import Failing
+    from aioinformer.controller.running.attempts import Attempt
+    from aioinformer.informer.snapshots import FactorySnapshot
+
+#: Upper bounds of the durations of attempts, in seconds.
+ATTEMPT_BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class Counts:
+    """What happened in one controller so far.
+
+    Attributes:
+        results: the number of attempts by result: "success", "again", "retry_after", "conflict", "error", "timeout",
+            "stale", "parked", "cancelled".
+        durations: of the attempts.
+        last_error: the last unexpected error.
+    """
+
+    def __init__(self) -> None:
+        self.results: Counter[str] = Counter()
+        self.durations = DurationCounter(ATTEMPT_BOUNDS)
+        self.last_error: BaseException | None = None
+
+    def count(self, result: str, seconds: float) -> None:
+        """Count an attempt."""
+        self.results[result] += 1
+        self.durations.observe(seconds)
+
+
+class RunningSnapshot(TypedDict):
+    """An attempt that runs.
+
+    Attributes:
+        key: of the object.
+        seconds: since it began.
+        attempt: 1 for the first.
+        causes: why it runs.
+    """
+
+    key: str
+    seconds: float
+    attempt: int
+    causes: list[str]
+
+
+class FailingSnapshot(TypedDict):
+    """A key whose last attempt did not succeed.
+
+    Attributes:
+        attempts: how many attempts have failed since the last success.
+        error: the type of the last error, and the place that raised it; never its message.
+        retry_in: seconds until the backoff ends.
+    """
+
+    attempts: int
+    error: str
+    retry_in: float
+
+
+class ControllerSnapshot(TypedDict):
+    """The state of one controller.
+
+    Attributes:
+        name: of the controller.
+        resource: "apps/v1/deployments".
+        phase: "syncing", "standby", "working", "stopping", or "failed".
+        waits_for: the inputs that have not synced, and why.
+        workers: how many keys are reconciled at a time.
+        running: the attempts that run.
+        settling: keys whose own writes are not in the caches yet.
+        ready: how many requests wait for a worker.
+        delayed: how many requests wait for their time.
+        parked: keys that wait for a change, and why.
+        failing: keys whose last attempt did not succeed; the first hundred.
+        results: how many attempts there were, by result.
+        loops: how many runs have triggered themselves.
+    """
+
+    name: str
+    resource: str
+    phase: str
+    waits_for: list[str]
+    workers: int
+    running: list[RunningSnapshot]
+    settling: list[str]
+    ready: int
+    delayed: int
+    parked: dict[str, str]
+    failing: dict[str, FailingSnapshot]
+    results: dict[str, int]
+    loops: int
+
+
+class ManagerSnapshot(TypedDict):
+    """The state of a manager.
+
+    Attributes:
+        name: of the manager.
+        running: whether it was started and has not stopped.
+        leader: whether it leads; None without leader election.
+        controllers: the controllers by name.
+        failed: the controllers that have failed for good, and why.
+        informers: the informers; None before the start.
+    """
+
+    name: str
+    running: bool
+    leader: bool | None
+    controllers: dict[str, ControllerSnapshot]
+    failed: dict[str, str]
+    informers: FactorySnapshot | None
+
+
+class ControllerReport(msgspec.Struct, frozen=True):
+    """How the stop of one controller went.
+
+    Attributes:
+        finished: the keys whose attempts ended by themselves after the stop had begun.
+        cancelled: the keys whose attempts were cancelled, and how many seconds they had run.
+        abandoned: the keys whose attempts ignored the cancellation and still run, and for how many seconds they have.
+        queued: how many requests were waiting.
+        parked: how many keys were parked.
+    """
+
+    finished: tuple[str, ...] = ()
+    cancelled: dict[str, float] = {}
+    abandoned: dict[str, float] = {}
+    queued: int = 0
+    parked: int = 0
+
+
+class StopReport(msgspec.Struct, frozen=True):
+    """How the stop of a manager went.
+
+    Attributes:
+        reason: why it stopped: "signal SIGTERM", "stop()", "the block ended", or a failure.
+        seconds: how long the stop took.
+        controllers: the reports of the controllers, by name.
+    """
+
+    reason: str
+    seconds: float
+    controllers: Mapping[str, ControllerReport]
+
+    @property
+    def abandoned(self) -> list[str]:
+        """The attempts that still run, as "controller: key"."""
+        return [f"{name}: {key}" for name, each in self.controllers.items() for key in each.abandoned]
+
+    def __str__(self) -> str:
+        reports = self.controllers.values()
+        counts = (
+            (sum(len(each.finished) for each in reports), "finished"),
+            (sum(len(each.cancelled) for each in reports), "cancelled"),
+            (sum(len(each.abandoned) for each in reports), "abandoned"),
+            (sum(each.queued for each in reports), "left in queues"),
+        )
+        what = ", ".join(f"{count} {word}" for count, word in counts if count)
+        return f"stopped within {self.seconds:.1f} s because of {self.reason}: {what or 'no attempt was running'}"
+
+
+def running_snapshot(attempt: Attempt, now: float) -> RunningSnapshot:
+    """Return the state of an attempt."""
+    run = attempt.run
+    causes = [str(cause) for cause in run.causes]
+    return {"key": str(run.key), "seconds": now - attempt.began, "attempt": run.attempt, "causes": causes}
+
+
+def failing_snapshot(failing: Failing, now: float) -> FailingSnapshot:
+    """Return the state of a key that fails."""
+    return {
+        "attempts": failing.attempts,
+        "error": origin(failing.error),
+        "retry_in": max(0.0, failing.until - now),
+    }

@@ -1,0 +1,301 @@
+"""`Session`: one run of a manager, from the start to the stop.
+
+It starts in stages: connection and servers, Events, caches, controllers, leadership. It stops in the reverse order, and
+each stage has a deadline. It runs in tasks of its own, so different tasks may start and stop it, and a cancel scope
+around the caller does not cut the stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.client.client import Client
+from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
+from aioinformer.controller.running.active import ActiveController, Services
+from aioinformer.controller.running.report import ControllerReport, ManagerSnapshot, StopReport
+from aioinformer.controller.running.supervised import Supervised
+from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.factory.pool import InformerPool, SharedFactory
+from aioinformer.logs import get_logger, visible
+from aioinformer.transport.auth.credentials import connect
+from aioinformer.transport.clients import Client as ClientArgument
+
+if TYPE_CHECKING:
+    from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.leadership import Leadership
+    from aioinformer.controller.manager import Manager
+    from aioinformer.factory.pool import Informers
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.leaderelection.elector import Term
+    from aioinformer.transport import Transport
+
+_log = get_logger("aioinformer.controller")
+
+
+class ControllerFailed(AioinformerError):
+    """A controller has failed, and is not restarted. The cause is chained."""
+
+
+class Session:
+    """One run of a manager.
+
+    Args:
+        manager: the declaration.
+        ends_on_failure: whether a controller that has failed for good ends the session.
+
+    Attributes:
+        controllers: the running controllers by name.
+        failed: name -> error of the controllers that have failed for good.
+        informers: where the informers come from; None before they exist.
+        leadership: None without leader election.
+        report: how the stop went; None before its end.
+    """
+
+    def __init__(self, manager: Manager, *, ends_on_failure: bool) -> None:
+        self.controllers: dict[str, Supervised] = {}
+        self.failed: dict[str, BaseException] = {}
+        self.informers: Informers | None = None
+        self.leadership: Leadership | None = None
+        self.report: StopReport | None = None
+        self._manager = manager
+        self._ends_on_failure = ends_on_failure
+        loop = running_loop(f"manager {manager.name} starts")
+        self._opened = Latch()
+        self._ending: asyncio.Future[str] = loop.create_future()
+        self._hurry: asyncio.Future[None] = loop.create_future()
+        self._services: Services | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._term: Term | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # Start and stop.
+
+    async def start(self) -> None:
+        """Start; return when the controllers follow their inputs, without waiting for their caches.
+
+        Raises:
+            Exception: the start has failed with it; nothing is left running.
+        """
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"manager {self._manager.name}")
+        try:
+            await self._opened.wait()
+        except BaseException:
+            self.end("the start was cancelled")
+            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await self._wait()
+            raise
+
+    def end(self, reason: str) -> None:
+        """Begin the stop. Does nothing if it has begun. The call does not wait."""
+        if not self._ending.done():
+            self._ending.set_result(reason)
+
+    def is_ending(self) -> bool:
+        """Return whether the stop has begun."""
+        return self._ending.done()
+
+    def hurry(self) -> None:
+        """Cancel the attempts that still run, now."""
+        if not self._hurry.done():
+            self._hurry.set_result(None)
+
+    async def ending(self) -> None:
+        """Wait until the stop begins."""
+        await asyncio.wait({self._ending})
+
+    async def stop(self, reason: str) -> None:
+        """Stop, and wait for it. If the caller is cancelled meanwhile, the stop becomes a quick one.
+
+        Raises:
+            Exception: the session has failed with it.
+        """
+        self.end(reason)
+        await self._wait()
+        if self._task is not None and not self._task.cancelled():
+            self._task.result()
+
+    async def _wait(self) -> None:
+        cancelled: asyncio.CancelledError | None = None
+        with shielded():
+            while self._task is not None and not self._task.done():
+                try:
+                    await asyncio.wait({self._task})
+                except asyncio.CancelledError as error:
+                    cancelled = error
+                    self.hurry()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _run(self) -> None:
+        manager = self._manager
+        try:
+            async with AsyncExitStack() as stack:
+                await self._open(stack)
+                _log.info("manager %s runs %s", manager.name, ", ".join(self.controllers) or "no controllers yet")
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    for each in self.controllers.values():
+                        each.start(tasks)
+                    leading = None
+                    if self.leadership is not None:
+                        leading = tasks.create_task(
+                            self.leadership.run(self._lead), name=f"manager {manager.name}: leadership"
+                        )
+                    self._opened.set()
+                    try:
+                        await asyncio.wait({self._ending})
+                    finally:
+                        self.end("a cancellation")
+                        self._tasks = None
+                        began = asyncio.get_running_loop().time()
+                        reports = await self._stop_controllers()
+                        if leading is not None:
+                            leading.cancel()
+            seconds = asyncio.get_running_loop().time() - began
+            self.report = StopReport(self._ending.result(), seconds, reports)
+            _log.info("manager %s: %s", manager.name, self.report)
+        except BaseException as error:
+            cause = collapsed(error)
+            self._opened.fail(cause)
+            if cause is error:
+                raise
+            raise cause from cause.__cause__
+        finally:
+            self.end("a failure")
+            for each in self.controllers.values():
+                each.release_declaration()
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        manager = self._manager
+        transport = await self._connect(stack)
+        if manager.factory is not None:
+            self.informers = SharedFactory(manager.factory)
+        else:
+            self.informers = InformerPool(
+                transport, manager.namespaces, name=manager.name, metrics=manager.metrics, on_crash=_log_crash
+            )
+        stack.push_async_callback(self.informers.stop)
+        strict = manager.strict_writes
+        self._services = Services(
+            client=Client(transport),
+            informers=self.informers,
+            event=await self._events(stack, transport),
+            random=random.random,
+            metrics=manager.metrics,
+            resync_period=manager.resync_period,
+            strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
+            dry_run=manager.dry_run,
+        )
+        if manager.leader_election is not None and not manager.dry_run:
+            from aioinformer.controller.leadership import Leadership
+
+            self.leadership = Leadership(transport, manager.leader_election)
+        for controller in manager.controllers.values():
+            self._attach(controller)
+        self.informers.start()
+
+    async def _connect(self, stack: AsyncExitStack) -> Transport:
+        manager = self._manager
+        if manager.client is not None:
+            client = ClientArgument(manager.client)
+            stack.push_async_callback(client.aclose)
+            return client.transport
+        if manager.factory is not None:
+            return manager.factory.transport
+        return (await stack.enter_async_context(await connect())).transport
+
+    # Controllers.
+
+    async def add(self, controller: Controller[Any]) -> None:
+        """Run another controller."""
+        if self._tasks is None or self._services is None:
+            raise UsageError(f"manager {self._manager.name} stops; add controllers before")
+        supervised = self._attach(controller)
+        self._services.informers.start()
+        supervised.start(self._tasks)
+
+    async def remove(self, name: str) -> None:
+        """Stop a controller, and wait for its end; its informers stop if no other controller uses them."""
+        supervised = self.controllers.get(name)
+        if supervised is not None:
+            supervised.check_not_within()
+            await supervised.stop(self._hurry)
+            self.controllers.pop(name, None)
+        self.failed.pop(name, None)
+
+    def _attach(self, controller: Controller[Any]) -> Supervised:
+        assert self._services is not None
+        supervised = Supervised(
+            controller, self._services, self._manager, permit=self._permit, on_failed=self._on_failed
+        )
+        self.controllers[controller.name] = supervised
+        return supervised
+
+    def _permit(self, active: ActiveController) -> None:
+        if self.leadership is None or not active.controller.elected:
+            active.permit()
+        elif self._term is not None:
+            active.permit(self._term)
+
+    async def _lead(self, term: Term) -> None:
+        """Let the elected controllers work during a term."""
+        self._term = term
+        for each in self._elected():
+            each.permit(term)
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._term = None
+            await asyncio.gather(*(each.revoke() for each in self._elected()))
+
+    def _elected(self) -> list[ActiveController]:
+        return [each.active for each in self.controllers.values() if each.controller.elected]
+
+    def _on_failed(self, controller: Controller[Any], error: BaseException) -> None:
+        self.failed[controller.name] = error
+        if self._ends_on_failure:
+            self.end(f"controller {controller.name} has failed")
+
+    async def _stop_controllers(self) -> dict[str, ControllerReport]:
+        running = list(self.controllers.items())
+        reports = await asyncio.gather(*(each.stop(self._hurry) for _, each in running))
+        return {name: report for (name, _), report in zip(running, reports, strict=True)}
+
+    # Inspection.
+
+    def snapshot(self) -> ManagerSnapshot:
+        """Return the state of the manager and its controllers."""
+        return {
+            "name": self._manager.name,
+            "running": not self.is_ending(),
+            "leader": None if self.leadership is None else self.leadership.is_leader(),
+            "controllers": {name: each.active.snapshot() for name, each in self.controllers.items()},
+            "failed": {name: str(error) for name, error in self.failed.items()},
+            "informers": None if self.informers is None else self.informers.snapshot(),
+        }
+
+    # Events.
+
+    async def _events(self, stack: AsyncExitStack, transport: Transport) -> Any:
+        manager = self._manager
+        if manager.recorder is not None:
+            return manager.recorder.event
+        if manager.dry_run:
+            return _log_event
+        from aioinformer.events import CoreEventSink, EventBroadcaster
+
+        broadcaster = await stack.enter_async_context(EventBroadcaster())
+        broadcaster.start_recording_to_sink(CoreEventSink(transport))
+        return broadcaster.new_recorder(manager.name).event
+
+
+def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
+    _log.info("dry run: event %s %s is not sent: %s", type, reason, visible(message))
+
+
+def _log_crash(informer: SharedIndexInformer[Any], error: Exception) -> None:
+    _log.error("%s crashed; the controllers that use it are restarted", informer.name, exc_info=error)

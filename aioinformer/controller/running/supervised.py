@@ -1,0 +1,175 @@
+"""`Supervised`: one controller of a running manager, and its restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.controller.running.active import ActiveController, Services
+from aioinformer.errors import InformerStopped, OptionError, UsageError
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.manager import Manager
+    from aioinformer.controller.running.report import ControllerReport
+
+_log = get_logger("aioinformer.controller")
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
+
+    Attributes:
+        policy: "on-failure" or "never".
+        backoff: the delays before restarts; after `reset_after` seconds without a failure, they begin anew.
+        limit: the controller has failed for good after this many restarts in a row; None for no limit.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
+
+    policy: Literal["on-failure", "never"] = "on-failure"
+    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0, reset_after=300.0)
+    limit: int | None = 10
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("on-failure", "never"):
+            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
+        if self.limit is not None and self.limit < 0:
+            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
+
+
+class Supervised:
+    """One controller of a running manager. It is attached at once; `start` runs it.
+
+    Args:
+        controller: the declaration.
+        services: of the manager.
+        manager: the manager.
+        permit: lets a new `ActiveController` work if it may.
+        on_failed: called when the controller has failed for good.
+
+    Attributes:
+        controller: the declaration.
+        active: the running controller; after a restart, another one.
+
+    Raises:
+        UsageError: the controller runs already, or an option of an informer contradicts another controller.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[Any],
+        services: Services,
+        manager: Manager,
+        *,
+        permit: Callable[[ActiveController], None],
+        on_failed: Callable[[Controller[Any], BaseException], None],
+    ) -> None:
+        if controller._active is not None:
+            raise UsageError(
+                f"controller {controller.name} already runs in a manager; make another Controller for manager "
+                f"{manager.name}"
+            )
+        self.controller = controller
+        self._services = services
+        self._manager = manager
+        self._permit = permit
+        self._on_failed = on_failed
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._backoff = Backoff(manager.restart.backoff, random=services.random)
+        self._restarts = 0
+        self.active = self._activate()
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Run the controller in a task."""
+        self._task = tasks.create_task(self._run(), name=f"controller {self.controller.name}")
+
+    async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
+        """Stop the controller, and release its informers.
+
+        Args:
+            hurry: when it is done, the attempts are cancelled at once.
+        """
+        self._stopping = True
+        grace = self._manager.grace if self.controller.grace is None else self.controller.grace
+        report = await self.active.stop(grace, hurry)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        await self.active.detach()
+        self.release_declaration()
+        return report
+
+    def check_not_within(self) -> None:
+        """Check that the caller is not an attempt of this controller, which would wait for itself.
+
+        Raises:
+            UsageError: it is.
+        """
+        if self.active.is_attempt(asyncio.current_task()):
+            raise UsageError(
+                f"the reconciler of controller {self.controller.name} cannot wait for its own end: remove the "
+                "controller in another task"
+            )
+
+    def release_declaration(self) -> None:
+        """Let another manager run the controller."""
+        if self.controller._active is self.active:
+            self.controller._active = None
+
+    def _activate(self) -> ActiveController:
+        active = ActiveController(self.controller, self._services)
+        try:
+            active.attach()
+        except BaseException:
+            active.queue.shut_down()
+            raise
+        self.controller._active = active
+        self._permit(active)
+        return active
+
+    async def _run(self) -> None:
+        failure: Exception | None = None
+        while failure is None:
+            try:
+                await self.active.run()
+            except Exception as error:
+                if self._stopping:
+                    return
+                await self.active.abandon("the controller has failed")
+                failure = await self._restart(error)
+        _log.error("controller %s has failed, and is not restarted", self.controller.name, exc_info=failure)
+        self.release_declaration()
+        self._on_failed(self.controller, failure)
+
+    async def _restart(self, failure: Exception) -> Exception | None:
+        """Make another `ActiveController` after a delay; return why there is none."""
+        clock, name = asyncio.get_running_loop().time, self.controller.name
+        while not self._is_final(failure):
+            delay = self._backoff.next(clock())
+            self._restarts += 1
+            _log.error("controller %s has failed; restarting it in %.1f s", name, delay, exc_info=failure)
+            await asyncio.sleep(delay)
+            try:
+                self.active = self._activate()
+                self._services.informers.start()
+            except Exception as error:
+                failure = error
+            else:
+                return None
+        return failure
+
+    def _is_final(self, failure: Exception) -> bool:
+        if self._backoff.at_rest(asyncio.get_running_loop().time()):
+            self._restarts = 0
+        restart = self._manager.restart
+        wrong = isinstance(failure, UsageError) and not isinstance(failure, InformerStopped)
+        return wrong or restart.policy == "never" or (restart.limit is not None and self._restarts >= restart.limit)
