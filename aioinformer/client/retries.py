@@ -98,6 +98,7 @@ class Sender:
     Attributes:
         transport: sends single requests.
         logged: as given.
+        random: as given.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Sender:
     ) -> None:
         self.transport = transport
         self.logged = set() if logged is None else logged
-        self._random = random
+        self.random = random
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request, and return the body of the answer.
@@ -175,7 +176,7 @@ class Sender:
                     if pause is None:
                         break
                     now = asyncio.get_running_loop().time()
-                    backoff = backoff or Backoff(_PAUSES, random=self._random)
+                    backoff = backoff or Backoff(_PAUSES, random=self.random)
                     pause = max(pause, backoff.next(now))
                     deadline = limit.when()
                     if deadline is not None and now + pause >= deadline:

@@ -1,4 +1,4 @@
-"""What is known of the writes of one key that the caches do not show yet. No I/O."""
+"""The writes of one key that the caches may not show yet. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aioinformer.controller.writes.targets import read
 from aioinformer.resources.versions import is_older, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from aioinformer.cache.waiters import ShownWrite, Write
     from aioinformer.controller.writes.targets import Target
@@ -35,7 +35,7 @@ class Flight:
         self._request = request
 
     def unread(self) -> Unread:
-        """Return what must be read to find out about the outcome."""
+        """Return what to read if the answer is not known."""
         target, query = self.target, dict(self._request.query)
         if target.verb == "deletecollection":
             return Unread(target, query.get("labelSelector", ""), query.get("fieldSelector", ""), complete=False)
@@ -47,15 +47,15 @@ class Flight:
 
 
 class Unread(NamedTuple):
-    """Objects that must be read, since the outcome of a write is unknown: one by its name, or all that match.
+    """Objects to read, since it is not known what a write has done: one by its name, or all that match.
 
     Attributes:
-        target: with the name of the object, "" for all.
-        labels: of the objects.
-        fields: of the objects.
-        write: the known version of the object, None if there is none.
-        deleted: the objects whose deletion was requested.
-        complete: nothing but `deleted` may have been deleted.
+        target: with the name of the object, "" for all that match.
+        labels: a label selector.
+        fields: a field selector.
+        write: the version of the object that was awaited before, None for none.
+        deleted: the objects that were deleted.
+        complete: no others were deleted.
     """
 
     target: Target
@@ -67,19 +67,19 @@ class Unread(NamedTuple):
 
     @property
     def id(self) -> Hashable:
-        """Equal for reads of the same objects for the same reason."""
+        """Equal for reads that replace each other."""
         labels = self.labels if isinstance(self.labels, str) else tuple(sorted(self.labels.items()))
         return (*self.target[1:6], labels, self.fields, self.complete, self.deleted)
 
 
 class Awaited(NamedTuple):
-    """A state of an object that some caches do not show yet.
+    """A state of an object that some informers do not show yet.
 
     Attributes:
         target: its resource and namespace.
-        write: its key, uid and version.
-        gone: the object must go.
-        missing: the informers that do not show it, and what proves that they do.
+        write: its key, uid and version. A key without a name stands for the whole collection.
+        gone: the object must go, and not only reach the version.
+        missing: the informers, and what proves that they show it.
     """
 
     target: Target
@@ -94,20 +94,19 @@ class Awaited(NamedTuple):
 
     def __str__(self) -> str:
         state = "the deletion" if self.gone else f"version {self.write.version}"
-        caches = ", ".join(
-            f"the {informer.name} is at {informer.last_sync_resource_version or 'no version'}"
-            for informer, _ in self.missing
+        caches = (
+            f"the {each.name} is at {each.last_sync_resource_version or 'no version'}" for each, _ in self.missing
         )
-        return f"{state} of {self.target.what} {self.write.key}, {caches}"
+        return f"{state} of {self.target.what} {self.write.key}, {', '.join(caches)}"
 
 
 class Writes:
     """The writes of one key.
 
     Attributes:
-        flights: those under way, in their order.
-        awaited: those that were answered, by resource, key and uid: one for each object.
-        unread: those whose outcome must be read.
+        flights: those under way.
+        awaited: those whose result is known, one for each object: by group, plural, key and uid.
+        unread: those whose result is not known.
     """
 
     __slots__ = ("awaited", "flights", "unread")
@@ -118,72 +117,50 @@ class Writes:
         self.unread: dict[Hashable, Unread] = {}
 
     def drop_shown(self) -> bool:
-        """Forget what the caches show; return whether anything is left."""
-        for known, awaited in list(self.awaited.items()):
+        """Forget what all informers show; return whether anything is left."""
+        for name, awaited in list(self.awaited.items()):
             if not awaited.drop_shown():
-                del self.awaited[known]
+                del self.awaited[name]
         return bool(self.flights or self.unread or self.awaited)
 
-    def add(
-        self,
-        target: Target,
-        write: Write,
-        obj: Any,
-        informers: Sequence[InformerCache[Any]],
-        *,
-        gone: bool = False,
+    def wait_for(
+        self, target: Target, write: Write, obj: Any, informers: Sequence[InformerCache[Any]], *, gone: bool = False
     ) -> None:
-        """Await a state of an object, instead of its earlier ones.
+        """Await a state of an object instead of its earlier ones. Answers to concurrent writes may have any order.
 
         Args:
             target: its resource and namespace.
-            write: its key, uid and version; "" for the version of a deletion whose version is not known.
-            obj: the object, to find out whether informers watch it; None if it is not known.
-            informers: must show it.
-            gone: the object must go. Its later states do not count.
+            write: its key, uid and version; "" for the version if only the deletion is known.
+            obj: the object, for the question of whether informers watch it; None if it is not known.
+            informers: must show the state.
+            gone: the object must go.
         """
         name = (target.group, target.plural, write.key, write.uid)
         known = self.awaited.get(name)
         if known is not None:
-            if is_older(write.version, known.write.version):  # the answers to concurrent writes have no order
-                if known.gone or not gone:
-                    return
+            if is_older(write.version, known.write.version) and known.gone >= gone:
+                return
+            if not write.version or is_older(write.version, known.write.version):
                 write, obj = known.write, None
-            elif not write.version:
-                write = known.write
             gone = gone or known.gone
-        awaited = Awaited(target, write, gone, [])
-        awaited.missing.extend((informer, informer.expect(write, obj, gone=gone)) for informer in informers)
-        if awaited.drop_shown():
-            self.awaited[name] = awaited
-        else:
-            self.awaited.pop(name, None)
-
-    def add_unread(self, unread: Unread) -> None:
-        """Require a read."""
-        self.unread[unread.id] = unread
+        missing = [(informer, informer.expect(write, obj, gone=gone)) for informer in informers]
+        awaited = self.awaited[name] = Awaited(target, write, gone, missing)
+        if not awaited.drop_shown():
+            del self.awaited[name]
 
     def doubt(self, awaited: Awaited) -> None:
-        """Require a read of an awaited object: its version may never arrive, since the server has lost it, or since
-        its versions have no order and an informer has listed again."""
+        """Require that an object is read again. A version may never arrive: if the server was restored from a backup,
+        or if versions have no order and the informer has listed meanwhile."""
         target, write = awaited.target, awaited.write
         name = write.key.rpartition("/")[2]
         if not name and version_number(write.version) >= 0:
-            return  # the version of a list, which has an order
+            return  # the version of a collection, which does arrive
         del self.awaited[target.group, target.plural, write.key, write.uid]
         if name:
-            deleted = (write,) if awaited.gone else ()
-            self.add_unread(Unread(target._replace(name=name), write=write, deleted=deleted))
+            unread = Unread(target._replace(name=name), write=write, deleted=(write,) if awaited.gone else ())
+            self.unread[unread.id] = unread
 
     def __str__(self) -> str:
         flights = (f"{flight.target} is under way" for flight in self.flights)
-        unread = (f"the outcome of {each.target} is unknown" for each in self.unread.values())
+        unread = (f"the outcome of {each.target} is not known" for each in self.unread.values())
         return "; ".join([*flights, *unread, *map(str, self.awaited.values())])
-
-
-def cached_uids(informers: Sequence[InformerCache[Any]], key: str) -> Iterator[str]:
-    """Yield the uids that the caches have under a key."""
-    for informer in informers:
-        record = informer.get_indexer().store.item(key)
-        if record is not None and record.uid:
-            yield record.uid

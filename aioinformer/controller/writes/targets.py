@@ -7,17 +7,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from aioinformer.resources.resource import Resource
-
 if TYPE_CHECKING:
-    from typing import Any
-
     from aioinformer.transport import Request
 
 #: The verbs of the API that write, as in RBAC rules.
 VERBS: Final = ("create", "update", "patch", "delete", "deletecollection")
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-#: The only subresources of namespaces: what else follows the name is a resource in the namespace.
+#: What follows the name of a namespace, and is no resource in it.
 _OF_NAMESPACES: Final = ("status", "finalize")
 
 
@@ -49,14 +45,9 @@ class Target(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The resource and the subresource, as in RBAC rules and with the group: "deployments.apps/scale"."""
+        """The resource with its group and the subresource: "deployments.apps/scale"."""
         resource = f"{self.plural}.{self.group}" if self.group else self.plural
         return f"{resource}/{self.subresource}" if self.subresource else resource
-
-    @property
-    def resource(self) -> Resource[Any]:
-        """The resource. Its kind is not known."""
-        return Resource(self.group, self.version, self.plural, "", namespaced=bool(self.namespace))
 
     def __str__(self) -> str:
         where = self.key if self.name else f"in {self.namespace}" if self.namespace else ""
@@ -64,7 +55,7 @@ class Target(NamedTuple):
 
 
 def target_of(request: Request) -> Target | None:
-    """Return what a write is about; None if its path is not that of a resource."""
+    """Return what a request is about; None if its path is not that of a resource."""
     parts = request.path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
@@ -75,59 +66,59 @@ def target_of(request: Request) -> Target | None:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 2 and (group or rest[2] not in _OF_NAMESPACES):
         namespace, rest = rest[1], rest[2:]
-    plural, name = rest[0], unquote(rest[1]) if len(rest) > 1 else ""
+    name = unquote(rest[1]) if len(rest) > 1 else ""
     verb = _VERBS.get(request.method, request.method.lower())
     if verb == "delete" and not name:
         verb = "deletecollection"
-    return Target(verb, group, version, plural, namespace, name, "/".join(rest[2:]))
+    return Target(verb, group, version, rest[0], namespace, name, "/".join(rest[2:]))
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of the metadata of an object or a list."""
+    """What is read of the metadata of objects and lists, and of the details of a Status."""
 
     name: str | None = None
-    generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str | None] | None = None
 
-
-class _Details(msgspec.Struct, frozen=True, gc=False):
-    uid: str | None = None
-
-
-_NO_METADATA: Final = Metadata()
-_NO_DETAILS: Final = _Details()
-
-
-class Item(msgspec.Struct, frozen=True, gc=False):
-    """The metadata of an object in a list."""
-
-    metadata: Metadata = _NO_METADATA
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name or ""
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
-    """What is read of bodies and answers: of objects, of lists, and of Status."""
+    """What is read of bodies and answers: of objects, of lists, and of a Status.
+
+    Attributes:
+        kind: "" if it is not stated.
+        metadata: of the object.
+        details: encoded; of a Status. Custom resources may have other members of this name.
+        items: encoded; of a list.
+    """
 
     kind: str = ""
-    metadata: Metadata = _NO_METADATA
-    details: _Details | None = None
-    items: list[Item] | None = None
+    metadata: Metadata = Metadata()
+    details: msgspec.Raw = msgspec.Raw(b"{}")
+    items: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
-    def uid(self) -> str:
-        """The uid of the object, or that in the details of a Status; "" for none."""
-        return self.metadata.uid or (self.details or _NO_DETAILS).uid or ""
+    def deleted(self) -> str:
+        """The uid in a Status that answers a deletion, "" for none."""
+        return _decode_details(self.details).uid or ""
 
     @property
-    def version(self) -> str:
-        """The version of the object, "" for none."""
-        return self.metadata.resource_version or ""
+    def listed(self) -> list[Metadata] | None:
+        """The metadata of the objects of a list, None if this is none."""
+        found = _decode_items(self.items)
+        return None if found is None else [each.metadata for each in found]
 
 
 _decode = msgspec.json.Decoder(Document).decode
+_decode_details = msgspec.json.Decoder(Metadata).decode
+_decode_items = msgspec.json.Decoder(list[Document] | None).decode
 
 
 def read(raw: bytes | None) -> Document:

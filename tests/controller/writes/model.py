@@ -27,6 +27,7 @@ CONFIG_MAPS = built_in("v1/configmaps")
 DEPLOYMENTS = built_in("apps/v1/deployments")
 PODS = built_in("v1/pods")
 
+_MOMENT = 1e-9
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
@@ -45,12 +46,8 @@ class Watch(Response):
 
     def send(self, kind: str, raw: bytes, delay: float) -> None:
         loop = asyncio.get_running_loop()
-        line = b'{"type":"%b","object":%b}\n' % (kind.encode(), raw)
-        self.latest = max(self.latest, loop.time() + delay)
-        if self.latest <= loop.time():
-            self.feed(line)
-        else:
-            loop.call_at(self.latest, self.feed, line)
+        self.latest = max(self.latest + _MOMENT, loop.time() + delay)  # timers of the same time have no order
+        loop.call_at(self.latest, self.feed, b'{"type":"%b","object":%b}\n' % (kind.encode(), raw))
 
 
 class _Informers:
@@ -73,10 +70,11 @@ class Server:
         reads: the requests that read an object or a list, without those of informers.
         delay: returns how long the next event is under way.
         fault: is called with each write; returns "unsent", "before", "after" (the connection breaks before or after
-            the server has processed it), a status to answer, or "".
+            the server has processed it), "busy" (it asks to try again after a second), a status to answer, or "".
         answers: set, answers of writes arrive. The server has processed them before.
         whole: complete deletions are answered with the object, and not with a Status.
         opaque: versions are no numbers.
+        refuse_reads: the status of reads, except of those of informers; 0 for none.
     """
 
     def __init__(self) -> None:
@@ -90,6 +88,7 @@ class Server:
         self.answers.set()
         self.whole = False
         self.opaque = False
+        self.refuse_reads = 0
         self._watches: dict[str, list[Watch]] = defaultdict(list)
         self._log: dict[str, list[tuple[int, Any, Any, bytes]]] = defaultdict(list)
 
@@ -126,6 +125,9 @@ class Server:
         query = dict(request.query)
         if request.method == "GET":
             self.reads.append(request)
+            await asyncio.sleep(0)
+            if self.refuse_reads:
+                return _answer(self.refuse_reads, {"kind": "Status", "code": self.refuse_reads})
             return self.read(request)
         self.writes.append(request)
         await asyncio.sleep(0)
@@ -136,6 +138,8 @@ class Server:
             raise error
         if fault == "before":
             raise TransportError("the connection broke")
+        if fault == "busy":
+            return _answer(429, {"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 1}})
         if fault.isdigit():
             return _answer(int(fault), {"kind": "Status", "code": int(fault)})
         target = target_of(request)
@@ -157,10 +161,10 @@ class Server:
             return _answer(404, _failure(404, "NotFound", target)) if obj is None else _answer(200, obj)
         matches = _matcher(target.namespace, query)
         found = [obj for obj in self.objects[target.plural].values() if matches(obj)]
-        limit = int(query.get("limit", 0))
-        more = {"continue": "more"} if limit and len(found) > limit else {}
+        begin, limit = int(query.get("continue", 0)), int(query.get("limit", 0)) or len(found)
+        more = {"continue": str(begin + limit)} if len(found) > begin + limit else {}
         metadata = {"resourceVersion": self._stamp(), **more}
-        return _answer(200, {"kind": "List", "metadata": metadata, "items": found[: limit or None]})
+        return _answer(200, {"kind": "List", "metadata": metadata, "items": found[begin : begin + limit]})
 
     def _watch(self, target: Target, query: dict[str, str]) -> Response:
         watch = Watch(_matcher(target.namespace, query))

@@ -1,0 +1,188 @@
+"""The writes of a reconciler are checked before they are sent: declared, permitted by the fence, and no dry run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.controller import UndeclaredWrite, WritePolicy
+from aioinformer.errors import ApiNotFound, OptionError, WriteOutcomeUnknown
+from aioinformer.leaderelection import LeadershipLost
+from tests.controller.writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
+from tests.controller.writes.support import KEY, config_map, running, settling
+from tests.shell.cluster import built_in
+
+if TYPE_CHECKING:
+    from aioinformer.client import Client, ResourceClient
+
+SECRETS = built_in("v1/secrets")
+
+
+@pytest.fixture
+def server() -> Server:
+    """Return a server with a ConfigMap, a Deployment and a Pod of the name `a`."""
+    server = Server()
+    for plural in ("configmaps", "deployments", "pods", "secrets"):
+        server.put(plural, {**config_map("a"), "spec": {"replicas": 1}})
+    return server
+
+
+# The fence.
+
+
+class Fence:
+    """A term of leadership that ends after a number of calls, or at a time."""
+
+    def __init__(self, calls: int, seconds: float | None = None) -> None:
+        self.left = calls
+        self.seconds = seconds
+
+    def __call__(self) -> float | None:
+        if not self.left:
+            raise LeadershipLost("lost")
+        self.left -= 1
+        return self.seconds
+
+
+@pytest.mark.behaviour("C-46")
+async def test_each_attempt_needs_the_permission_of_the_fence(server: Server) -> None:
+    async with running(server, policy=WritePolicy(fence=Fence(0))) as writes:
+        maps = writes.client(KEY, fence=Fence(2)).core.v1.configmaps
+        await maps.create(config_map("b"))
+        server.fault = lambda request: "busy"
+        with pytest.raises(LeadershipLost):
+            await maps.create(config_map("c"))
+        assert len(server.writes) == 2
+        await maps.get("shop/a")
+        with pytest.raises(LeadershipLost):
+            await writes.client(KEY).core.v1.configmaps.create(config_map("d"))
+        assert len(server.writes) == 2
+
+
+@pytest.mark.behaviour("C-46")
+async def test_write_under_way_ends_with_the_leadership(server: Server) -> None:
+    async with running(server, informer := server.informer(), policy=WritePolicy(fence=Fence(1, 3.0))) as writes:
+        server.answers.clear()
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(WriteOutcomeUnknown, match="before the leadership ended"):
+            await writes.client(KEY).core.v1.configmaps.create(config_map("b"))
+        assert 3 <= asyncio.get_running_loop().time() - begun < 4
+        await settling(writes)
+        assert informer.get_indexer().get_by_key("shop/b")
+
+
+# Declared writes.
+
+
+async def create(client: Client) -> Any:
+    await client.core.v1.configmaps.create(config_map("b"))
+
+
+async def replace(client: Client) -> Any:
+    await client.core.v1.configmaps.replace(config_map("a"))
+
+
+async def delete(client: Client) -> Any:
+    await client.core.v1.configmaps.delete("shop/a")
+
+
+async def delete_collection(client: Client) -> Any:
+    await client.core.v1.configmaps.delete_collection(namespace="shop")
+
+
+async def patch_scale(client: Client) -> Any:
+    await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 2}})
+
+
+async def evict(client: Client) -> Any:
+    await client.core.v1.pods.evict("shop/a")
+
+
+@pytest.mark.behaviour("C-47")
+@pytest.mark.parametrize(
+    ("write", "resource", "verb"),
+    [
+        (create, CONFIG_MAPS, "create"),
+        (replace, CONFIG_MAPS, "update"),
+        (delete, CONFIG_MAPS, "delete"),
+        (delete_collection, CONFIG_MAPS, "deletecollection"),
+        (patch_scale, DEPLOYMENTS, "patch"),
+        (patch_scale, DEPLOYMENTS, "scale/patch"),
+        (evict, PODS, "eviction/create"),
+    ],
+)
+async def test_undeclared_write_is_refused(server: Server, write: Any, resource: Any, verb: str) -> None:
+    others = {CONFIG_MAPS: (), DEPLOYMENTS: ("update", "status/patch"), PODS: ("delete",)}
+    async with running(server, policy=WritePolicy(others, strict=True)) as writes:
+        with pytest.raises(UndeclaredWrite, match="is not declared"):
+            await write(writes.client(KEY))
+        assert server.writes == []
+    async with running(server, policy=WritePolicy({**others, resource: (verb,)}, strict=True)) as writes:
+        await write(writes.client(KEY))
+        assert len(server.writes) == 1
+
+
+@pytest.mark.behaviour("C-47")
+async def test_undeclared_write_is_warned_of_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async with running(server, policy=WritePolicy({DEPLOYMENTS: ("update",)})) as writes:
+        for _ in range(2):
+            await patch_scale(writes.client(KEY))
+            await writes.client(KEY).apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [message.partition(";")[0] for message in warnings] == [
+        f"patch deployments.apps/{part} shop/a is not declared: add '{part}/patch' for deployments.apps/{part} to "
+        "writes= of the controller"
+        for part in ("scale", "status")
+    ]
+
+
+def test_unknown_verb_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"v1/configmaps has 'replace'; the verbs are create, update"):
+        WritePolicy({CONFIG_MAPS: ("replace",)})
+
+
+# Dry runs.
+
+
+@pytest.mark.behaviour("C-48")
+async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.controller")
+    server.put("configmaps", {**config_map("a", labels={"app": "x"}), "data": {"n": "1", "m": "1"}})
+    async with running(server, policy=WritePolicy(dry_run=True), field_manager="test") as writes:
+        client = writes.client(KEY)
+        maps: ResourceClient[Any] = client.core.v1.configmaps
+        made = await maps.create({"metadata": {"generateName": "b-", "namespace": "shop"}})
+        assert (made.metadata.name, made.metadata.namespace) == ("b-dryrun", "shop")
+        assert made.metadata.uid
+        changed = await maps.patch("shop/a", {"data": {"n": "2", "m": None}})
+        assert dict(changed.data) == {"n": "2"}
+        assert changed.metadata.uid == server.objects["configmaps"]["shop/a"]["metadata"]["uid"]
+        assert server.reads == []
+        assert (await maps.patch("shop/a", [{"op": "remove", "path": "/data/n"}], "json")).metadata.name == "a"
+        assert (await maps.apply({**config_map("c"), "data": {"n": "1"}})).data["n"] == "1"
+        scale: Any = await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 5}})
+        assert scale.spec.replicas == 5
+        with pytest.raises(ApiNotFound):
+            await maps.patch("shop/none", {"data": {"n": "1"}})
+        gone = await maps.delete("shop/a")
+        assert gone.status == "Success"
+        assert (await client.core.v1.pods.evict("shop/a")).status == "Success"
+        await client.core.v1.secrets.create({**config_map("s"), "stringData": {"password": "hunter2"}})
+        assert not writes.pending(KEY)
+    assert server.writes == []
+    lines = [record.getMessage() for record in caplog.records if "dry run" in record.getMessage()]
+    assert lines[1] == "dry run: patch configmaps shop/a with a body of 27 bytes is not sent"
+    assert len(lines) == 9
+    assert "hunter2" not in caplog.text
+
+
+async def test_copies_of_the_client_record_their_writes(server: Server) -> None:
+    server.delay = lambda: 2.0
+    async with running(server) as writes:
+        client = writes.client(KEY).with_options(field_manager="other")
+        await client.resource(CONFIG_MAPS).namespaced("shop").create(config_map("b"))
+        assert dict(server.writes[0].query)["fieldManager"] == "other"
+        assert writes.pending(KEY)
