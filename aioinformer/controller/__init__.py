@@ -6,23 +6,10 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller, controller
-    from aioinformer.controller.inputs.change import (
-        Change,
-    )
-    from aioinformer.controller.inputs.loops import (
-        LoopDetector,
-        LoopOptions,
-    )
-    from aioinformer.controller.inputs.mapping import (
-        Input,
-        Owns,
-        Primary,
-        References,
-        Watch,
-    )
-    from aioinformer.controller.inputs.owners import (
-        OWNER_INDEX,
-    )
+    from aioinformer.controller.inputs.change import Change
+    from aioinformer.controller.inputs.loops import LoopDetector
+    from aioinformer.controller.inputs.mapping import Input, Owns, Primary, Watch
+    from aioinformer.controller.inputs.owners import OWNER_INDEX
     from aioinformer.controller.inputs.predicates import (
         Predicate,
         annotations_changed,
@@ -35,10 +22,8 @@ if TYPE_CHECKING:
         predicate,
         version_changed,
     )
-    from aioinformer.controller.inputs.sources import (
-        Every,
-        Source,
-    )
+    from aioinformer.controller.inputs.references import References
+    from aioinformer.controller.inputs.sources import Every, Source
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.queue.outcomes import (
         Again,
@@ -86,7 +71,6 @@ __all__ = [
     "Finished",
     "Input",
     "LoopDetector",
-    "LoopOptions",
     "Manager",
     "ManagerSnapshot",
     "NothingToDo",
@@ -141,8 +125,9 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
             "queue.request_queue": "QueueSnapshot RequestQueue",
             "inputs.change": "Change",
-            "inputs.loops": "LoopDetector LoopOptions",
-            "inputs.mapping": "Input Owns Primary References Watch",
+            "inputs.loops": "LoopDetector",
+            "inputs.mapping": "Input Owns Primary Watch",
+            "inputs.references": "References",
             "inputs.owners": "OWNER_INDEX",
             "inputs.predicates": (
                 "Predicate annotations_changed condition_changed content_changed fields_changed generation_changed "

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.objects.views import View
 from aioinformer.errors import KeyFuncError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 ChangeTrigger: TypeAlias = Literal["initial", "added", "updated", "deleted", "resync"]
-
-#: The storage tiers whose objects lack members.
-PARTIAL_TIERS: Final = frozenset({Storage.METADATA, Storage.PROJECTION})
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -22,12 +18,11 @@ class Change(msgspec.Struct, frozen=True):
 
     Attributes:
         trigger: what happened.
-        old: the state before an update, or the last known state of a deleted object; None for an added object, and if
-            no state of a deleted object is known.
+        old: the state before an update, or the last known state of a deleted object, or None.
         new: the present state; None for a deleted object.
-        initial: the object belongs to the first list.
-        whole: False if the storage tier of the informer drops members of objects, so that a member which is absent in
-            both states may have changed.
+        initial: whether the object belongs to the first list.
+        whole: False if the storage tier of the informer drops members of objects. Then a member that is absent in both
+            states may have changed.
     """
 
     trigger: ChangeTrigger
@@ -36,10 +31,11 @@ class Change(msgspec.Struct, frozen=True):
     initial: bool = False
     whole: bool = True
 
-    @property
-    def is_update(self) -> bool:
-        """Whether one object has a new state; False for a resync."""
-        return self.trigger == "updated"
+
+def is_replaced(old: Any, new: Any) -> bool:
+    """Return whether two states belong to two objects: one was deleted, and another one created under its name."""
+    before, after = uid_of(old), uid_of(new)
+    return before != after and bool(before and after)
 
 
 def uid_of(obj: Any) -> str:
@@ -47,13 +43,6 @@ def uid_of(obj: Any) -> str:
     if isinstance(obj, View):
         return obj._record.uid
     try:
-        uid = metadata_field(metadata_of(obj), "uid", "uid")
+        return metadata_field(metadata_of(obj), "uid", "uid") or ""
     except KeyFuncError:
         return ""
-    return uid if isinstance(uid, str) else ""
-
-
-def is_replaced(old: Any, new: Any) -> bool:
-    """Return whether two states belong to two objects: one was deleted, and another one created under its name."""
-    before, after = uid_of(old), uid_of(new)
-    return before != after and bool(before) and bool(after)

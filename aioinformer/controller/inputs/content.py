@@ -1,13 +1,12 @@
 """The content of objects: whether two states differ, and where. The bytes of members are compared before their values.
 
 A cached object is stored as the JSON that the server has sent. A comparison splits it into its members, and decodes
-none of them while the bytes of the members are equal.
+none of them while their bytes are equal. Functions raise what the decoder raises if a state is not a JSON object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -16,19 +15,22 @@ from aioinformer.cache.objects.record import without_managed_fields
 from aioinformer.cache.objects.views import View
 from aioinformer.transport.json_scanner import is_heavy, members
 
-#: The members of a JSON object or list, still encoded.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: The members of a JSON object, still encoded.
 Members: TypeAlias = "dict[str, msgspec.Raw]"
 
-#: Members of an object that say nothing about what is wanted of it. The type is absent in lists.
+#: Members of objects that say nothing about what is wanted. Lists omit the type.
 _UNWANTED: Final = ("status", "kind", "apiVersion")
 #: Members of the metadata that change with each write.
 _VERSIONS: Final = ("resourceVersion", "managedFields", "generation")
-
-_INVALID = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NULL: Final = msgspec.Raw(b"null")
+_INVALID: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_decode = msgspec.json.Decoder().decode
+decode = msgspec.json.Decoder().decode
 _sorted = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -42,17 +44,17 @@ def json_of(obj: Any) -> bytes:
 
 
 def split(raw: bytes) -> Members:
-    """Return the members of the JSON of an object; without the managed fields if these can be skipped cheaply.
-
-    Raises:
-        msgspec.DecodeError: it is not a JSON object.
-    """
+    """Return the members of the JSON of an object, without the managed fields if they can be skipped cheaply."""
     shorter = without_managed_fields(raw)
-    if shorter is not None:
-        try:
-            return _split(shorter)
-        except _INVALID:
-            pass  # the cut was not exactly the managed fields
+    try:
+        if shorter is not None:
+            found = _split(shorter)
+            metadata = bytes(found["metadata"])
+            # An object within the object may have managed fields, too: those count.
+            if raw.find(b',"managedFields":[') < shorter.find(metadata) + len(metadata):
+                return found
+    except (*_INVALID, KeyError):
+        pass  # the cut was not exactly the managed fields
     try:
         return _split(raw)
     except RecursionError:  # nested more deeply than the decoder can read
@@ -63,139 +65,88 @@ def same_content(old: Any, new: Any) -> bool:
     """Return whether two states of an object differ in nothing but the status and what each write changes.
 
     These members are ignored: `status`, and `resourceVersion`, `managedFields` and `generation` of the metadata.
-
-    Raises:
-        Exception: a state is not a JSON object.
     """
-    found = _pair(old, new)
-    if found is None:
-        return bool(old == new)
-    before, after = found
-    for name in _UNWANTED:
-        before.pop(name, None)
-        after.pop(name, None)
-    metadata = before.pop("metadata", None), after.pop("metadata", None)
-    return _same_metadata(*metadata) and (before == after or _same_members(before, after))
+    return _same(old, new, _UNWANTED, _same_members)
 
 
 def same_object(old: Any, new: Any) -> bool:
-    """Return whether two states of an object differ in nothing but `resourceVersion` and `managedFields`.
-
-    Other bytes of the same values count as a difference.
-
-    Raises:
-        Exception: a state is not a JSON object.
-    """
-    found = _pair(old, new)
-    if found is None:
-        return bool(old == new)
-    before, after = found
-    metadata = before.pop("metadata", None), after.pop("metadata", None)
-    return before == after and _same_metadata(*metadata)
+    """Return whether two states of an object differ in nothing but what each write changes, byte by byte."""
+    return _same(old, new, _UNWANTED[1:], dict.__eq__)
 
 
-def _pair(old: Any, new: Any) -> tuple[Members, Members] | None:
-    """Return the members of two states; None if their class has no JSON form."""
+def _same(old: Any, new: Any, ignored: tuple[str, ...], same: Callable[[Members, Members], bool]) -> bool:
     try:
-        return split(json_of(old)), split(json_of(new))
-    except TypeError:
-        return None
-
-
-def _same_metadata(first: msgspec.Raw | None, second: msgspec.Raw | None) -> bool:
-    if first is None or second is None:
-        return first is second
+        before, after = split(json_of(old)), split(json_of(new))
+    except TypeError:  # the class of the objects has no JSON form
+        return bool(old == new)
+    for name in ignored:
+        before.pop(name, None)
+        after.pop(name, None)
+    first, second = before.pop("metadata", _NULL), after.pop("metadata", _NULL)
+    if not same(before, after):
+        return False
     mine, theirs = _split(first), _split(second)
     for name in _VERSIONS:
         mine.pop(name, None)
         theirs.pop(name, None)
-    return mine == theirs or _same_members(mine, theirs)
+    return same(mine, theirs)
 
 
 def _same_members(before: Members, after: Members) -> bool:
-    return before.keys() == after.keys() and all(same_value(before[name], after[name]) for name in before)
+    return before == after or (
+        before.keys() == after.keys() and all(same_value(before[name], after[name]) for name in before)
+    )
 
 
 def same_value(first: msgspec.Raw | None, second: msgspec.Raw | None) -> bool:
     """Return whether two encoded values are equal: first their bytes, then what they decode to."""
-    if first is None or second is None:
-        return first is second
-    if first == second:
-        return True
+    if first is None or second is None or first == second:
+        return first == second
     if is_heavy(bytes(first)) or is_heavy(bytes(second)):  # decoding both could block the event loop
         return False
     try:
-        mine, theirs = _decode(first), _decode(second)
-        # Equal values are compared as JSON, too: in Python, 1 equals 1.0 and True.
-        return bool(mine == theirs and _sorted(mine) == _sorted(theirs))
+        mine, theirs = decode(first), decode(second)
     except _INVALID:
         return False
+    # Equal values are compared as JSON, too: in Python, 1 equals 1.0 and True.
+    return bool(mine == theirs and _sorted(mine) == _sorted(theirs))
 
 
-def value_at(top: Members, steps: tuple[str, ...]) -> msgspec.Raw | None:
+def value_at(found: Members, steps: tuple[str, ...]) -> msgspec.Raw | None:
     """Return the encoded value at a path; None if there is none, or if it is null."""
-    value = top.get(steps[0])
+    value = found.get(steps[0], _NULL)
     for step in steps[1:]:
-        first = bytes(memoryview(value)[:1]) if value is not None else b""
-        if first == b"{":
-            value = _split(value).get(step)  # type: ignore[arg-type] # not None
-        elif first == b"[" and step.isdecimal():
-            elements = _elements(value)  # type: ignore[arg-type]
-            value = elements[int(step)] if int(step) < len(elements) else None
+        first = bytes(memoryview(value)[:1])
+        if first == b"[" and step.isdecimal():
+            value = dict(enumerate(_elements(value))).get(int(step), _NULL)
         else:
-            return None
-    return None if value is None or value == _NULL else value
+            value = _split(value).get(step, _NULL) if first == b"{" else _NULL
+    return None if value == _NULL else value
 
 
-_NULL: Final = msgspec.Raw(b"null")
+def differing_fields(old: Any, new: Any, limit: int) -> dict[str, tuple[Any, Any]]:
+    """Return the paths of fields that differ between two states, with both values; None for an absent field.
 
-
-def decoded(value: msgspec.Raw) -> Any:
-    """Return what an encoded value decodes to."""
-    return _decode(value)
-
-
-def differing_fields(old: Any, new: Any, limit: int = 16) -> dict[str, tuple[Any, Any]]:
-    """Return the paths of fields that differ between two states, with both values; None for a field that is absent.
-
-    Both states are decoded. What each write changes is left out.
-
-    Args:
-        old: one state.
-        new: the other state.
-        limit: return at most this many paths.
-
-    Raises:
-        Exception: a state is not JSON.
+    Both states are decoded. What each write changes is left out, and so is everything beyond `limit` fields.
     """
     first, second = json_of(old), json_of(new)
-    if is_heavy(first) or is_heavy(second):
-        return {}
-    before, after = _decode(first), _decode(second)
-    for document in (before, after):
-        for name in _VERSIONS:
-            document.get("metadata", {}).pop(name, None)
-        for name in ("kind", "apiVersion"):
-            document.pop(name, None)
     found: dict[str, tuple[Any, Any]] = {}
-    _compare("", before, after, found, limit)
+    if not (is_heavy(first) or is_heavy(second)):
+        _compare("", decode(first), decode(second), found, limit)
     return found
 
 
 def _compare(path: str, old: Any, new: Any, found: dict[str, tuple[Any, Any]], limit: int) -> None:
     if len(found) >= limit or (type(old) is type(new) and old == new):
         return
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for name in sorted({*old, *new}):
-            _compare(_below(path, name), old.get(name), new.get(name), found, limit)
+    if isinstance(old, dict) and isinstance(new, dict):
+        ignored = {"": _UNWANTED[1:], "metadata": _VERSIONS}.get(path, ())
+        for name in sorted({*old, *new}.difference(ignored)):
+            plain = name.replace("-", "").replace("_", "").isalnum()
+            below = f"{path}.{name}".lstrip(".") if plain else f"{path}[{name!r}]"
+            _compare(below, old.get(name), new.get(name), found, limit)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for at, (mine, theirs) in enumerate(zip(old, new, strict=True)):
             _compare(f"{path}.{at}", mine, theirs, found, limit)
     else:
         found[path] = (old, new)
-
-
-def _below(path: str, name: str) -> str:
-    if not name.replace("-", "").replace("_", "").isalnum():
-        return f"{path}[{name!r}]"
-    return f"{path}.{name}" if path else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.cache.objects.views import View
 from aioinformer.errors import KeyFuncError, UsageError
@@ -15,71 +15,59 @@ if TYPE_CHECKING:
 
     from aioinformer.resources.resource import Resource
 
+_EXPECTED: Final = "return keys ('namespace/name'), ObjectNames or objects: one, several or None"
+
 
 def key_of(obj: Any) -> ObjectName:
     """Return the key of an object of any form.
 
     Raises:
-        KeyFuncError: it has no name.
+        UsageError: it has no name.
     """
     if isinstance(obj, View):
-        record = obj._record
-        return ObjectName(record.namespace, record.name)
-    return object_name(obj)
+        return ObjectName(obj._record.namespace, obj._record.name)
+    try:
+        return object_name(obj)
+    except KeyFuncError as error:
+        raise UsageError(f"{type(obj).__name__} has no key: give its class metadata with namespace and name") from error
 
 
-def keys_in(result: Any, resource: Resource[Any] | None, namespace: str, source: str) -> Iterator[ObjectName]:
+def keys_in(
+    result: Any, resource: Resource[Any] | None, namespace: str, source: str, *, several: bool = True
+) -> Iterator[ObjectName]:
     """Return the keys in what a function of a user returned, each as soon as it is found.
 
     Args:
-        result: None; a key as text or `ObjectName`; an object; or several of these.
+        result: None or ""; a key as text or `ObjectName`; an object; or several of these.
         resource: of the keys; None if it is not known.
         namespace: of names without a namespace; "" if there is none.
         source: names the function, for errors.
+        several: whether there may be several.
 
     Raises:
         UsageError: the result is, or contains, something else.
     """
-    if result is None:
-        return
-    if isinstance(result, str):
-        yield _parsed(result, resource, namespace, source)
-    elif isinstance(result, ObjectName):
-        yield _checked(result, resource, source)
+    if isinstance(result, ObjectName):
+        key = result
+    elif isinstance(result, str) and result:
+        first, slash, name = result.rpartition("/")
+        if not name or (slash and not first) or "/" in first:
+            raise UsageError(f"{source} returned a text with {result.count('/')} slashes that is no key; {_EXPECTED}")
+        key = ObjectName(first if slash or (resource and not resource.namespaced) else namespace, name)
     elif isinstance(result, Mapping) or hasattr(result, "metadata"):
-        try:
-            found = key_of(result)
-        except KeyFuncError as error:
-            raise UsageError(f"{source} returned an object without a name: {error}") from None
-        yield _checked(found, resource, source)
-    elif isinstance(result, Iterable) and not isinstance(result, (bytes, bytearray)):
+        key = key_of(result)
+    elif several and isinstance(result, Iterable) and not isinstance(result, (str, bytes)):
         for each in result:
-            if isinstance(each, (list, set, frozenset)) or each is None:
-                raise UsageError(f"{source} returned {type(result).__name__} of {type(each).__name__}; {_EXPECTED}")
-            yield from keys_in(each, resource, namespace, source)
+            yield from keys_in(each, resource, namespace, source, several=False)
+        return
+    elif result is None or result == "":
+        return
     else:
         if inspect.iscoroutine(result):
             result.close()
-        raise UsageError(f"{source} returned {type(result).__name__}; {_EXPECTED}")
-
-
-_EXPECTED = "return keys ('namespace/name'), ObjectNames or objects: one, several, or None"
-
-
-def _parsed(text: str, resource: Resource[Any] | None, namespace: str, source: str) -> ObjectName:
-    first, slash, name = text.partition("/")
-    if not slash:
-        first, name = namespace if resource is None or resource.namespaced else "", text
-    elif not first:
-        name = ""
-    if not name or "/" in name:
-        raise UsageError(f"{source} returned a text with {text.count('/')} slashes that is no key; {_EXPECTED}")
-    return _checked(ObjectName(first, name), resource, source)
-
-
-def _checked(key: ObjectName, resource: Resource[Any] | None, source: str) -> ObjectName:
-    if resource is None or bool(key.namespace) == resource.namespaced:
-        return key
-    if resource.namespaced:
-        raise UsageError(f"{source} returned a name without a namespace, and {resource.group_resource} are namespaced")
-    raise UsageError(f"{source} returned a key with a namespace, and {resource.group_resource} are cluster-scoped")
+        raise UsageError(f"{source} returned {type(result).__name__}{'' if several else ' in a sequence'}; {_EXPECTED}")
+    if resource is not None and bool(key.namespace) != resource.namespaced:
+        what = "a key with a namespace" if key.namespace else "a name without a namespace"
+        scope = "namespaced" if resource.namespaced else "cluster-scoped"
+        raise UsageError(f"{source} returned {what}, and {resource.group_resource} are {scope}")
+    yield key

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from aioinformer.controller.inputs.content import differing_fields
-from aioinformer.errors import USER_ERRORS, OptionError
+from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,43 +28,21 @@ _FIELDS: Final = 16
 _CHANGES: Final = frozenset({"added", "updated", "deleted"})
 
 
-class LoopOptions(msgspec.Struct, frozen=True):
-    """When a key is in a loop.
+class _Streak:
+    """Runs of one key, each caused by changes alone and after a write of the run before.
 
     Attributes:
-        runs: so many runs, each of which follows a write of the run before.
-        seconds: within so many seconds.
-        quiet: the least time between two warnings, in seconds.
-        keys: remember at most so many keys.
+        times: when the last runs ended.
+        flaps: how often fields changed, by the object and the path; None until fields are compared.
+        values: the last values of each field.
     """
 
-    runs: int = 10
-    seconds: float = 60.0
-    quiet: float = 60.0
-    keys: int = 10_000
-
-    def __post_init__(self) -> None:
-        if self.runs < 3 or self.seconds <= 0 or self.quiet < 0 or self.keys < 1:
-            raise OptionError(f"LoopOptions: expected runs >= 3, seconds > 0, quiet >= 0 and keys >= 1, not {self}")
-
-
-class _Streak:
-    """Runs of one key, each caused by a change after a write of the run before."""
-
-    __slots__ = ("flaps", "times")
+    __slots__ = ("flaps", "times", "values")
 
     def __init__(self, runs: int) -> None:
         self.times: deque[float] = deque(maxlen=runs)
-        #: (resource and key of a changed object, path) -> how often it changed, and its last values; None if not hot.
-        self.flaps: dict[tuple[str, str], _Flaps] | None = None
-
-
-class _Flaps:
-    __slots__ = ("count", "values")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.values: deque[str] = deque(maxlen=4)
+        self.flaps: Counter[tuple[str, str]] | None = None
+        self.values: dict[tuple[str, str], deque[str]] = {}
 
 
 class LoopDetector:
@@ -76,48 +54,57 @@ class LoopDetector:
 
     Args:
         name: of the controller, for logs.
-        options: when a key is in a loop.
+        runs: the number of runs, each of which follows a write of the run before, that make a loop.
+        seconds: the time within which they happen.
+        quiet: the least time between two warnings, in seconds.
+        keys: the number of keys that are remembered.
 
     Attributes:
         detected: how many runs were part of a loop.
     """
 
-    def __init__(self, name: str, options: LoopOptions | None = None) -> None:
+    def __init__(
+        self, name: str, *, runs: int = 10, seconds: float = 60.0, quiet: float = 60.0, keys: int = 10_000
+    ) -> None:
         self.detected = 0
         self._name = name
-        self._options = options or LoopOptions()
+        self._runs = runs
+        self._seconds = seconds
+        self._quiet = quiet
+        self._keys = keys
         #: Keys whose last run wrote something, in the order of these runs.
         self._streaks: dict[ObjectName, _Streak] = {}
+        #: Those of them whose fields are compared.
         self._hot: dict[ObjectName, _Streak] = {}
         self._quiet_until = float("-inf")
 
     def ran(self, key: ObjectName, causes: Iterable[Cause], now: float, *, wrote: bool) -> None:
-        """Note a run.
+        """Note the end of a run.
 
         Args:
             key: of the run.
             causes: of the run.
-            now: when it ended, in seconds.
-            wrote: whether it changed anything on the server.
+            now: the time, in seconds.
+            wrote: whether the run changed anything on the server.
         """
-        options = self._options
-        streak = self._streaks.pop(key, None)
-        self._expire(now)
-        if streak is None or not all(cause.trigger in _CHANGES for cause in causes):
-            self._hot.pop(key, None)
-            streak = _Streak(options.runs)
+        streak = self._streaks.get(key)
+        if not wrote or streak is None or not all(cause.trigger in _CHANGES for cause in causes):
+            self.forget(key)
+            streak = _Streak(self._runs)
         if not wrote:
-            self._hot.pop(key, None)
             return
-        streak.times.append(now)
+        self._streaks.pop(key, None)
+        self._expire(now)
         self._streaks[key] = streak
-        if streak.flaps is None and 2 * len(streak.times) >= options.runs and len(self._hot) < _HOT:
-            streak.flaps = {}
+        times = streak.times
+        times.append(now)
+        if streak.flaps is None and 2 * len(times) >= self._runs and len(self._hot) < _HOT:
+            streak.flaps = Counter()
             self._hot[key] = streak
-        if len(streak.times) == options.runs and now - streak.times[0] <= options.seconds:
+        if len(times) == self._runs and now - times[0] <= self._seconds:
             self.detected += 1
             if now >= self._quiet_until:
-                self._quiet_until = now + options.quiet
+                self._quiet_until = now + self._quiet
                 self._warn(key, streak)
 
     def saw(self, key: ObjectName, resource: Resource[Any], changed: ObjectName, old: Any, new: Any) -> None:
@@ -137,16 +124,14 @@ class LoopDetector:
             fields = differing_fields(old, new, _FIELDS)
         except USER_ERRORS:
             return  # an object that cannot be decoded has no fields to name
-        what = f"{resource.group_resource} {changed}"
-        for path, values in fields.items():
-            flaps = streak.flaps.get((what, path))
-            if flaps is None:
-                if len(streak.flaps) >= _FIELDS:
-                    continue
-                flaps = streak.flaps[what, path] = _Flaps()
-            flaps.count += 1
+        for path, (before, after) in fields.items():
+            field = f"{resource.group_resource} {changed}", path
+            if field not in streak.flaps and len(streak.flaps) >= _FIELDS:
+                continue
+            streak.flaps[field] += 1
             if not resource.holds_secrets:
-                flaps.values.extend(map(_shown, values[bool(flaps.values) :]))
+                values = streak.values.setdefault(field, deque([_shown(before)], maxlen=4))
+                values.append(_shown(after))
 
     def forget(self, key: ObjectName) -> None:
         """Forget a key."""
@@ -154,41 +139,34 @@ class LoopDetector:
         self._hot.pop(key, None)
 
     def _expire(self, now: float) -> None:
-        while self._streaks:
-            key = next(iter(self._streaks))
-            if len(self._streaks) < self._options.keys and now - self._streaks[key].times[-1] <= self._options.seconds:
-                return
-            self.forget(key)
+        """Forget the keys that last ran long ago, and the oldest one if there is no space for another."""
+        for key in list(self._streaks)[:2]:
+            if now - self._streaks[key].times[-1] > self._seconds or len(self._streaks) >= self._keys:
+                self.forget(key)
 
     def _warn(self, key: ObjectName, streak: _Streak) -> None:
-        seconds = streak.times[-1] - streak.times[0]
-        flaps = sorted((streak.flaps or {}).items(), key=lambda each: (-each[1].count, each[0]))
-        named = "; ".join(_described(*name, flap) for name, flap in flaps[:3]) or "the changed fields are not known"
-        others = len(self._hot) - (key in self._hot)
-        more = f"; {others} more keys may be in a loop" if others else ""
+        flaps = (streak.flaps or Counter()).most_common(3)
+        fields = "; ".join(_described(field, list(streak.values.get(field, ()))) for field, _ in flaps)
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
-            "write: %s%s. Write only what differs from the cached object, or filter the change with when=",
+            "write: %s. Write only what differs from the cached object, or filter the change with when=",
             self._name,
             key,
             len(streak.times),
-            seconds,
-            named,
-            more,
+            streak.times[-1] - streak.times[0],
+            fields or "the changed fields are not known",
         )
 
 
 def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode() if value is not None else "absent"
+    text = "absent" if value is None else msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _described(what: str, path: str, flaps: _Flaps) -> str:
-    values = list(flaps.values)
+def _described(field: tuple[str, str], values: list[str]) -> str:
+    what, path = field
     if not values:
-        took = "changes (values of Secrets are not shown)"
-    elif len(set(values)) == 2:
-        took = f"alternates between {values[0]} and {values[1]}"
-    else:
-        took = f"takes the values {', '.join(values)}"
-    return f"{path} of {what} {took}"
+        return f"{path} of {what} changes (values of Secrets are not shown)"
+    if len(set(values)) == 2:
+        return f"{path} of {what} alternates between {values[0]} and {values[1]}"
+    return f"{path} of {what} takes the values {', '.join(values)}"

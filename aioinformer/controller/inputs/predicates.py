@@ -1,19 +1,21 @@
 """Predicates: which updates of an object make a controller run. They are combined with `&`, `|` and `~`.
 
-The predicates of this module compare two states of an object. For added objects and resyncs, where there are not two
-states, they have no answer, and a predicate without an answer lets the change pass: also within `&`, `|` and `~`.
-Deletions, and objects that were created again under their name, pass without asking a predicate.
+The predicates of this module compare the two states of an update. For added objects and resyncs they have no answer,
+and a change without an answer passes: also a combination that needs this answer has none. Deletions, and objects that
+were created again under their name, pass without a call of the predicate.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.record import labels_of
+from aioinformer.controller.inputs.change import Change
 from aioinformer.controller.inputs.content import (
-    decoded,
+    decode,
     json_of,
     same_content,
     same_object,
@@ -25,23 +27,14 @@ from aioinformer.errors import UsageError
 from aioinformer.functions import function_name, plain_function
 from aioinformer.resources.keys import metadata_field, metadata_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aioinformer.controller.inputs.change import Change
-
-    #: True, False, or None for no answer.
-    Decide: TypeAlias = "Callable[[Change], bool | None]"
+#: True, False, or None for no answer.
+Decide: TypeAlias = Callable[[Change], bool | None]
 
 
 class Predicate:
     """Decides whether a change makes a controller run; call it with a `Change`.
 
     `a & b` passes changes that both pass, `a | b` those that one of them passes, and `~a` those that `a` does not pass.
-
-    Args:
-        decide: change -> True, False, or None for no answer.
-        name: for logs.
     """
 
     __slots__ = ("_decide", "_name")
@@ -63,24 +56,13 @@ class Predicate:
 
         def both(change: Change) -> bool | None:
             first = mine(change)
-            if first is False:
-                return False
-            second = theirs(change)
+            second = first is not False and theirs(change)
             return first if second else second
 
         return Predicate(both, f"({self} & {other})")
 
     def __or__(self, other: Predicate) -> Predicate:
-        mine, theirs = self._decide, _checked(other)._decide
-
-        def either(change: Change) -> bool | None:
-            first = mine(change)
-            if first:
-                return True
-            second = theirs(change)
-            return True if second else (second if first is False else first)
-
-        return Predicate(either, f"({self} | {other})")
+        return ~(~self & ~_checked(other))
 
     def __invert__(self) -> Predicate:
         decide = self._decide
@@ -117,8 +99,7 @@ def predicate(function: Callable[[Change], Any]) -> Predicate:
     """
     if isinstance(function, Predicate):
         return function
-    plain_function(function, "predicate")
-    name = function_name(function)
+    name = function_name(plain_function(function, "predicate"))
 
     def decide(change: Change) -> bool:
         result = function(change)
@@ -131,7 +112,7 @@ def predicate(function: Callable[[Change], Any]) -> Predicate:
     return Predicate(decide, name)
 
 
-def _of_updates(differs: Callable[[Change], bool], name: str) -> Predicate:
+def _of_updates(name: str, differs: Callable[[Change], bool]) -> Predicate:
     return Predicate(lambda change: differs(change) if change.trigger == "updated" else None, name)
 
 
@@ -139,55 +120,16 @@ def _of_updates(differs: Callable[[Change], bool], name: str) -> Predicate:
 #: Labels, annotations, finalizers, owner references and the mark of a deletion count. What the informer stores is
 #: compared: with `storage="metadata"` or `"projection"` there are no whole objects, and every update passes; with your
 #: own model, the members of its class are compared.
-content_changed = _of_updates(
-    lambda change: not (change.whole and same_content(change.old, change.new)), "content_changed"
-)
-
-#: An update differs in more than `resourceVersion` and `managedFields`. With `storage="metadata"` or `"projection"`,
-#: every update passes.
-object_changed = _of_updates(
-    lambda change: not (change.whole and same_object(change.old, change.new)), "object_changed"
-)
+content_changed = _of_updates("content_changed", lambda at: not (at.whole and same_content(at.old, at.new)))
+#: An update differs in more than `resourceVersion`, `managedFields` and `generation`. With `storage="metadata"` or
+#: `"projection"`, every update passes.
+object_changed = _of_updates("object_changed", lambda at: not (at.whole and same_object(at.old, at.new)))
+labels_changed = _of_updates("labels_changed", lambda at: labels_of(at.old) != labels_of(at.new))
+version_changed = _of_updates("version_changed", lambda at: _version_of(at.old) != _version_of(at.new))
 
 
-def _labels_differ(change: Change) -> bool:
-    return labels_of(change.old) != labels_of(change.new)
-
-
-def _versions_differ(change: Change) -> bool:
-    first, second = (
-        metadata_field(metadata_of(state), "resource_version", "resourceVersion") for state in (change.old, change.new)
-    )
-    return bool(first != second)
-
-
-def _fields_differ(change: Change, paths: tuple[tuple[str, ...], ...], *, absent: bool = False) -> bool:
-    """Return whether the value at one of the paths differs.
-
-    Args:
-        change: an update.
-        paths: the paths.
-        absent: the answer if a field is absent in both states.
-    """
-    old, new = split(json_of(change.old)), split(json_of(change.new))
-    for steps in paths:
-        first, second = value_at(old, steps), value_at(new, steps)
-        if first is None and second is None:
-            if absent or not change.whole:
-                return True
-        elif not same_value(first, second):
-            return True
-    return False
-
-
-_GENERATION = (("metadata", "generation"),)
-_ANNOTATIONS = (("metadata", "annotations"),)
-
-#: An update has another `metadata.generation`. Updates of kinds without a generation, such as ConfigMaps, pass.
-generation_changed = _of_updates(lambda change: _fields_differ(change, _GENERATION, absent=True), "generation_changed")
-labels_changed = _of_updates(_labels_differ, "labels_changed")
-annotations_changed = _of_updates(lambda change: _fields_differ(change, _ANNOTATIONS), "annotations_changed")
-version_changed = _of_updates(_versions_differ, "version_changed")
+def _version_of(state: Any) -> Any:
+    return metadata_field(metadata_of(state), "resource_version", "resourceVersion")
 
 
 def fields_changed(*paths: str) -> Predicate:
@@ -199,10 +141,28 @@ def fields_changed(*paths: str) -> Predicate:
     Raises:
         UsageError: there is no path, or a path does not parse.
     """
-    if not paths:
-        raise UsageError('fields_changed: name at least one field, such as "spec.size"')
+    return _fields_changed(f"fields_changed({', '.join(map(repr, paths))})", *paths)
+
+
+def _fields_changed(name: str, *paths: str, absent: bool = False) -> Predicate:
+    """Return a predicate by fields; `absent` is its answer if all fields are absent in both states."""
     parsed = tuple(map(parse_path, paths))
-    return _of_updates(lambda change: _fields_differ(change, parsed), f"fields_changed({', '.join(map(repr, paths))})")
+    if not parsed:
+        raise UsageError('fields_changed: name at least one field, such as "spec.size"')
+
+    def differ(change: Change) -> bool:
+        old, new = split(json_of(change.old)), split(json_of(change.new))
+        pairs = [(value_at(old, steps), value_at(new, steps)) for steps in parsed]
+        if (absent or not change.whole) and all(pair == (None, None) for pair in pairs):
+            return True
+        return not all(same_value(first, second) for first, second in pairs)
+
+    return _of_updates(name, differ)
+
+
+annotations_changed = _fields_changed("annotations_changed", "metadata.annotations")
+#: An update has another `metadata.generation`. Updates of kinds without a generation, such as ConfigMaps, pass.
+generation_changed = _fields_changed("generation_changed", "metadata.generation", absent=True)
 
 
 def condition_changed(type: str) -> Predicate:
@@ -217,16 +177,13 @@ def condition_changed(type: str) -> Predicate:
     if not type:
         raise UsageError('condition_changed: name the type of the condition, such as "Ready"')
 
+    def status_of(state: Any) -> Any:
+        found = value_at(split(json_of(state)), ("status", "conditions"))
+        conditions = decode(found) if found is not None else ()
+        return next((each.get("status") for each in conditions if each.get("type") == type), None)
+
     def differs(change: Change) -> bool:
-        first, second = (_condition(state, type) for state in (change.old, change.new))
-        return first != second or (first is None and not change.whole)
+        before = status_of(change.old)
+        return before != status_of(change.new) or (before is None and not change.whole)
 
-    return _of_updates(differs, f"condition_changed({type!r})")
-
-
-def _condition(state: Any, type: str) -> Any:
-    found = value_at(split(json_of(state)), ("status", "conditions"))
-    for condition in decoded(found) if found is not None else ():
-        if condition.get("type") == type:
-            return condition.get("status")
-    return None
+    return _of_updates(f"condition_changed({type!r})", differs)

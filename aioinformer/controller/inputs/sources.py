@@ -140,10 +140,8 @@ class Every:
     """
 
     def __init__(self, seconds: float, jitter: float = 0.1, *, random: Callable[[], float] = chance.random) -> None:
-        if not 0 < seconds < float("inf"):
-            raise OptionError(f"Every: expected a positive number of seconds, not {seconds!r}")
-        if not 0 <= jitter < float("inf"):
-            raise OptionError(f"Every: jitter must be 0 or more, not {jitter!r}")
+        if not (0 < seconds < float("inf") and 0 <= jitter < float("inf")):
+            raise OptionError(f"Every: expected seconds > 0 and jitter >= 0, not {seconds!r} and {jitter!r}")
         self.name = f"every {seconds:g} s"
         self._seconds = seconds
         self._jitter = jitter

@@ -19,7 +19,7 @@ from aioinformer.controller import (
 )
 from aioinformer.controller.inputs.change import Change
 from aioinformer.errors import UsageError
-from tests.controller.input_states import document, update, view_of, widget
+from tests.controller.inputs.states import document, update, view_of, widget
 
 FINALIZED = {"finalizers": ["example.com/cleanup"]}
 
