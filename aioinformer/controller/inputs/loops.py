@@ -168,5 +168,5 @@ def _described(field: tuple[str, str], values: list[str]) -> str:
     if not values:
         return f"{path} of {what} changes (values of Secrets are not shown)"
     if len(set(values)) == 2:
-        return f"{path} of {what} alternates between {values[0]} and {values[1]}"
+        return f"{path} of {what} alternates between {' and '.join(sorted(set(values)))}"
     return f"{path} of {what} takes the values {', '.join(values)}"

@@ -25,7 +25,6 @@ from aioinformer.controller.inputs.content import (
 )
 from aioinformer.errors import UsageError
 from aioinformer.functions import function_name, plain_function
-from aioinformer.resources.keys import metadata_field, metadata_of
 
 #: True, False, or None for no answer.
 Decide: TypeAlias = Callable[[Change], bool | None]
@@ -125,11 +124,6 @@ content_changed = _of_updates("content_changed", lambda at: not (at.whole and sa
 #: `"projection"`, every update passes.
 object_changed = _of_updates("object_changed", lambda at: not (at.whole and same_object(at.old, at.new)))
 labels_changed = _of_updates("labels_changed", lambda at: labels_of(at.old) != labels_of(at.new))
-version_changed = _of_updates("version_changed", lambda at: _version_of(at.old) != _version_of(at.new))
-
-
-def _version_of(state: Any) -> Any:
-    return metadata_field(metadata_of(state), "resource_version", "resourceVersion")
 
 
 def fields_changed(*paths: str) -> Predicate:
@@ -161,6 +155,7 @@ def _fields_changed(name: str, *paths: str, absent: bool = False) -> Predicate:
 
 
 annotations_changed = _fields_changed("annotations_changed", "metadata.annotations")
+version_changed = _fields_changed("version_changed", "metadata.resourceVersion")
 #: An update has another `metadata.generation`. Updates of kinds without a generation, such as ConfigMaps, pass.
 generation_changed = _fields_changed("generation_changed", "metadata.generation", absent=True)
 

@@ -53,6 +53,7 @@ def test_updates_without_new_content_do_not_count(members: dict[str, Any]) -> No
         {"metadata": {"ownerReferences": [{"uid": "a"}]}},
         {"spec": {"size": True, "image": "a"}},
         {"spec": {"size": 1.0, "image": "a"}},
+        {"spec": {"size": 1, "image": "a", "template": {"metadata": {"managedFields": []}}}},
     ],
 )
 def test_new_content_counts(members: dict[str, Any]) -> None:
@@ -67,6 +68,7 @@ def test_formatting_of_the_json_is_no_content(encoding: dict[str, Any]) -> None:
     assert not content_changed(Change("updated", widget(), new))
 
 
+@pytest.mark.behaviour("C-24")
 def test_other_predicates_compare_their_part() -> None:
     status = update(status={"conditions": [{"type": "Ready", "status": "True"}]})
     assert object_changed(status)
@@ -84,6 +86,7 @@ def test_other_predicates_compare_their_part() -> None:
     assert not object_changed(update(metadata={"managedFields": []}))
 
 
+@pytest.mark.behaviour("C-23")
 def test_predicates_are_combined() -> None:
     both = update(metadata={"labels": {}, "generation": 2})
     labels = update(metadata={"labels": {}})
@@ -93,6 +96,7 @@ def test_predicates_are_combined() -> None:
     assert not (~labels_changed)(labels)
 
 
+@pytest.mark.behaviour("C-23")
 def test_added_objects_and_resyncs_pass_any_combination() -> None:
     obj = widget()
     for change in (Change("added", None, obj), Change("resync", obj, obj)):
@@ -105,12 +109,14 @@ def test_added_objects_and_resyncs_pass_any_combination() -> None:
             assert each(change), (each, change.trigger)
 
 
+@pytest.mark.behaviour("C-23")
 def test_a_function_decides_about_added_objects_too() -> None:
     small = predicate(lambda change: change.new.spec["size"] < 2)
     assert not (content_changed & small)(Change("added", None, widget(spec={"size": 2})))
     assert (content_changed & ~small)(Change("added", None, widget(spec={"size": 2})))
 
 
+@pytest.mark.behaviour("C-31")
 def test_wrong_uses_are_refused() -> None:
     async def asynchronous(change: Change) -> bool:
         return True
