@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def namespace_of(key: ObjectName) -> Hashable:
-    """Return the namespace of a key: the default group."""
+    """Return the namespace of a key: its group, if no other function is given."""
     return key.namespace
 
 
@@ -25,11 +25,12 @@ class QueueOptions(msgspec.Struct, frozen=True):
     """The options of a queue of requests.
 
     Attributes:
-        backoff: the delays after failed attempts of a key. `reset_after` is not used: a success resets the delay.
+        backoff: the delays after failed attempts of a key. A success resets them; `reset_after` is not used.
         max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
         min_interval: seconds between the starts of two runs of a key, whatever causes the second one.
-        ageing: a request that has waited this many seconds is overdue (see `Schedule`); `math.inf` for never.
-        group: returns the group of a key; groups take turns. It must always return the same group for a key.
+        ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`
+            for never. `aioinformer.controller.queue.schedule` states the bound.
+        group: returns the group of a key, always the same one. Groups take turns.
         group_limit: how many runs of a group there may be at a time; None for no limit.
 
     Raises:
@@ -55,19 +56,19 @@ class QueueOptions(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, eq=False):
-    """One run of a key, from `take` or `get` to `finish`. Times are seconds of the queue's clock.
+    """One run of a key, until `finish`. Times are seconds of the event loop's clock.
 
     Attributes:
         key: of the object.
         causes: why it runs; each different cause once, in the order of arrival, at most 8.
         causes_left_out: how many further causes were merged.
         attempt: 1 plus the number of failed attempts since the last success.
-        enqueued: when the first cause arrived. A retry keeps the time of the attempt that failed.
+        enqueued: when the first cause arrived. A retry keeps the time of the run that failed.
         priority: of the request.
-        due: when the run could have started.
-        started: when the queue handed it out.
-        early: it runs before the end of the backoff, because an input changed. If it fails, it does not count.
-        released: it no longer counts for its group, nor as work.
+        due: when it could have started.
+        started: when it was handed out.
+        early: it starts before the end of a backoff, because an input changed. If it fails, it does not count.
+        released: its worker is free, as `RequestQueue.release` describes.
     """
 
     key: ObjectName
@@ -90,8 +91,8 @@ class Again(msgspec.Struct, frozen=True):
     """The run succeeded, and the key runs again later, or earlier if there is another cause.
 
     Attributes:
-        at: the time of the next run, in seconds of the queue's clock.
-        priority: of the next run; None for that of this run.
+        at: the time of that run, in seconds of the event loop's clock.
+        priority: of that run; None for the priority of this one.
     """
 
     at: float
@@ -99,13 +100,12 @@ class Again(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The run did not succeed; the key runs again. The next run has the causes and the priority of this one.
+    """The run did not succeed. The key runs again with the same causes and priority.
 
     Attributes:
-        error: why it did not succeed; the latest is shown in snapshots.
-        delay: seconds until the next run; None for the delay of the backoff. With `counted`, changes may start one
-            run earlier, as during a backoff. Without, any cause may.
-        counted: the attempt failed: it counts for the backoff and for `max_attempts`.
+        error: why; the latest one is part of snapshots.
+        delay: seconds until the next run; None for the delay of the backoff.
+        counted: the attempt failed: it counts for the backoff and for `max_attempts`. Otherwise no cause waits.
         soon: the run conflicted with another writer: the delay is 20 to 40 ms, and doubles with each conflict in a row.
     """
 
@@ -116,11 +116,7 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class Park(msgspec.Struct, frozen=True):
-    """The key does not run again before a change of an input or `retry_parked`.
-
-    Attributes:
-        reason: for people.
-    """
+    """The key does not run again before a change of an input or `retry_parked`; the reason is for people."""
 
     reason: str
 
@@ -132,8 +128,8 @@ class Parked(msgspec.Struct, frozen=True):
     """Why a key does not run.
 
     Attributes:
-        reason: that of `Park`, or the last error and the number of attempts.
-        since: when it was parked, in seconds of the queue's clock.
+        reason: that of `Park`, or the last error.
+        since: when it was parked, in seconds of the event loop's clock.
         attempts: the attempt after which it was parked; 1 for the first.
     """
 
@@ -142,15 +138,21 @@ class Parked(msgspec.Struct, frozen=True):
     attempts: int
 
 
-class Failing(msgspec.Struct, frozen=True):
-    """A key whose last attempt did not succeed.
+class Failing(msgspec.Struct, eq=False):
+    """A key whose last run did not succeed.
 
     Attributes:
         attempts: how many attempts failed since the last success.
-        error: the latest.
-        until: the end of the backoff, in seconds of the queue's clock.
+        error: the type of the latest error, and the place that raised it.
+        until: the end of the backoff, in seconds of the event loop's clock.
+        delay: the latest delay of the backoff, without jitter.
+        bypassed: whether a change has started an early run in this backoff.
+        conflicts: how many runs in a row ended with a conflict.
     """
 
-    attempts: int
-    error: BaseException
-    until: float
+    attempts: int = 0
+    error: str = ""
+    until: float = float("-inf")
+    delay: float = 0.0
+    bypassed: bool = False
+    conflicts: int = 0

@@ -12,7 +12,7 @@ import msgspec
 
 from aioinformer.concurrency import Slicer
 from aioinformer.controller.queue.causes import LOW_PRIORITY, Cause
-from aioinformer.controller.queue.outcomes import Failing, Outcome, Parked, QueueOptions, Run
+from aioinformer.controller.queue.outcomes import QueueOptions
 from aioinformer.controller.queue.schedule import Schedule
 from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
 from aioinformer.workqueue.queue import QueueShutDown
@@ -20,6 +20,7 @@ from aioinformer.workqueue.queue import QueueShutDown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from aioinformer.controller.queue.outcomes import Failing, Outcome, Parked, Run
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.keys import ObjectName
 
@@ -27,35 +28,31 @@ _TAKEOVER = Cause("takeover")
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True):
-    """The state of a queue of requests, for people.
+    """The state of a queue of requests at a time.
 
     Attributes:
-        name: of the queue.
-        time: when the snapshot was made, on the queue's clock, as all times in it.
-        ready: requests that wait for a worker.
-        delayed: requests whose time has not come.
+        time: of the event loop's clock, as all times in it.
+        ready: how many requests wait for a worker.
+        delayed: how many requests wait for their time.
         running: the runs that are not finished.
-        parked: keys that do not run before a change.
-        failing: keys whose last attempt did not succeed.
-        shutting_down: the queue accepts no more requests.
+        parked: the keys that wait for a change, and why.
+        failing: keys whose last run did not succeed.
     """
 
-    name: str
     time: float
     ready: int
     delayed: int
     running: tuple[Run, ...]
     parked: dict[ObjectName, Parked]
     failing: dict[ObjectName, Failing]
-    shutting_down: bool
 
 
 class RequestQueue:
-    """The requests of a controller. `Schedule` states what it guarantees about order, merging, delays and retries.
+    """The requests of a controller. `aioinformer.controller.queue.schedule` states the order, and what is merged.
 
-    Only `get` and `drain` wait. The other methods are plain calls on the thread of the event loop: the handler of an
-    informer calls `add`. A batch of adds, which is all adds without an await in between, wakes one worker; it wakes the
-    next one if more is ready. A worker that is cancelled in `get` loses no request.
+    Only `get` and `drain` wait. The other methods are plain calls on the thread of the event loop: handlers
+    call `add`. A batch of adds, without an await in between, wakes one worker, which wakes the next one if more is
+    ready. A worker that is cancelled in `get` loses no request.
 
     Args:
         name: for statistics and error messages.
@@ -82,7 +79,7 @@ class RequestQueue:
         #: The worker that has been woken and has not run since.
         self._woken: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._drains: set[asyncio.Future[bool]] = set()
+        self._drained = asyncio.Event()
         #: Taking a run that is ready does not suspend: without pauses, one worker could block the event loop.
         self._slicer = Slicer()
         self._waited = DurationCounter(DURATION_BOUNDS)
@@ -102,20 +99,18 @@ class RequestQueue:
         Raises:
             UsageError: `after` is negative or no number.
         """
-        self._schedule.add(key, cause, self._now(), priority=priority, after=after)
+        self._schedule.add(key, cause, _now(), priority=priority, after=after)
         self._update()
 
     def take_over(self, keys: Iterable[ObjectName]) -> None:
-        """Request runs of all known keys at low priority, at the begin of a term of leadership."""
-        now = self._now()
+        """Request runs of all known keys at low priority: a term of leadership begins."""
         for key in keys:
-            self._schedule.add(key, _TAKEOVER, now, priority=LOW_PRIORITY)
+            self._schedule.add(key, _TAKEOVER, _now(), priority=LOW_PRIORITY)
         self._update()
 
     def take(self) -> Run | None:
         """Start the next run, if there is one now."""
-        now = self._now()
-        run = self._schedule.take(now)
+        run = self._schedule.take(now := _now())
         if run is not None:
             self._waited.observe(now - run.due)
         return run
@@ -129,7 +124,7 @@ class RequestQueue:
         await self._slicer.pause()
         while (run := self.take()) is None:
             if self._schedule.draining and self._schedule.idle:
-                raise QueueShutDown(f"{self._title} was shut down")
+                raise QueueShutDown(f"request queue {self.name!r} was shut down")
             getter = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
@@ -147,20 +142,19 @@ class RequestQueue:
         return run
 
     def release(self, run: Run) -> None:
-        """Free the worker of a run that is not finished yet, such as one that waits until caches have its writes.
+        """Stop counting a run for its group, and as work: its worker is free. May be repeated.
 
-        It no longer counts for the limit of its group, nor as work in statistics. The key is not handed out before
-        `finish`. May be repeated.
+        The key is not handed out before `finish`: a run can wait until the caches have its writes.
 
         Raises:
             UsageError: the run is finished.
         """
-        if self._schedule.release(run):
-            self._worked.observe(self._now() - run.started)
+        if self._schedule.release(run, now := _now()):
+            self._worked.observe(now - run.started)
             self._update()
 
     def finish(self, run: Run, outcome: Outcome) -> Parked | float | None:
-        """End a run.
+        """End a run. A change that arrived during the run keeps its key from being parked.
 
         Returns:
             Why the key is parked; or the earliest time of its next run, in seconds of the event loop's clock; or None
@@ -169,9 +163,8 @@ class RequestQueue:
         Raises:
             UsageError: the run is finished.
         """
-        now = self._now()
         self.release(run)
-        following = self._schedule.finish(run, outcome, now)
+        following = self._schedule.finish(run, outcome, _now())
         self._update()
         return following
 
@@ -180,97 +173,58 @@ class RequestQueue:
         return dict(self._schedule.parked)
 
     def retry_parked(self, keys: Iterable[ObjectName] | None = None) -> int:
-        """Request runs of parked keys; their attempts count from 1 again.
+        """Request runs of parked keys, whose attempts count from 1 again; return how many there are.
 
         Args:
             keys: which ones; None for all. Keys that are not parked are ignored.
-
-        Returns:
-            How many keys were parked.
         """
-        retried = self._schedule.retry_parked(keys, self._now())
+        retried = self._schedule.retry_parked(keys, _now())
         self._update()
         return retried
 
     def shut_down(self) -> None:
-        """Accept no more requests, and drop those that have not started: workers in `get` end. Idempotent.
-
-        Runs can still be finished; `drain` waits for them. Another `drain` that waits already returns False.
-        """
-        self._schedule.shut_down()
-        self._end_drains(False)
+        """Accept no more requests, and drop those that have not started: workers in `get` end. Runs can be finished."""
+        self._schedule.drain(_now(), shut_down=True)
         self._update()
 
-    async def drain(self) -> bool:
-        """Accept no more requests, drop delayed ones, and wait until all others are handed out and finished.
+    async def drain(self) -> None:
+        """Accept no more requests, drop delayed ones, and wait until the others are handed out and finished.
 
-        Without workers this waits for ever; use `asyncio.timeout` to set a limit. After `shut_down` it waits for the
-        runs that have started.
-
-        Returns:
-            True if all are finished; False if `shut_down` was called in the meantime.
+        After `shut_down`, this waits for the runs that have started. Use `asyncio.timeout` to set a limit.
         """
-        self._schedule.drain()
-        drain: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._drains.add(drain)
+        self._schedule.drain(_now())
         self._update()
-        try:
-            return await drain
-        finally:
-            self._drains.discard(drain)
+        await self._drained.wait()
 
     def statistics(self) -> QueueStatistics:
         """Return figures for metrics, in client-go's terms, computed on each call. Thread-safe."""
-        at = self._now()
-        working = [at - run.started for run in tuple(self._schedule.running.values()) if not run.released]
+        now, schedule = _now(), self._schedule
+        working = [now - run.started for run in tuple(schedule.running.values()) if not run.released]
         return QueueStatistics(
             name=self.name,
-            depth=self._schedule.ready,
+            depth=schedule.ready,
             processing=len(working),
-            delayed=self._schedule.delayed,
-            adds=self._schedule.adds,
-            retries=self._schedule.retries,
+            delayed=schedule.delayed,
+            adds=schedule.adds,
+            retries=schedule.retries,
             waited=self._waited.snapshot(),
             worked=self._worked.snapshot(),
             unfinished_work=sum(working),
             longest_running=max(working, default=0.0),
-            shutting_down=self._schedule.draining,
+            shutting_down=schedule.draining,
         )
 
     def snapshot(self, limit: int = 100) -> QueueSnapshot:
-        """Return what runs, waits, fails and is parked.
-
-        Args:
-            limit: the number of failing keys to name.
-        """
-        return QueueSnapshot(
-            name=self.name,
-            time=self._now(),
-            ready=self._schedule.ready,
-            delayed=self._schedule.delayed,
-            running=tuple(self._schedule.running.values()),
-            parked=self.parked(),
-            failing=self._schedule.failing(limit),
-            shutting_down=self._schedule.draining,
-        )
-
-    def __len__(self) -> int:
-        """Return the number of requests that wait for a worker."""
-        return self._schedule.ready
-
-    def __repr__(self) -> str:
-        state = ", shutting down" if self._schedule.draining else ""
-        return f"<{self._title}: {len(self)} ready, {len(self._schedule.running)} running{state}>"
-
-    @property
-    def _title(self) -> str:
-        return f"request queue {self.name!r}" if self.name else "the request queue"
+        """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones."""
+        schedule = self._schedule
+        running, failing = tuple(schedule.running.values()), schedule.failing(limit)
+        return QueueSnapshot(_now(), schedule.ready, schedule.delayed, running, self.parked(), failing)
 
     def _update(self) -> None:
-        """Wake a worker if a run is available, end drains that are done, and set the timer."""
+        """Wake a worker if a run is available, all if the queue is drained, and set the timer."""
         schedule = self._schedule
         if schedule.draining and schedule.idle:
-            self._end_drains(True)
+            self._drained.set()
             while self._getters:
                 self._wake_getter()
         elif self._getters and self._woken is None and schedule.available():
@@ -286,8 +240,7 @@ class RequestQueue:
 
     def _on_time(self, due: float) -> None:
         self._timer = None
-        # Event loops may call a timer slightly early.
-        self._schedule.advance(max(due, self._now()))
+        self._schedule.advance(max(due, _now()))  # event loops may call a timer slightly early
         self._update()
 
     def _wake_getter(self) -> None:
@@ -298,15 +251,10 @@ class RequestQueue:
                 self._woken = getter
                 return
 
-    def _end_drains(self, drained: bool) -> None:
-        for drain in self._drains:
-            if not drain.done():
-                drain.set_result(drained)
 
-    @staticmethod
-    def _now() -> float:
-        """Return the time of the event loop; without a running loop, of the clock that event loops use."""
-        try:
-            return asyncio.get_running_loop().time()
-        except RuntimeError:
-            return time.monotonic()
+def _now() -> float:
+    """Return the time of the event loop; without a running loop, of the clock that event loops use."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()

@@ -17,6 +17,7 @@ Guarantees:
   the backoff stays, and further changes wait for it. Initial lists, resyncs and takeovers always wait.
 - `min_interval` holds for every run, retries and early runs included.
 - A record of failures exists only while a retry waits or runs. It is dropped on success and when the key is parked.
+- Each operation takes O(log n) on average, except `drain` and `shut_down`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from heapq import heapify, heappop, heappush
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.controller.queue.causes import NORMAL_PRIORITY, Cause
+from aioinformer.controller.queue.causes import Cause
 from aioinformer.controller.queue.lanes import Entry, Lanes
 from aioinformer.controller.queue.outcomes import Again, Failing, Park, Parked, QueueOptions, Retry, Run
 from aioinformer.errors import UsageError
+from aioinformer.functions import origin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from aioinformer.controller.queue.outcomes import Outcome
     from aioinformer.resources.keys import ObjectName
@@ -40,45 +42,31 @@ if TYPE_CHECKING:
 CHANGES: Final = frozenset({"added", "updated", "deleted", "source", "requested"})
 
 _CAUSES: Final = 8
-#: Due keys that `advance` makes ready at a time: more would block the event loop.
+#: How many due requests `advance` makes ready at a time: more would block the event loop.
 _SLICE: Final = 1000
 _CONFLICT_DELAY: Final = 0.02
 _RESULT: Final = Cause("result")
 _RETRY: Final = Cause("retry")
 _REQUESTED: Final = Cause("requested")
 
-# The states of an entry. While a key runs, another run of it can be requested: then the entry has causes.
+# The states of an entry. A key that runs can have a request too. A key rests, without one, during `min_interval`.
 _NEW, _DELAYED, _READY, _RUNNING, _PARKED, _RESTING = range(6)
 
 
-class _Record:
-    """The failures of a key since its last success."""
-
-    __slots__ = ("bypassed", "conflicts", "delay", "error", "failures", "until")
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-        self.failures = 0
-        self.conflicts = 0
-        #: The latest delay without jitter, and the end of the backoff.
-        self.delay = 0.0
-        self.until = float("-inf")
-        #: Whether a change has started a run before the end of this backoff.
-        self.bypassed = False
-
-
 class Schedule:
-    """The state machine of a queue of requests. The caller passes the time, which must not go back.
-
-    Each operation takes O(log n) on average, except `shut_down` and snapshots.
+    """The state machine of a queue of requests. The caller passes the time.
 
     Args:
         options: the parameters.
         random: returns numbers in [0, 1), for jitter.
 
     Attributes:
-        adds: requests that became ready so far.
-        retries: requests with a delay so far.
+        adds: how many requests have become ready.
+        retries: how many requests had a delay.
+        delayed: the number of requests whose time has not come.
+        running: the runs that are not finished.
+        parked: the keys that are parked.
+        draining: no more requests are accepted.
     """
 
     def __init__(self, options: QueueOptions, random: Callable[[], float]) -> None:
@@ -86,33 +74,39 @@ class Schedule:
         self._random = random
         self._entries: dict[ObjectName, Entry] = {}
         self._lanes = Lanes(options.ageing, options.group_limit)
-        #: (time, number, entry) of entries that are delayed or resting. Valid if the entry still has that time.
+        #: (time, number, entry) of delayed and resting entries, valid if the entry still has that time.
         self._times: list[tuple[float, int, Entry]] = []
         self._numbers = count()
-        self._delayed = self._resting = 0
-        self._running: dict[ObjectName, Run] = {}
-        self._failing: dict[ObjectName, _Record] = {}
-        self._parked: dict[ObjectName, Parked] = {}
-        self._draining = self._shut_down = False
-        self.adds = 0
-        self.retries = 0
+        self._failing: dict[ObjectName, Failing] = {}
+        self._shut_down = False
+        self.adds = self.retries = self.delayed = 0
+        self.running: dict[ObjectName, Run] = {}
+        self.parked: dict[ObjectName, Parked] = {}
+        self.draining = False
+
+    @property
+    def ready(self) -> int:
+        """The number of requests that are ready, some maybe at the limit of their group."""
+        return len(self._lanes)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is ready and none runs."""
+        return not self.running and not len(self._lanes)
+
+    def available(self) -> bool:
+        """Return whether `take` has a run, of what `advance` has made ready."""
+        return self._lanes.available()
+
+    def failing(self, limit: int) -> dict[ObjectName, Failing]:
+        """Return keys whose last run did not succeed, those that have failed for the longest time first."""
+        return dict(islice(self._failing.items(), limit))
 
     def add(self, key: ObjectName, cause: Cause, now: float, *, priority: int = 0, after: float = 0.0) -> None:
-        """Request a run of a key, as the guarantees describe. Once it drains or is shut down, do nothing.
-
-        Args:
-            key: of the object.
-            cause: why. A parked key only runs again after a change: one of the triggers in `CHANGES`.
-            now: the time.
-            priority: higher ones first.
-            after: seconds before the run may start.
-
-        Raises:
-            UsageError: `after` is negative or no number.
-        """
+        """Request a run of a key, as `RequestQueue.add` describes."""
         if not after >= 0:
             raise UsageError(f"add({key}): after must be seconds, 0 or more, not {after!r}")
-        if self._draining:
+        if self.draining:
             return
         changed = cause.trigger in CHANGES
         entry = self._entries.get(key)
@@ -121,7 +115,8 @@ class Schedule:
         elif entry.state == _PARKED:
             if not changed:
                 return
-            self._unpark(entry)
+            del self.parked[key]
+            entry.state = _NEW
         at = now
         if after:
             at += after
@@ -129,27 +124,25 @@ class Schedule:
         if not entry.causes:
             entry.causes, entry.changed, entry.priority = (cause,), changed, priority
             entry.enqueued, entry.at = now, at
-            if entry.state == _RESTING:
-                self._resting -= 1
             if entry.state != _RUNNING:
                 self._place(entry, now)
             return
         _merge_causes(entry, (cause,))
         entry.changed = entry.changed or changed
-        if entry.state == _DELAYED:
-            at = self._earliest(entry, at, changed)
-            if at < entry.at:
-                self._delayed -= 1
-                entry.at, entry.priority = at, max(entry.priority, priority)
-                self._place(entry, now)
-                return
         if priority > entry.priority:
             if entry.state == _READY:
-                self._lanes.remove(entry)
+                self._lanes.remove(entry, now)
                 entry.priority = priority
                 self._lanes.push(entry, now)
             entry.priority = priority
-        entry.at = min(entry.at, at)
+        if entry.state == _DELAYED:
+            at = self._earliest(entry, at, changed)
+            if at < entry.at:
+                entry.at = at
+                self.delayed -= 1
+                self._place(entry, now)
+        else:
+            entry.at = min(entry.at, at)
 
     def take(self, now: float) -> Run | None:
         """Start the next run; return None if no request is ready, or all groups with requests are at their limit."""
@@ -162,77 +155,61 @@ class Schedule:
             entry.key,
             entry.causes,
             entry.left_out,
-            1 if record is None else record.failures + 1,
+            1 if record is None else record.attempts + 1,
             entry.enqueued,
             entry.priority,
             due=entry.at,
             started=now,
+            # A timer may be called slightly early: a run that was due at the end of the backoff is not.
             early=record is not None and record.until > max(now, entry.at),
         )
         entry.causes, entry.left_out, entry.changed = (), 0, False
         entry.state, entry.run, entry.started = _RUNNING, run, now
-        self._running[entry.key] = run
+        self.running[entry.key] = run
         return run
 
-    def release(self, run: Run) -> bool:
-        """Stop counting a run for its group. The key is not handed out before `finish`.
-
-        Returns:
-            False if the run was released before.
-
-        Raises:
-            UsageError: the run is finished.
-        """
+    def release(self, run: Run, now: float) -> bool:
+        """Stop counting a run for its group; return False if it was released before."""
         entry = self._entry_of(run)
         if run.released:
             return False
         run.released = True
-        self._lanes.end_run(entry.group)
+        self._lanes.end_run(entry.group, now)
         return True
 
     def finish(self, run: Run, outcome: Outcome, now: float) -> Parked | float | None:
-        """End a run. What was requested during the run, and what the outcome requests, become one request.
-
-        A change that arrived during the run keeps the key from being parked.
-
-        Returns:
-            Why the key is parked; or the earliest time of its next run; or None if nothing is requested.
-
-        Raises:
-            UsageError: the run is finished.
-        """
+        """End a run. What was requested during the run, and what the outcome requests, become one request."""
         entry = self._entry_of(run)
-        self.release(run)
-        del self._running[run.key]
+        self.release(run, now)
+        del self.running[run.key]
         entry.run, entry.state = None, _NEW
-        at, reason, priority = None, "", run.priority
-        if isinstance(outcome, Retry):
-            at, reason = self._count_retry(run, outcome, now)
+        reason = outcome.reason if isinstance(outcome, Park) else None
+        if isinstance(outcome, Retry) and (reason := self._count(run, outcome)) is None:
+            at = self._retry_time(self._failing[run.key], outcome, now)
+            self._request_again(entry, (_RETRY, *run.causes), at, run.priority, run.enqueued)
+            entry.left_out += run.causes_left_out
         else:
             self._failing.pop(run.key, None)
-            if isinstance(outcome, Again):
-                at = outcome.at
-                priority = run.priority if outcome.priority is None else outcome.priority
-            elif isinstance(outcome, Park):
-                reason = outcome.reason or "no reason given"
-        if reason:
-            self._failing.pop(run.key, None)
-            if not entry.changed:
-                return self._park(entry, Parked(reason, now, run.attempt))
-        elif at is not None:
-            self._request_again(entry, run, isinstance(outcome, Retry), at, priority, now)
+        if isinstance(outcome, Again):
+            priority = run.priority if outcome.priority is None else outcome.priority
+            self._request_again(entry, (_RESULT,), outcome.at, priority, now)
+        if reason is not None and not entry.changed:
+            entry.causes, entry.left_out, entry.state = (), 0, _PARKED
+            parked = self.parked[run.key] = Parked(reason, now, run.attempt)
+            return parked
         if entry.causes:
             self._place(entry, now)
-        elif entry.started + self._options.min_interval > now and not self._draining:
-            entry.state, entry.at = _RESTING, entry.started + self._options.min_interval
-            self._resting += 1
+            return entry.at if entry.causes else None
+        entry.at = entry.started + self._options.min_interval
+        if entry.at > now and not self.draining:
+            entry.state = _RESTING
             self._push_time(entry)
         else:
             del self._entries[run.key]
-        return entry.at if entry.causes else None
+        return None
 
     def advance(self, now: float) -> None:
-        """Make requests ready whose time has come, but not more than a slice of them; see `next_time`."""
+        """Make requests ready whose time has come, a slice of them at most; then `next_time` is not later than now."""
         for _ in range(_SLICE):
             if not self._times or self._times[0][0] > now:
                 return
@@ -240,83 +217,37 @@ class Schedule:
             if entry.at != at:
                 continue
             if entry.state == _DELAYED:
-                self._delayed -= 1
+                self.delayed -= 1
                 self._place(entry, now)
             elif entry.state == _RESTING:
-                self._resting -= 1
-                entry.state = _NEW
-                del self._entries[entry.key]
+                self._drop(entry)
 
     def next_time(self) -> float | None:
-        """Return when `advance` must be called next; None if nothing is delayed."""
+        """Return when `advance` must be called next; None if nothing waits for its time."""
         while self._times:
-            at, _, entry = self._times[0]
-            if entry.at == at and entry.state in (_DELAYED, _RESTING):
-                return at
+            if _is_valid(self._times[0]):
+                return self._times[0][0]
             heappop(self._times)
         return None
 
-    def available(self) -> bool:
-        """Return whether `take` has a run, of what `advance` has made ready."""
-        return self._lanes.available()
-
-    # Parked keys, the end, and inspection.
-
     def retry_parked(self, keys: Iterable[ObjectName] | None, now: float) -> int:
-        """Request runs of these parked keys, or of all; return how many there are."""
-        chosen = [key for key in (list(self._parked) if keys is None else keys) if key in self._parked]
+        """Request runs of these parked keys, or of all; return how many of them are parked."""
+        chosen = [key for key in (list(self.parked) if keys is None else keys) if key in self.parked]
         for key in chosen:
-            self.add(key, _REQUESTED, now, priority=NORMAL_PRIORITY)
+            self.add(key, _REQUESTED, now)
         return len(chosen)
 
-    def drain(self) -> None:
-        """Accept no more requests, and drop those that are delayed."""
-        self._draining = True
-        self._drop_requests((_DELAYED, _RESTING))
-
-    def shut_down(self) -> None:
-        """Accept no more requests, and drop all that have not started. Runs can still be finished."""
-        self._draining = self._shut_down = True
-        self._drop_requests((_DELAYED, _RESTING, _READY))
-
-    @property
-    def draining(self) -> bool:
-        """Whether `drain` or `shut_down` was called."""
-        return self._draining
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request is ready and none runs."""
-        return not self._running and not len(self._lanes)
-
-    @property
-    def ready(self) -> int:
-        """The number of requests that are ready, at a limit of their group or not."""
-        return len(self._lanes)
-
-    @property
-    def delayed(self) -> int:
-        """The number of requests whose time has not come."""
-        return self._delayed
-
-    @property
-    def running(self) -> Mapping[ObjectName, Run]:
-        """The runs that are not finished."""
-        return self._running
-
-    @property
-    def parked(self) -> Mapping[ObjectName, Parked]:
-        """The keys that are parked."""
-        return self._parked
-
-    def failing(self, limit: int) -> dict[ObjectName, Failing]:
-        """Return keys whose last attempt did not succeed, those that have failed for the longest time first."""
-        return {
-            key: Failing(record.failures, record.error, record.until)
-            for key, record in islice(self._failing.items(), limit)
-        }
-
-    # Steps.
+    def drain(self, now: float, *, shut_down: bool = False) -> None:
+        """Accept no more requests, and drop those that are delayed; to shut down, drop those that are ready, too."""
+        self.draining = True
+        self._shut_down = self._shut_down or shut_down
+        dropped = (_DELAYED, _RESTING, _READY) if shut_down else (_DELAYED, _RESTING)
+        for entry in [each for each in self._entries.values() if each.state in dropped]:
+            if entry.state == _READY:
+                self._lanes.remove(entry, now)
+            self._drop(entry)
+        self.delayed = 0
+        self._times.clear()
 
     def _entry_of(self, run: Run) -> Entry:
         entry = self._entries.get(run.key)
@@ -324,21 +255,23 @@ class Schedule:
             raise UsageError(f"the run of {run.key} is finished already; call finish once for each run")
         return entry
 
-    def _count_retry(self, run: Run, outcome: Retry, now: float) -> tuple[float, str]:
-        """Count a run that did not succeed; return when the next one may start, or the reason to park the key."""
-        backoff = self._options.backoff
-        record = self._failing.get(run.key)
-        if record is None:
-            record = self._failing[run.key] = _Record(outcome.error)
-        record.error = outcome.error
-        if outcome.counted and not run.early:
-            record.failures += 1
-            record.bypassed = False
-            record.delay = min(record.delay * backoff.factor or backoff.initial, backoff.cap)
-            if record.failures == self._options.max_attempts:
-                error = type(outcome.error).__name__
-                return now, f"gave up after {record.failures} failed attempts, the last with {error}: {outcome.error}"
+    def _count(self, run: Run, outcome: Retry) -> str | None:
+        """Count a run that did not succeed; return a reason to park the key, or None."""
+        backoff, record = self._options.backoff, self._failing.setdefault(run.key, Failing())
+        record.error = origin(outcome.error)
         record.conflicts = min(record.conflicts + 1, 30) if outcome.soon else 0
+        if not outcome.counted or run.early:
+            return None
+        record.attempts += 1
+        record.bypassed = False
+        record.delay = min(record.delay * backoff.factor or backoff.initial, backoff.cap)
+        if record.attempts == self._options.max_attempts:
+            return f"{record.attempts} attempts failed, the last with {record.error}"
+        return None
+
+    def _retry_time(self, record: Failing, outcome: Retry, now: float) -> float:
+        """Return when the key runs again, and extend its backoff."""
+        backoff = self._options.backoff
         self.retries += 1
         if outcome.delay is not None:
             at = now + outcome.delay
@@ -350,21 +283,19 @@ class Schedule:
             at = now + (record.delay or backoff.initial) * (1 + backoff.jitter * self._random())
         if outcome.counted and not outcome.soon:
             record.until = max(record.until, at)
-        return at, ""
+        return at
 
-    def _request_again(self, entry: Entry, run: Run, retry: bool, at: float, priority: int, now: float) -> None:
+    def _request_again(
+        self, entry: Entry, causes: tuple[Cause, ...], at: float, priority: int, enqueued: float
+    ) -> None:
         """Merge what the outcome of a run requests with what was requested during the run."""
-        causes, left_out = entry.causes, entry.left_out
-        if causes:
+        later, left_out = entry.causes, entry.left_out
+        if later:
             at = min(at, self._earliest(entry, entry.at, entry.changed))
-            priority = max(priority, entry.priority)
-        entry.at, entry.priority = at, priority
-        if retry:
-            entry.causes, entry.left_out, entry.enqueued = (_RETRY,), run.causes_left_out, run.enqueued
-            _merge_causes(entry, run.causes)
-        else:
-            entry.causes, entry.left_out, entry.enqueued = (_RESULT,), 0, entry.enqueued if causes else now
+            priority, enqueued = max(priority, entry.priority), min(enqueued, entry.enqueued)
+        entry.causes, entry.at, entry.priority, entry.enqueued = (), at, priority, enqueued
         _merge_causes(entry, causes)
+        _merge_causes(entry, later)
         entry.left_out += left_out
 
     def _earliest(self, entry: Entry, at: float, changed: bool) -> float:
@@ -381,42 +312,30 @@ class Schedule:
     def _place(self, entry: Entry, now: float) -> None:
         """Put a request into its lane, or let it wait for its time."""
         at = entry.at = max(entry.at, entry.started + self._options.min_interval)
-        if self._shut_down or (self._draining and at > now):
-            entry.causes, entry.state = (), _NEW
-            del self._entries[entry.key]
+        if self._shut_down or (self.draining and at > now):
+            self._drop(entry)
         elif at <= now:
             entry.state = _READY
             self.adds += 1
             self._lanes.push(entry, now)
         else:
             entry.state = _DELAYED
-            self._delayed += 1
+            self.delayed += 1
             self._push_time(entry)
 
     def _push_time(self, entry: Entry) -> None:
         heappush(self._times, (entry.at, next(self._numbers), entry))
-        if len(self._times) > 2 * (self._delayed + self._resting) + 16:
-            states = (_DELAYED, _RESTING)
-            self._times = [time for time in self._times if time[0] == time[2].at and time[2].state in states]
+        if len(self._times) > 2 * len(self._entries) + 16:
+            self._times = list(filter(_is_valid, self._times))
             heapify(self._times)
 
-    def _park(self, entry: Entry, parked: Parked) -> Parked:
-        entry.causes, entry.left_out, entry.state = (), 0, _PARKED
-        self._parked[entry.key] = parked
-        return parked
+    def _drop(self, entry: Entry) -> None:
+        entry.state, entry.causes = _NEW, ()
+        del self._entries[entry.key]
 
-    def _unpark(self, entry: Entry) -> None:
-        entry.state = _NEW
-        del self._parked[entry.key]
 
-    def _drop_requests(self, states: tuple[int, ...]) -> None:
-        for entry in [each for each in self._entries.values() if each.state in states]:
-            if entry.state == _READY:
-                self._lanes.remove(entry)
-            entry.state = _NEW
-            del self._entries[entry.key]
-        self._delayed = self._resting = 0
-        self._times.clear()
+def _is_valid(time: tuple[float, int, Entry]) -> bool:
+    return time[0] == time[2].at and time[2].state in (_DELAYED, _RESTING)
 
 
 def _merge_causes(entry: Entry, causes: tuple[Cause, ...]) -> None:
