@@ -289,14 +289,12 @@ class Schedule:
         self, entry: Entry, causes: tuple[Cause, ...], at: float, priority: int, enqueued: float
     ) -> None:
         """Merge what the outcome of a run requests with what was requested during the run."""
-        later, left_out = entry.causes, entry.left_out
+        later = entry.causes
         if later:
             at = min(at, self._earliest(entry, entry.at, entry.changed))
             priority, enqueued = max(priority, entry.priority), min(enqueued, entry.enqueued)
         entry.causes, entry.at, entry.priority, entry.enqueued = (), at, priority, enqueued
-        _merge_causes(entry, causes)
-        _merge_causes(entry, later)
-        entry.left_out += left_out
+        _merge_causes(entry, (*causes, *later))
 
     def _earliest(self, entry: Entry, at: float, changed: bool) -> float:
         """Return when a cause may start a run. During a backoff, the first change may; others wait for its end."""
