@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
-from aioinformer.functions import origin
 from aioinformer.metrics import DurationCounter
 
 if TYPE_CHECKING:
@@ -185,6 +184,6 @@ def failing_snapshot(failing: Failing, now: float) -> FailingSnapshot:
     """Return the state of a key that fails."""
     return {
         "attempts": failing.attempts,
-        "error": origin(failing.error),
+        "error": failing.error,
         "retry_in": max(0.0, failing.until - now),
     }
