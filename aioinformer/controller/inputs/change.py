@@ -34,8 +34,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def is_replaced(old: Any, new: Any) -> bool:
     """Return whether two states belong to two objects: one was deleted, and another one created under its name."""
-    before, after = uid_of(old), uid_of(new)
-    return before != after and bool(before and after)
+    return uid_of(old) != uid_of(new)
 
 
 def uid_of(obj: Any) -> str:

@@ -137,7 +137,7 @@ def differing_fields(old: Any, new: Any, limit: int) -> dict[str, tuple[Any, Any
 
 
 def _compare(path: str, old: Any, new: Any, found: dict[str, tuple[Any, Any]], limit: int) -> None:
-    if len(found) >= limit or (type(old) is type(new) and old == new):
+    if len(found) >= limit:
         return
     if isinstance(old, dict) and isinstance(new, dict):
         ignored = {"": _UNWANTED[1:], "metadata": _VERSIONS}.get(path, ())
@@ -148,5 +148,5 @@ def _compare(path: str, old: Any, new: Any, found: dict[str, tuple[Any, Any]], l
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for at, (mine, theirs) in enumerate(zip(old, new, strict=True)):
             _compare(f"{path}.{at}", mine, theirs, found, limit)
-    else:
+    elif type(old) is not type(new) or old != new:
         found[path] = (old, new)

@@ -113,8 +113,8 @@ class Source:
                         _log.error("%s; the item is skipped, and further ones like it without a log line", error)
                 await slicer.pause()  # an iterable that never waits must not block the event loop
         finally:
-            if (close := getattr(iterator, "aclose", None)) is not None:
-                await close()
+            if iterator is not items and hasattr(iterator, "aclose"):
+                await iterator.aclose()
 
     def __repr__(self) -> str:
         return f"Source({self.name})"

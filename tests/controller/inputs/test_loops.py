@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aioinformer.controller import Cause, LoopDetector, Primary
+from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
@@ -156,6 +157,11 @@ def test_memory_is_bounded() -> None:
         detector.ran(ObjectName("shop", "other"), [UPDATED], 202.0 + number, wrote=True)
     assert len(detector._streaks) == 1
     assert not detector._hot or list(detector._hot) == [ObjectName("shop", "other")]
+
+
+def test_differing_fields_are_limited_and_typed() -> None:
+    old, new = (widget(spec={f"field-{at}": value for at in range(50)}) for value in (1, True))
+    assert differing_fields(old, new, 3) == {f"spec.field-{at}": (1, True) for at in (0, 1, 10)}
 
 
 def test_unreadable_states_are_no_error(caplog: pytest.LogCaptureFixture) -> None:

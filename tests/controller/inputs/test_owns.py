@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,21 @@ async def test_cluster_scoped_objects_have_no_namespaced_owners() -> None:
     async with World(owned=core_v1.NAMESPACES) as world:
         world.children.put("a", "", metadata=owned_by(owner("web", "uid-1")))
         assert await world.new() == []
+
+
+@pytest.mark.behaviour("C-22")
+async def test_resyncs_of_owned_objects_run_on_request_only() -> None:
+    owners = SharedIndexInformer(Collection(resource=WIDGETS))
+    children = Collection(resource=CONFIG_MAPS)
+    children.put("a", metadata=owned_by(owner("web", "uid-1")))
+    informer, silent, asked = SharedIndexInformer(children, 10.0), Requests(), Requests()
+    Owns(CONFIG_MAPS).attach(informer, owners, silent)
+    Owns(CONFIG_MAPS, resync_period=10.0).attach(informer, owners, asked)
+    async with informer:
+        assert await silent.new() == await asked.new() == ["low default/web: configmaps default/a initial"]
+        await asyncio.sleep(11)
+        assert silent.taken() == []
+        assert asked.taken() == ["low default/web: configmaps default/a resync"]
 
 
 async def test_every_owner_runs_on_request() -> None:

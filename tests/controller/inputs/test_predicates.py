@@ -17,6 +17,7 @@ from aioinformer.controller import (
     predicate,
     version_changed,
 )
+from aioinformer.controller.inputs import content
 from aioinformer.controller.inputs.change import Change
 from aioinformer.errors import UsageError
 from tests.controller.inputs.states import document, update, view_of, widget
@@ -86,6 +87,42 @@ def test_other_predicates_compare_their_part() -> None:
     assert not object_changed(update(metadata={"managedFields": []}))
 
 
+@pytest.mark.behaviour("C-19")
+def test_members_with_equal_bytes_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    monkeypatch.setattr(content, "decode", decoded.append)
+    assert not content_changed(update(status={"ready": 1}))
+    assert object_changed(update(status={"ready": 1}))
+    assert decoded == []
+
+
+@pytest.mark.behaviour("C-20")
+def test_managed_fields_of_an_object_within_the_object_count() -> None:
+    def state(manager: str) -> Any:
+        template = {"metadata": {"name": "a", "managedFields": [{"manager": manager, "fieldsV1": {}}]}}
+        return widget(metadata={"managedFields": None}, spec={"template": template})
+
+    assert content_changed(Change("updated", state("kubectl"), state("other")))
+
+
+@pytest.mark.behaviour("C-24")
+def test_paths_lead_through_lists() -> None:
+    def state(*images: str) -> Any:
+        return widget(spec={"containers": [{"image": each} for each in images]})
+
+    second = fields_changed("spec.containers.1.image")
+    assert second(Change("updated", state("a", "b"), state("a", "c")))
+    assert not second(Change("updated", state("a", "b"), state("c", "b")))
+    assert second(Change("updated", state("a"), state("a", "b")))
+    assert not fields_changed("spec.containers.image")(Change("updated", state("a"), state("b")))
+
+
+@pytest.mark.behaviour("C-24")
+def test_kinds_without_a_generation_pass() -> None:
+    old, new = (widget(metadata={"generation": None}, data={"key": value}) for value in "ab")
+    assert generation_changed(Change("updated", old, new))
+
+
 @pytest.mark.behaviour("C-23")
 def test_predicates_are_combined() -> None:
     both = update(metadata={"labels": {}, "generation": 2})
@@ -102,6 +139,7 @@ def test_added_objects_and_resyncs_pass_any_combination() -> None:
     for change in (Change("added", None, obj), Change("resync", obj, obj)):
         for each in (
             labels_changed,
+            labels_changed | generation_changed,
             ~labels_changed,
             labels_changed & ~generation_changed,
             ~(labels_changed | object_changed),

@@ -90,6 +90,26 @@ async def test_a_source_that_fails_is_restarted_with_backoff(caplog: pytest.LogC
     assert "the broker has closed the connection" in caplog.text
 
 
+async def test_an_iterator_of_the_user_is_not_closed() -> None:
+    class Stream:
+        closed = False
+
+        def __aiter__(self) -> Stream:
+            return self
+
+        async def __anext__(self) -> str:
+            await asyncio.sleep(1)
+            raise ConnectionError
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    stream = Stream()
+    async with Running(Source(stream)):
+        await asyncio.sleep(10)
+    assert not stream.closed
+
+
 @pytest.mark.behaviour("C-33")
 async def test_rubbish_is_skipped_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
     async def items() -> AsyncIterator[Any]:
@@ -136,17 +156,23 @@ async def test_a_cancellation_inside_of_a_source_is_a_failure() -> None:
         assert not running.ended
 
 
-async def test_a_source_that_never_waits_lets_other_tasks_run() -> None:
+async def test_a_source_that_never_waits_lets_others_run() -> None:
     async def items() -> AsyncIterator[str]:
-        while len(enqueued) < 100_000:
-            yield "shop/web"
+        try:
+            while len(enqueued) < 100_000:
+                yield "shop/web"
+        finally:
+            closed.append(True)
 
+    closed: list[bool] = []
     enqueued: list[ObjectName] = []
     task = asyncio.create_task(Source(items).run(lambda key, cause, priority: enqueued.append(key), lambda: ()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert 0 < len(enqueued) < 100_000
-    await task
+    task.cancel()
+    await asyncio.wait({task})
+    assert closed
 
 
 def test_wrong_sources_are_refused() -> None:
