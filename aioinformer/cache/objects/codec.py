@@ -7,7 +7,7 @@ JSON -> `decode` -> record -> `on_arrival` (transform, storage tier, user's mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, ValuesView
-from functools import cache
+from functools import cache, lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -335,13 +335,18 @@ def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:
         validate = getattr(decoder, "model_validate_json", None)  # pydantic's name for it
         if validate is not None:
             return cast("Callable[[bytes], T]", validate)
-        try:
-            with BUILDING:
-                if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
-                    raise TypeError("msgspec and pydantic cannot make one of JSON")
-                return build_decoder(decoder, freeze_hook)  # it may contain `ObjectMeta`
-        except TypeError as error:
-            raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
+        return cast("Callable[[bytes], T]", _class_decoder(decoder))
     if not callable(decoder):
         raise UsageError(f"decoder: expected a class or a function of bytes, not {type(decoder).__name__}")
     return plain_function(decoder, "decoder")
+
+
+@lru_cache(maxsize=256)  # each client of a resource needs one, and each request of a controller has a client
+def _class_decoder(decoder: type[Any]) -> Callable[[bytes], Any]:
+    try:
+        with BUILDING:
+            if isinstance(msgspec.inspect.type_info(decoder), msgspec.inspect.CustomType):
+                raise TypeError("msgspec and pydantic cannot make one of JSON")
+            return build_decoder(decoder, freeze_hook)  # it may contain `ObjectMeta`
+    except TypeError as error:
+        raise UsageError(f"decoder={decoder.__name__}: {error}; give a function of bytes instead") from error
