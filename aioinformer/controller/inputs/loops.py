@@ -14,7 +14,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioinformer.controller.request import Cause
+    from aioinformer.controller.queue.causes import Cause
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -179,6 +180,21 @@ async def test_another_index_under_the_name_is_refused() -> None:
     informer = SharedIndexInformer(Collection(resource=CONFIG_MAPS), indexers={OWNER_INDEX: lambda obj: []})
     with pytest.raises(UsageError, match="index owner exists already, with another function"):
         Owns(CONFIG_MAPS).attach(informer, SharedIndexInformer(Collection(resource=WIDGETS)), Requests())
+
+
+@pytest.mark.behaviour("C-21", "C-27")
+async def test_an_undecodable_last_state_runs_the_known_owner() -> None:
+    def decode(raw: bytes) -> Any:
+        if b"broken" in raw:
+            raise ValueError("no such model")
+        return json.loads(raw)
+
+    async with World(decoder=decode) as world:
+        world.children.put("a", metadata=owned_by(owner("web", "uid-1")))
+        world.children.put("a", metadata=owned_by(owner("web", "uid-1")), data={"broken": "true"})
+        await world.new()
+        world.children.delete("a")
+        assert await world.new() == ["default/web deleted"]
 
 
 @dataclasses.dataclass
