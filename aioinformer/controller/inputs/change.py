@@ -32,11 +32,6 @@ class Change(msgspec.Struct, frozen=True):
     whole: bool = True
 
 
-def is_replaced(old: Any, new: Any) -> bool:
-    """Return whether two states belong to two objects: one was deleted, and another one created under its name."""
-    return uid_of(old) != uid_of(new)
-
-
 def uid_of(obj: Any) -> str:
     """Return the uid of an object of any form; "" if it has none."""
     if isinstance(obj, View):

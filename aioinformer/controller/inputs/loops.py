@@ -79,14 +79,7 @@ class LoopDetector:
         self._quiet_until = float("-inf")
 
     def ran(self, key: ObjectName, causes: Iterable[Cause], now: float, *, wrote: bool) -> None:
-        """Note the end of a run.
-
-        Args:
-            key: of the run.
-            causes: of the run.
-            now: the time, in seconds.
-            wrote: whether the run changed anything on the server.
-        """
+        """Note the end of a run at the time `now`, and whether it changed anything on the server."""
         streak = self._streaks.get(key)
         if not wrote or streak is None or not all(cause.trigger in _CHANGES for cause in causes):
             self.forget(key)
@@ -108,15 +101,7 @@ class LoopDetector:
                 self._warn(key, streak)
 
     def saw(self, key: ObjectName, resource: Resource[Any], changed: ObjectName, old: Any, new: Any) -> None:
-        """Note that an update of an object made a key run.
-
-        Args:
-            key: the key.
-            resource: of the object.
-            changed: the key of the object.
-            old: its state before.
-            new: its state after.
-        """
+        """Note that an update from `old` to `new`, of the object `changed`, made a key run."""
         streak = self._hot.get(key)
         if streak is None or streak.flaps is None:
             return

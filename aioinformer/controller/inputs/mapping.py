@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from aioinformer.cache.objects.storage import Storage
-from aioinformer.controller.inputs.change import Change, is_replaced
+from aioinformer.controller.inputs.change import Change, ChangeTrigger, uid_of
 from aioinformer.controller.inputs.keys import key_of, keys_in
 from aioinformer.controller.inputs.owners import OWNER_INDEX, owner_references, owner_uids
 from aioinformer.controller.inputs.predicates import Predicate, content_changed, object_changed, predicate
@@ -89,20 +91,20 @@ class Input(Generic[T]):
             if missing := merge_indexers(each.get_indexer(), indexers):
                 each.add_indexers(missing)
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
-        return informer.add_event_handler(_Handler(self, primary, enqueue, loops, whole=whole), self._resync_period())
+        return informer.add_event_handler(_Handler(self, primary, enqueue, loops, whole), self._resync_period())
 
-    def keys(self, key: ObjectName, states: list[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
-        """Return the keys that run after a change of an object, each once. Log and count errors of the user's function.
+    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+        """Return the keys that run after a change of an object, each once; log and count errors of functions of users.
 
         Args:
             key: of the object.
-            states: of the object, before and after the change.
+            states: before and after the change; None if there is none.
             primary: the informer of the controller's own resource.
         """
         found: dict[ObjectName, None] = {}
         for state in states:
             try:
-                for each in self._keys_of(state, key, primary):
+                for each in self._keys_of(state, key, primary) if state is not None else ():
                     found[each] = None
             except USER_ERRORS as error:
                 self.failed("its keys cannot be found", key, error)
@@ -125,67 +127,49 @@ class Input(Generic[T]):
         return f"{type(self).__name__}({self.resource.group_resource})"
 
 
-class _Handler:
+class _Handler(msgspec.Struct):
     """Turns the notifications of one informer into keys."""
 
-    __slots__ = ("_enqueue", "_input", "_loops", "_primary", "_resource", "_when", "_whole")
-
-    def __init__(
-        self,
-        declared: Input[Any],
-        primary: SharedIndexInformer[Any],
-        enqueue: Enqueue,
-        loops: LoopDetector | None,
-        *,
-        whole: bool,
-    ) -> None:
-        self._input = declared
-        self._primary = primary
-        self._enqueue = enqueue
-        self._loops = loops
-        self._when = declared.when
-        self._whole = whole
-        self._resource = declared.resource.group_resource
+    input: Input[Any]
+    primary: SharedIndexInformer[Any]
+    enqueue: Enqueue
+    loops: LoopDetector | None
+    whole: bool
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        """Enqueue the keys of a new object."""
-        change = Change("initial" if is_in_initial_list else "added", None, obj, is_in_initial_list, self._whole)
-        self._take(change, key_of(obj), [obj])
+        trigger: ChangeTrigger = "initial" if is_in_initial_list else "added"
+        self._take(key_of(obj), Change(trigger, None, obj, is_in_initial_list, self.whole))
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Enqueue the keys of a changed object, or of a resync."""
         key = key_of(new)
         if old is new:
-            self._take(Change("resync", old, new, False, self._whole), key, [new])
-        elif is_replaced(old, new):
-            self._pass_on(Change("deleted", old), key, [old])
-            self._pass_on(Change("added", None, new), key, [new])
-        else:
-            self._take(Change("updated", old, new, False, self._whole), key, [old, new])
+            self._take(key, Change("resync", old, new, False, self.whole))
+        elif uid_of(old) == uid_of(new):
+            self._take(key, Change("updated", old, new, False, self.whole))
+        else:  # one object was deleted, and another one created under its name
+            self._pass_on(key, Change("deleted", old))
+            self._pass_on(key, Change("added", None, new))
 
     def on_delete(self, obj: Any) -> None:
-        """Enqueue the keys of a deleted object, or of a tombstone."""
-        if isinstance(obj, DeletedFinalStateUnknown):
-            key, obj = split_meta_namespace_key(obj.key), obj.obj
-        else:
-            key = key_of(obj)
-        self._pass_on(Change("deleted", obj), key, [] if obj is None else [obj])
+        tombstone = isinstance(obj, DeletedFinalStateUnknown)
+        key = split_meta_namespace_key(obj.key) if tombstone else key_of(obj)
+        self._pass_on(key, Change("deleted", obj.obj if tombstone else obj))
 
-    def _take(self, change: Change, key: ObjectName, states: list[Any]) -> None:
+    def _take(self, key: ObjectName, change: Change) -> None:
         try:
-            if not self._when(change):
+            if not self.input.when(change):
                 return
         except USER_ERRORS as error:
-            self._input.failed(f"{self._when} raised, so the change counts", key, error)
-        self._pass_on(change, key, states)
+            self.input.failed(f"{self.input.when} raised, so the change counts", key, error)
+        self._pass_on(key, change)
 
-    def _pass_on(self, change: Change, key: ObjectName, states: list[Any]) -> None:
-        cause = Cause(change.trigger, self._resource, str(key))
+    def _pass_on(self, key: ObjectName, change: Change) -> None:
+        cause = Cause(change.trigger, self.input.resource.group_resource, str(key))
         priority = LOW_PRIORITY if change.trigger in ("initial", "resync") else NORMAL_PRIORITY
-        for found in self._input.keys(key, states, self._primary):
-            if self._loops is not None and change.trigger == "updated":
-                self._loops.saw(found, self._input.resource, key, change.old, change.new)
-            self._enqueue(found, cause, priority)
+        for found in self.input.keys(key, (change.old, change.new), self.primary):
+            if self.loops is not None and change.trigger == "updated":
+                self.loops.saw(found, self.input.resource, key, change.old, change.new)
+            self.enqueue(found, cause, priority)
 
 
 class Primary(Input[T]):
@@ -205,7 +189,7 @@ class Primary(Input[T]):
         super().__init__(resource, when, content_changed, options)
         self.resync_period = resync_period
 
-    def keys(self, key: ObjectName, states: list[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
         """Return the key itself."""
         return (key,)
 
@@ -289,7 +273,7 @@ class Watch(Input[T]):
         """Return the index of the primary's objects by the keys of the objects that they name."""
         return {} if self._index is None else {self._source: self._index}
 
-    def keys(self, key: ObjectName, states: list[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
         """Return the keys from the index or the function."""
         if self._index is None:
             return super().keys(key, states, primary)

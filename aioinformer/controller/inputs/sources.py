@@ -99,8 +99,7 @@ class Source:
         items: Any = self._items
         iterator = aiter(items if hasattr(items, "__aiter__") else items())
         cause = Cause("source", self.name)
-        slicer = Slicer()
-        rubbish = 0
+        slicer, rubbish = Slicer(), 0
         try:
             async for item in iterator:
                 try:
@@ -115,9 +114,6 @@ class Source:
         finally:
             if iterator is not items and hasattr(iterator, "aclose"):
                 await iterator.aclose()
-
-    def __repr__(self) -> str:
-        return f"Source({self.name})"
 
 
 class Every:
@@ -169,9 +165,6 @@ class Every:
                 await slicer.pause()
             begins = max(begins + length, clock())
             await asyncio.sleep(begins - clock())
-
-    def __repr__(self) -> str:
-        return f"Every({self._seconds:g})"
 
 
 def source_of(value: Any) -> Source | Every:
