@@ -6,6 +6,10 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller, controller
+    from aioinformer.controller.helpers.expectations import Expectations
+    from aioinformer.controller.helpers.finalizing import Ending, finalizing
+    from aioinformer.controller.helpers.pruning import AppliedSet, ForeignObject, apply_set
+    from aioinformer.controller.helpers.status import set_status
     from aioinformer.controller.inputs.change import Change
     from aioinformer.controller.inputs.loops import LoopDetector
     from aioinformer.controller.inputs.mapping import Input, Owns, Primary, Watch
@@ -60,15 +64,19 @@ __all__ = [
     "NORMAL_PRIORITY",
     "OWNER_INDEX",
     "Again",
+    "AppliedSet",
     "Cause",
     "Change",
     "Controller",
     "ControllerFailed",
     "ControllerReport",
     "ControllerSnapshot",
+    "Ending",
     "Every",
+    "Expectations",
     "Failing",
     "Finished",
+    "ForeignObject",
     "Input",
     "LoopDetector",
     "Manager",
@@ -100,14 +108,17 @@ __all__ = [
     "Watch",
     "WritePolicy",
     "annotations_changed",
+    "apply_set",
     "condition_changed",
     "content_changed",
     "controller",
     "fields_changed",
+    "finalizing",
     "generation_changed",
     "labels_changed",
     "object_changed",
     "predicate",
+    "set_status",
     "version_changed",
 ]
 
@@ -122,6 +133,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
             "running.session": "ControllerFailed",
             "running.supervised": "Restart",
+            "helpers.expectations": "Expectations",
+            "helpers.finalizing": "Ending finalizing",
+            "helpers.pruning": "AppliedSet ForeignObject apply_set",
+            "helpers.status": "set_status",
             "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
             "queue.request_queue": "QueueSnapshot RequestQueue",
             "inputs.change": "Change",

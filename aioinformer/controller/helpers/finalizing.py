@@ -1,0 +1,137 @@
+"""`finalizing`: the scope of a finalizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.cache.objects.metadata import ObjectMeta
+from aioinformer.client.changes.owners import add_finalizer, remove_finalizer
+from aioinformer.controller.helpers.objects import as_mapping, from_document, keeps, whole_objects
+from aioinformer.controller.request import NothingToDo
+from aioinformer.errors import ApiNotFound, UsageError
+from aioinformer.resources.keys import metadata_field, metadata_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from aioinformer.controller.request import Request
+
+
+class Ending:
+    """Whether the object is being deleted, so that the block has to clean up: `if ending:`."""
+
+    __slots__ = ("_asked", "_is_ending")
+
+    def __init__(self, is_ending: bool) -> None:
+        self._is_ending = is_ending
+        self._asked = False
+
+    def __bool__(self) -> bool:
+        self._asked = True
+        return self._is_ending
+
+    def __repr__(self) -> str:
+        return "<the object is being deleted>" if self._is_ending else "<the object is not being deleted>"
+
+
+@asynccontextmanager
+async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]:
+    """Hold a finalizer of the request's object, so that the controller can clean up before the object is gone.
+
+        async with finalizing(request, "example.com/bucket") as ending:
+            if ending:
+                await delete_bucket(request.key)
+                return
+            await create_bucket(request.key)
+
+    The scope is the first thing in a reconciler. The state of the object decides what it does:
+
+    - Not being deleted: the object gets the finalizer before the block begins, if it lacks it, by one patch.
+      `request.object` is then the written object.
+    - Being deleted, with the finalizer: `ending` is true. The finalizer is removed after the block, by one patch. If
+      the block raises or is cancelled, the finalizer stays, and the next run calls the block again. So the cleanup may
+      run several times. Raise `RetryAfter` to wait for something: a `return` states that the cleanup is complete.
+    - Being deleted, without the finalizer, or gone: the scope raises `NothingToDo`, which ends the run without an
+      error. The cleanup is done, or nothing was ever made.
+
+    A reconciler has one finalizer. What it has to clean up belongs into one block.
+
+    Args:
+        request: of the reconciler.
+        name: of the finalizer, such as "example.com/bucket". No other controller may use it.
+
+    Raises:
+        NothingToDo: see above.
+        UsageError: the name has no domain; the run has another finalizer; or the object is being deleted, and the block
+            ended without a look at `ending`. The finalizer stays then.
+        ApiError: the server refused a patch.
+        WriteOutcomeUnknown: the answer to a patch was lost.
+        TransportError: there is no answer, and nothing was written.
+    """
+    if not all(name.partition("/")):
+        raise UsageError(f'finalizing: a finalizer has a domain and a name, as in "example.com/cleanup", not {name!r}')
+    if request.finalizer:
+        raise UsageError(f"finalizing: the run has the finalizer {request.finalizer} already; clean up in its block")
+    request.finalizer = name
+    obj = await _with_finalizer(request, name)
+    if obj is None or name not in _finalizers(obj):
+        raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
+    ending = Ending(_is_being_deleted(obj))
+    yield ending
+    if not _is_being_deleted(obj):
+        return
+    if not ending._asked:
+        raise UsageError(
+            f"finalizing: {request.key} is being deleted, and the block did not look whether it is; write "
+            "`async with finalizing(…) as ending:`, and clean up in `if ending:`"
+        )
+
+    def change(current: Any) -> Any:
+        return remove_finalizer(current, name) if _is_being_deleted(current) else current
+
+    with suppress(ApiNotFound):
+        await _edit(request, name, change)
+
+
+async def _with_finalizer(request: Request[Any], name: str) -> Any:
+    """Return the object, with the finalizer unless it is being deleted; None if it is gone."""
+    if request.object is None:
+        return None
+    if _is_whole(request, name) and (name in _finalizers(request.object) or _is_being_deleted(request.object)):
+        return request.object
+
+    def change(current: Any) -> Any:
+        return current if _is_being_deleted(current) else add_finalizer(current, name)
+
+    try:
+        written = await _edit(request, name, change)
+    except ApiNotFound:
+        return None
+    request.object = from_document(request, written)
+    return written
+
+
+async def _edit(request: Request[Any], name: str, change: Callable[[Any], Any]) -> Any:
+    """Change the object, by one patch if the cache is not behind; from a read of it if the cache has only parts."""
+    target = as_mapping(request.object) if _is_whole(request, name) else str(request.key)
+    return await whole_objects(request).edit(target, change)
+
+
+def _is_whole(request: Request[Any], name: str) -> bool:
+    """Return whether the cached object has all of its metadata."""
+    metadata = metadata_of(request.object)
+    if not metadata_field(metadata, "creation_timestamp", "creationTimestamp"):
+        return False  # the informer stores some fields alone, or the user's class has few
+    if isinstance(metadata, (ObjectMeta, Mapping)):
+        return True
+    return keeps(request, {"metadata": {"finalizers": [name], "deletionTimestamp": "2000-01-01T00:00:00Z"}})
+
+
+def _finalizers(obj: Any) -> Sequence[str]:
+    return metadata_field(metadata_of(obj), "finalizers", "finalizers") or ()
+
+
+def _is_being_deleted(obj: Any) -> bool:
+    return bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))

@@ -1,0 +1,79 @@
+"""The object of a request in full, even if the user's class or the storage of the informer leaves out a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.views import View
+from aioinformer.client.changes.patches import document_of, is_same
+from aioinformer.errors import DecodeError
+
+if TYPE_CHECKING:
+    from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.controller.request import Request
+
+T = TypeVar("T")
+
+
+def whole_objects(request: Request[Any]) -> ResourceClient[Any]:
+    """Return the client of the request's resource that returns whole objects, without the user's class."""
+    return request.client.resource(msgspec.structs.replace(request.resource, decoder=None))
+
+
+def as_mapping(obj: Any) -> Any:
+    """Return an object as a view or a mapping with the keys of the JSON."""
+    return obj if isinstance(obj, (View, Mapping)) else document_of(obj)
+
+
+def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
+    """Return whether the class of the request's object keeps these members, so that the cached object may have them.
+
+    Args:
+        request: its object is not None.
+        parts: members with values; those of mappings are set in the object.
+    """
+    if isinstance(request.object, (View, Mapping)):
+        return True
+    probe = _merged(document_of(request.object), parts)
+    try:
+        return contains(document_of(from_document(request, probe)), probe)
+    except DecodeError:  # the class has another idea of these members
+        return False
+
+
+def from_document(request: Request[T], document: Any) -> T:
+    """Return an object as listers of the request's resource return it: as the user's class, if there is one.
+
+    Args:
+        request: knows the resource.
+        document: a view, or a mapping with the keys of the JSON.
+
+    Raises:
+        DecodeError: the class refuses the object.
+    """
+    objects = ObjectType(request.resource)
+    return objects.to_view(objects.record_of(document))
+
+
+def _merged(document: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with other parts; mappings are merged in depth."""
+    result = dict(document)
+    for name, value in parts.items():
+        known = result.get(name)
+        result[name] = _merged(known, value) if isinstance(value, Mapping) and isinstance(known, Mapping) else value
+    return result
+
+
+def contains(value: Any, part: Any) -> bool:
+    """Return whether a JSON value has all members of another one, in depth. A null counts as absent."""
+    if isinstance(part, Mapping):
+        return isinstance(value, Mapping) and all(
+            contains(value.get(name), item) for name, item in part.items() if item is not None
+        )
+    if isinstance(part, (list, tuple)):
+        return isinstance(value, (list, tuple)) and len(value) == len(part) and all(map(contains, value, part))
+    return is_same(value, part)

@@ -1,0 +1,164 @@
+"""The status as one patch: complete, with the observed generation, and nothing if nothing changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from aioinformer import UsageError
+from aioinformer.client import Client, Condition
+from aioinformer.controller import set_status
+from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
+from tests.controller.helpers.bench import WIDGETS, Bench, definition, with_class
+
+if TYPE_CHECKING:
+    from aioinformer.testing import ApiServer
+
+READY = Condition("Ready", "True", "AllThere", "3 of 3")
+WAITING = Condition("Ready", "False", "Waiting", "1 of 3")
+
+
+class Spec(msgspec.Struct, frozen=True):
+    size: int
+
+
+class WithoutStatus(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: Spec
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    replicas: int = 0
+    observed_generation: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class WithStatus(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: Spec
+    status: Status | None = None
+
+
+def status(bench: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = bench.widget().get("status", {})
+    return found
+
+
+def requests(bench: Bench) -> list[str]:
+    """Return the requests since the last call, discovery apart."""
+    found = [f"{each.method} {each.path.rpartition('/')[2]}" for each in bench.server.requests if "/web" in each.path]
+    bench.server.requests.clear()
+    return found
+
+
+@pytest.mark.behaviour("C-83")
+async def test_status_is_one_patch_and_then_none(bench: Bench) -> None:
+    written = await set_status(request := await bench.request(), [READY], replicas=3)
+    assert request.object is written
+    assert written is not None
+    assert written.to_dict() == bench.widget()
+    time = status(bench)["conditions"][0]["lastTransitionTime"]
+    expected = {"type": "Ready", "status": "True", "reason": "AllThere", "message": "3 of 3", "observedGeneration": 1}
+    assert status(bench) == {
+        "replicas": 3,
+        "observedGeneration": 1,
+        "conditions": [{**expected, "lastTransitionTime": time}],
+    }
+    assert requests(bench) == ["GET web", "PATCH status"]
+    await set_status(await bench.request(), [READY], replicas=3)
+    assert requests(bench) == ["GET web"]
+
+
+@pytest.mark.behaviour("C-83")
+async def test_new_generation_is_observed(bench: Bench) -> None:
+    await set_status(await bench.request(), [READY])
+    bench.server.patch("widgets", "web", {"spec": {"size": 5}})
+    await set_status(await bench.request(), [READY])
+    assert (status(bench)["observedGeneration"], status(bench)["conditions"][0]["observedGeneration"]) == (2, 2)
+
+
+@pytest.mark.behaviour("C-83")
+async def test_generation_is_that_of_the_run(bench: Bench) -> None:
+    behind = await bench.request()
+    bench.server.patch("widgets", "web", {"spec": {"size": 5}})
+    await set_status(behind, [READY])
+    assert status(bench)["observedGeneration"] == 1
+
+
+@pytest.mark.behaviour("C-83")
+async def test_members_are_replaced_and_removed(bench: Bench) -> None:
+    await set_status(await bench.request(), shards={"a": 1, "b": 2}, phase="Starting")
+    await set_status(await bench.request(), shards={"a": 1}, phase=None)
+    assert status(bench) == {"shards": {"a": 1}, "observedGeneration": 1}
+
+
+@pytest.mark.behaviour("C-83")
+async def test_conditions_of_others_are_kept(bench: Bench) -> None:
+    behind = await bench.request()
+    other = Condition("Backed-Up", "True", "Nightly")
+    await set_status(await bench.request(), [other])
+    await set_status(behind, [READY])
+    assert [each["type"] for each in status(bench)["conditions"]] == ["Backed-Up", "Ready"]
+
+
+@pytest.mark.behaviour("C-84")
+@pytest.mark.parametrize("stated", [(), ("get", "patch")])
+async def test_status_without_subresource(api_server: ApiServer, client: Client, stated: tuple[str, ...]) -> None:
+    api_server.create("customresourcedefinitions", definition(subresource=False))
+    api_server.create("widgets", {"metadata": {"name": "web"}, "spec": {"size": 3}})
+    bench = Bench(api_server, client, msgspec.structs.replace(WIDGETS, verbs=stated))
+    for condition in (WAITING, READY):
+        await set_status(await bench.request(), [condition])
+        generation = bench.widget()["metadata"]["generation"]
+        assert status(bench)["observedGeneration"] == generation
+        assert status(bench)["conditions"][0]["observedGeneration"] == generation
+    attempt = [] if stated else ["PATCH status"]  # the first answer says that there is none
+    assert requests(bench) == ["GET web", *attempt, "PATCH web", "GET web", "PATCH web"]
+    await set_status(await bench.request(), [READY])
+    assert requests(bench) == ["GET web"]
+
+
+@pytest.mark.behaviour("C-84")
+async def test_vanished_object_has_no_status(bench: Bench) -> None:
+    behind = await bench.request()
+    bench.server.delete("widgets", "web")
+    assert await set_status(behind, [READY]) is None
+    bench.server.create("widgets", {"metadata": {"name": "web"}})
+    await set_status(await bench.request(), [READY])
+    assert status(bench)["conditions"]
+    with pytest.raises(UsageError, match="gone"):
+        await set_status(await bench.request(object=None), [READY])
+
+
+@pytest.mark.behaviour("C-84")
+async def test_member_that_the_schema_drops_is_sent_once(api_server: ApiServer, client: Client) -> None:
+    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message", "lastTransitionTime")}
+    conditions = {"type": "array", "items": {"type": "object", "properties": condition}}
+    schema = {"type": "object", "properties": {"conditions": conditions}}
+    api_server.create("customresourcedefinitions", definition(status=schema))
+    api_server.create("widgets", {"metadata": {"name": "web"}, "spec": {"size": 3}})
+    bench = Bench(api_server, client)
+    for _ in range(2):
+        await set_status(await bench.request(), [READY], replicas=3)
+    assert requests(bench) == ["GET web", "PATCH status", "GET web"]
+    await set_status(await bench.request(), [WAITING], replicas=1)
+    assert status(bench)["conditions"][0]["status"] == "False"
+
+
+@pytest.mark.behaviour("C-83")
+@pytest.mark.parametrize(("kind", "reads"), [(WithStatus, []), (WithoutStatus, ["GET web"])])
+async def test_class_that_leaves_out_the_status_loses_none(
+    api_server: ApiServer, bench: Bench, client: Client, kind: type[Any], reads: list[str]
+) -> None:
+    await set_status(await bench.request(), [Condition("Other", "True", "There")], size=7)
+    mine = Bench(api_server, client, with_class(kind))
+    requests(bench)
+    written = await set_status(request := await mine.request(), [READY], replicas=3)
+    assert requests(bench) == ["GET web", *reads, "PATCH status"]
+    assert written is not None
+    assert isinstance(written, kind)
+    assert request.object is written
+    assert [each["type"] for each in status(bench)["conditions"]] == ["Other", "Ready"]
+    assert status(bench)["size"] == 7
