@@ -141,6 +141,18 @@ def test_group_at_its_limit_is_passed_over() -> None:
 
 
 @pytest.mark.behaviour("C-08")
+def test_limit_of_a_group_holds_for_all_priorities() -> None:
+    queue = schedule(group_limit=1)
+    for text, priority in ("a/1", 10), ("a/2", 0), ("a/3", -100):
+        queue.add(key(text), UPDATED, 0.0, priority=priority)
+    run = queue.take(0.0)
+    assert run is not None
+    assert queue.take(100.0) is None
+    queue.finish(run, Finished(), 100.0)
+    assert take_all(queue, 100.0) == ["a/2", "a/3"]
+
+
+@pytest.mark.behaviour("C-08")
 def test_released_run_counts_for_no_limit_but_keeps_its_key() -> None:
     queue = schedule(group_limit=1)
     queue.add(key("a/1"), UPDATED, 0.0)

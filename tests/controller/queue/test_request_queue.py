@@ -191,7 +191,6 @@ async def test_scrape_has_the_metrics_of_client_go() -> None:
     await asyncio.sleep(3)
     queue.release(first)
     await asyncio.sleep(1)
-    queue.finish(first, Finished())
 
     def shown(name: str) -> float | None:
         return registry.get_sample_value(f"workqueue_{name}", {"name": "widgets"})
@@ -202,6 +201,7 @@ async def test_scrape_has_the_metrics_of_client_go() -> None:
     assert shown("queue_duration_seconds_sum") == pytest.approx(4)
     assert shown("work_duration_seconds_sum") == pytest.approx(3), "a released run needs no worker"
     assert shown("unfinished_work_seconds") == shown("longest_running_processor_seconds") == pytest.approx(4)
+    queue.finish(first, Finished())
     queue.finish(second, Finished())
     assert shown("work_duration_seconds_count") == 2
 
