@@ -90,6 +90,7 @@ bench-real: $(VENV)/.package $(VENV)/.dev ## Run benchmarks against AIOINFORMER_
 generate: $(VENV)/.package $(VENV)/.dev ## Write generated code and generated pages of the documentation again
 	@$(BIN)/python scripts/generate.py
 	@$(BIN)/python scripts/conformance.py
+	@$(BIN)/python scripts/behaviours.py
 	@$(BIN)/python scripts/contract.py
 	@$(BIN)/python scripts/kubectl_page.py
 

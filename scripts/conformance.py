@@ -16,7 +16,7 @@ import tomllib
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,11 +99,11 @@ def _row(number: str, entry: str | dict[str, str]) -> Row:
     return Row(number, entry["is"], remark, reason)
 
 
-def read_tests(project: Path = PROJECT) -> Tests:
-    """Return the tests that cite each behaviour, as `path::function`, by number."""
+def read_tests(project: Path = PROJECT, mark: str = "conformance") -> Tests:
+    """Return the tests that cite each behaviour in a mark, as `path::function`, by number."""
     cited: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted((project / "tests").rglob("test_*.py")):
-        for name, number in _citations(ast.parse(path.read_text())):
+        for name, number in _citations(ast.parse(path.read_text()), f"pytest.mark.{mark}"):
             cited[number].append(f"{path.relative_to(project).as_posix()}::{name}")
     return dict(cited)
 
@@ -123,12 +123,12 @@ def read_scripts() -> list[Shown]:
     ]
 
 
-def _citations(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _citations(tree: ast.Module, mark: str) -> Iterator[tuple[str, str]]:
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for decorator in function.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.conformance":
+            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == mark:
                 for argument in decorator.args:
                     yield function.name, ast.literal_eval(argument)
 
@@ -269,27 +269,40 @@ def _evidence(row: Row, tests: Sequence[str], scripts: Sequence[Shown]) -> str:
     label = REMARKS[row.remark] if row.remark else "The same" if _is_same(row, scripts) else "Tested here"
     reason = f"{label}: {row.reason}" if label and row.reason else label or row.reason
     names = [f"scripts: {', '.join(f'`{each.name}`' for each in scripts)}"] if scripts else []
-    by_file: defaultdict[str, list[str]] = defaultdict(list)
+    return "<br>".join([*([reason] if reason else []), *names, *by_file(tests)])
+
+
+def by_file(tests: Sequence[str]) -> list[str]:
+    """Return a line for each file of tests, such as "tests/test_one.py: `test_this`, `test_that`"."""
+    files: defaultdict[str, list[str]] = defaultdict(list)
     for test in tests:
         path, name = test.split("::")
-        by_file[path].append(name)
-    links = [f"{path}: " + ", ".join(f"`{name}`" for name in names) for path, names in by_file.items()]
-    return "<br>".join([*([reason] if reason else []), *names, *links])
+        files[path].append(f"`{name}`")
+    return [f"{path}: {', '.join(names)}" for path, names in files.items()]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    check = read_options(__doc__)
+    sections, tests, scripts = read_rows(), read_tests(), read_scripts()
+    conclude(PAGE, render(sections, tests, scripts), find_problems(sections, tests, scripts), check=check)
+
+
+def read_options(description: str | None) -> bool:
+    """Return whether the command line of a script that generates a page has `--check`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--check", action="store_true", help="write nothing; print problems, and exit with status 1 if there are any"
     )
-    check = parser.parse_args().check
-    sections, tests, scripts = read_rows(), read_tests(), read_scripts()
-    page, found = render(sections, tests, scripts), find_problems(sections, tests, scripts)
+    return bool(parser.parse_args().check)
+
+
+def conclude(path: Path, page: str, found: list[str], *, check: bool) -> NoReturn:
+    """Write a page or check that it is up to date; print the problems, and exit."""
     if not check:
-        PAGE.write_text(page)
-    elif not PAGE.exists() or PAGE.read_text() != page:
-        found.append(f"out of date: {PAGE.relative_to(PROJECT)}; run scripts/conformance.py")
-    print("\n".join(found) or f"{PAGE.relative_to(PROJECT)} is up to date")
+        path.write_text(page)
+    elif not path.exists() or path.read_text() != page:
+        found.append(f"out of date: {path.relative_to(PROJECT)}; run scripts/{Path(sys.argv[0]).name}")
+    print("\n".join(found) or f"{path.relative_to(PROJECT)} is up to date")
     sys.exit(1 if check and found else 0)
 
 

@@ -24,13 +24,14 @@ EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
 IMPORT = re.compile(r"\b(?:from|import) +(aioinformer(?:\.\w+)*)")
 #: What a page of the reference shows.
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
-#: Numbers of rows of the conformance list, such as REF-07.
-ROWS = (DOCS / "conformance.toml").read_text()
+#: Numbers of rows of the conformance list and of the behaviours of controllers, such as REF-07 and C-07.
+ROWS = (DOCS / "conformance.toml").read_text() + (DOCS / "controllers.toml").read_text()
 ROW = re.compile(rf"\b(?:{'|'.join(sorted(set(re.findall(r'([A-Z]+)-[0-9]+', ROWS))))})-[0-9]+\b")
 #: Pages that are about those rows, or about the code of this project.
 OF_CONTRIBUTORS = {
     "conformance.md",
     "contract.md",
+    "controllers.md",
     "design.md",
     "fault-matrix.md",
     "kubectl.md",

@@ -27,7 +27,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
     Attributes:
         backoff: the delays after failed attempts of a key. A success resets them; `reset_after` is not used.
         max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
-        min_interval: seconds between the starts of two runs of a key, whatever causes the second one.
+        min_interval: seconds between the starts of two runs of a key, retries included.
         ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`
             for never. `aioinformer.controller.queue.schedule` states the bound.
         group: returns the group of a key, always the same one. Groups take turns.

@@ -10,7 +10,7 @@ Guarantees:
   take turns, and the requests of a group are first in, first out. A request whose priority rises goes to the end of
   its new lane. A lane is one group and priority.
 - Nothing starves. A request that has waited `ageing` seconds in its lane is overdue. While there are overdue requests,
-  every second one that is handed out is overdue, whatever its priority, and their lanes take turns. So an overdue
+  every second one that is handed out is overdue, of any priority, and their lanes take turns. So an overdue
   request at place p of its lane, with n lanes in all, starts within about 2pn runs. Groups at their limit are skipped.
 - A failed attempt is followed by a delay that grows with each one. The first change of an input after the failure, or
   during the failed attempt, starts one early run: a fix need not wait. If that run fails, it does not count, the end of
