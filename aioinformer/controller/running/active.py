@@ -11,17 +11,18 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
-from aioinformer.concurrency import Latch, collapsed
+from aioinformer.concurrency import Latch
 from aioinformer.controller.inputs.change import uid_of
 from aioinformer.controller.inputs.loops import LoopDetector
-from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.inputs.mapping import Owns
 from aioinformer.controller.queue.outcomes import Again, Finished, Parked, Retry
 from aioinformer.controller.queue.request_queue import RequestQueue
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache
+from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import (
     Attempt,
     RequestLog,
@@ -39,34 +40,28 @@ from aioinformer.controller.running.report import (
     failing_snapshot,
     running_snapshot,
 )
-from aioinformer.controller.writes.own_writes import OwnWrites
-from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.logs import get_logger
-from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 from aioinformer.workqueue.queue import QueueShutDown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from aioinformer.cache.lister import Lister
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.queue.outcomes import Outcome, Run
     from aioinformer.controller.request import Cause
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.factory.pool import Informers
-    from aioinformer.handlers.registration import HandlerRegistration
-    from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.leaderelection.elector import Term
     from aioinformer.metrics import MetricsProvider
+    from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
 
 R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
-
-#: Seconds that a cancelled attempt has to end, before it is named in the log and not awaited any more.
-CLEANING_UP: Final = 10.0
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -93,50 +88,36 @@ class Services(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
 
-class Attached(msgspec.Struct, frozen=True):
-    """An input in effect."""
-
-    input: Input[Any]
-    informer: SharedIndexInformer[Any]
-    registration: HandlerRegistration[Any]
-
-
-class InputEnded(Exception):
-    """An informer of a controller has stopped or crashed, so that the controller cannot go on."""
-
-
 class ActiveController:
-    """One controller while it runs. It is the `Context` of its requests.
+    """One controller while it runs.
 
     Args:
         controller: the declaration.
         services: of the manager.
+        own: the own writes of the controller, which outlive a restart of it.
 
     Attributes:
         controller, name: the declaration, and its name.
         queue: its requests.
-        synced: set when all objects of the first lists are in the queue; fails if an informer ends before.
+        inputs: its informers and sources.
         counts: what happened so far.
+        synced: set when all objects of the first lists are in the queue.
         permitted: whether it may work: it needs no leadership, or has it.
     """
 
-    def __init__(self, controller: Controller[Any], services: Services) -> None:
+    def __init__(self, controller: Controller[Any], services: Services, own: OwnWrites) -> None:
         self.controller = controller
         self.name = controller.name
         self.queue = RequestQueue(controller.name, controller.queue, random=services.random, metrics=services.metrics)
-        self.synced = Latch()
+        self.inputs = Inputs(controller, services.informers, self._add)
         self.counts = Counts()
+        self.synced = Latch()
         self.permitted = False
         self._services = services
-        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
-        self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
+        self._own = own
         self._loops = LoopDetector(controller.name)
-        self._attached: list[Attached] = []
-        self._primary: SharedIndexInformer[Any] | None = None
-        self._acquired: list[SharedIndexInformer[Any]] = []
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
-        self._tasks: asyncio.TaskGroup | None = None
         self._dispatcher: asyncio.Task[None] | None = None
         #: Set by the end of an attempt while the dispatcher waits for a free worker.
         self._worker_freed: asyncio.Future[None] | None = None
@@ -145,117 +126,61 @@ class ActiveController:
         self._was_permitted = self._closing = False
         self._context = contextvars.Context()
 
-    # Inputs.
-
-    def attach(self) -> None:
-        """Acquire the informers, and register the handlers. Start the informers afterwards.
+    def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
+        """Request a run of a key.
 
         Raises:
-            UsageError: the options of an informer contradict those of another controller.
+            UsageError: no informer watches the namespace of the key.
         """
-        declared = self.controller
-        own = declared.primary(self._services.resync_period)
-        try:
-            primary = self._primary = self._acquire(own)
-            pairs: list[tuple[Input[Any], SharedIndexInformer[Any]]] = [(own, primary)]
-            pairs += [(each, self._acquire(each)) for each in (*declared.owns, *declared.watches)]
-            for each, informer in pairs:
-                registration = each.attach(informer, primary, self._add, loops=self._loops)
-                self._attached.append(Attached(each, informer, registration))
-        except UsageError as error:
-            raise type(error)(f"controller {self.name}: {error}") from error
-
-    async def detach(self) -> None:
-        """Remove the handlers, and release the informers. May be repeated."""
-        attached, self._attached = self._attached, []
-        for each in attached:
-            each.informer.remove_event_handler(each.registration)
-        while self._acquired:
-            await self._services.informers.release(self._acquired.pop())
-
-    def _acquire(self, declared: Input[Any]) -> SharedIndexInformer[Any]:
-        informer = self._services.informers.acquire(declared.resource, declared.options)
-        self._acquired.append(informer)
-        return informer
+        if not self.inputs.includes(key):
+            raise UsageError(f"controller {self.name} does not watch the namespace of {key}")
+        self.queue.add(key, cause, priority=priority, after=after)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         self.queue.add(key, cause, priority=priority)
 
-    def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
-        return [
-            each.informer
-            for each in self._attached
-            if (each.informer.resource.group, each.informer.resource.plural) == (group, plural)
-        ]
+    # Life.
 
-    def keys(self) -> Iterator[ObjectName]:
-        """Return the keys of the cached objects of the primary."""
-        keys = self._primary.get_indexer().list_keys() if self._primary is not None else []
-        return map(split_meta_namespace_key, keys)
-
-    def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
-        """Request a run of a key."""
-        self.queue.add(key, cause, priority=priority, after=after)
-
-    def attached_to(self, resource: Resource[Any], kind: type[Input[Any]] = Input) -> Attached:
-        """Return the input of a resource.
+    async def attach(self) -> None:
+        """Attach the inputs. Start the informers afterwards.
 
         Raises:
-            UsageError: there is none; a read starts no watch.
+            UsageError: the options of an informer contradict those of another controller.
         """
-        for each in self._attached:
-            if each.input.resource.gvr == resource.gvr and isinstance(each.input, kind):
-                return each
-        known = ", ".join(each.input.resource.gvr for each in self._attached if isinstance(each.input, kind))
-        where = "owns" if kind is Owns else "owns or watches"
-        raise UsageError(
-            f"controller {self.name} has no input {resource.gvr}, only {known or 'none'}: add it to {where}"
-        )
-
-    # Life.
+        await self.inputs.attach(self._services.resync_period, self._loops)
 
     async def run(self) -> None:
         """Follow the inputs until cancelled, and work whenever that is permitted.
 
         Raises:
-            Exception: an informer or a source failed with it.
+            Exception: an input failed with it, or this class itself.
         """
         self._context = contextvars.copy_context()
         self._failure = asyncio.get_running_loop().create_future()
+        following = asyncio.create_task(
+            self.inputs.follow(self._on_synced), name=f"controller {self.name}: inputs"
+        )
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for each in self._attached:
-                    tasks.create_task(self._watch_end(each), name=f"controller {self.name}: {each.informer.name}")
-                for source in self.controller.sources:
-                    running = source.run(self._add, self.keys, self.controller.resource)
-                    tasks.create_task(running, name=f"controller {self.name}: source {source.name}")
-                for each in self._attached:
-                    await each.registration.wait_for_sync()
-                self._tasks = tasks
-                self.synced.set()
-                objects = ", ".join(
-                    f"{len(each.informer.get_indexer())} {each.input.resource.plural}" for each in self._attached
-                )
-                _log.info("controller %s has synced: %s", self.name, objects)
-                self._dispatch_if_permitted()
-                await self._failure
-        except BaseExceptionGroup as group:
-            error = collapsed(group.exceptions[0])
-            raise error from error.__cause__
+            await asyncio.wait({following, self._failure}, return_when=asyncio.FIRST_COMPLETED)
+            for each in (following, self._failure):
+                if each.done():
+                    each.result()
         finally:
-            self._tasks = self._dispatcher = None
-            for task in self._settling.values():
+            self._closing = True
+            owned = [each for each in (following, self._dispatcher, *self._settling.values()) if each is not None]
+            for task in owned:
                 task.cancel()
+            await asyncio.wait(owned)
 
-    async def _watch_end(self, attached: Attached) -> None:
-        await attached.registration.wait_for_end()
-        raise InputEnded(f"controller {self.name}: {attached.informer.name} has ended: {attached.informer.state}")
+    def _on_synced(self) -> None:
+        self.synced.set()
+        self._dispatch_if_permitted()
 
     def permit(self, term: Term | None = None) -> None:
         """Let the controller work from now on, in a term of leadership if it needs one."""
         if self._was_permitted:
             # Another process has led meanwhile, and has done some of the work that this one had planned.
-            self.queue.take_over(self.keys())
+            self.queue.take_over(self.inputs.keys())
         self._was_permitted = self.permitted = True
         self._term = term
         self._dispatch_if_permitted()
@@ -302,7 +227,7 @@ class ActiveController:
         self._closing = True
         self.queue.shut_down()
         await self._cut(self._attempts, reason, CLEANING_UP)
-        await self.detach()
+        await self.inputs.detach()
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
         """Return whether a task is an attempt of this controller."""
@@ -331,8 +256,8 @@ class ActiveController:
     # Work.
 
     def _dispatch_if_permitted(self) -> None:
-        if self._tasks is not None and self.permitted and not self._closing and self._dispatcher is None:
-            self._dispatcher = self._tasks.create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
+        if self.synced and self.permitted and not self._closing and self._dispatcher is None:
+            self._dispatcher = asyncio.create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
 
     async def _dispatch(self) -> None:
         try:
@@ -343,6 +268,8 @@ class ActiveController:
                 self._begin(await self.queue.get())
         except QueueShutDown:
             pass
+        except Exception as error:
+            self._fail(error)
 
     def _begin(self, run: Run) -> None:
         if self._own.pending(run.key):  # an earlier wait has timed out
@@ -369,7 +296,7 @@ class ActiveController:
         task.add_done_callback(self._ended)
 
     def _request(self, attempt: Attempt) -> Request[Any]:
-        run, primary = attempt.run, cast("SharedIndexInformer[Any]", self._primary)
+        run, primary = attempt.run, self.inputs.primary
         key = str(run.key)
         obj = primary.get_indexer().get_by_key(key)
         if obj is None:
@@ -413,7 +340,7 @@ class ActiveController:
         run, now = attempt.run, asyncio.get_running_loop().time()
         self.counts.count(name, now - attempt.began)
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
-        if self._own.pending(run.key) and self._tasks is not None:
+        if self._own.pending(run.key) and not self._closing:
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome)
@@ -480,14 +407,6 @@ class ActiveController:
             return "syncing"
         return "working" if self.permitted else "standby"
 
-    def waits_for(self) -> list[str]:
-        """Return the inputs that have not synced, with the states of their informers."""
-        return [
-            f"{each.informer.name}: {each.informer.state}"
-            for each in self._attached
-            if not each.registration.has_synced()
-        ]
-
     def snapshot(self) -> ControllerSnapshot:
         """Return the state of the controller, as plain data: names and counts, no contents."""
         now = self.queue.snapshot()
@@ -495,7 +414,7 @@ class ActiveController:
             "name": self.name,
             "resource": self.controller.resource.gvr,
             "phase": self.phase,
-            "waits_for": self.waits_for(),
+            "waits_for": self.inputs.waits_for(),
             "workers": self.controller.workers,
             "running": [running_snapshot(attempt, now.time) for attempt in self._attempts.values()],
             "settling": [str(key) for key in self._settling],
@@ -521,11 +440,11 @@ class _Context:
         return self._active._own.client(key, fence=self._attempt.before_write)
 
     def lister(self, resource: Resource[R]) -> Lister[R]:
-        lister: Lister[R] = self._active.attached_to(resource).informer.lister()
+        lister: Lister[R] = self._active.inputs.of(resource).informer.lister()
         return lister
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
-        attached = self._active.attached_to(resource, Owns)
+        attached = self._active.inputs.of(resource, Owns)
         return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
 
     def event(self, obj: Any, type: str, reason: str, message: str) -> None:

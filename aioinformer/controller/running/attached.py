@@ -1,0 +1,195 @@
+"""The inputs of a controller in effect: their informers, and the handlers that enqueue requests."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from aioinformer.controller.inputs.mapping import Input
+from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.informer.options import merge_indexers
+from aioinformer.logs import get_logger
+from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.inputs.loops import LoopDetector
+    from aioinformer.controller.request import Cause
+    from aioinformer.factory.pool import Informers
+    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.resources.resource import Resource
+
+_log = get_logger("aioinformer.controller")
+
+#: Seconds that a cancelled task of a user has to end, before it is named in the log and not awaited any more.
+CLEANING_UP: Final = 10.0
+
+
+class InputEnded(AioinformerError):
+    """An informer or a source of a controller has ended, so the controller cannot go on."""
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """One input in effect.
+
+    Attributes:
+        input: the declaration.
+        informer: of its objects.
+        registration: of its handler.
+    """
+
+    input: Input[Any]
+    informer: SharedIndexInformer[Any]
+    registration: HandlerRegistration[Any]
+
+
+class Inputs:
+    """The inputs of one running controller.
+
+    Args:
+        controller: the declaration.
+        informers: where the informers come from.
+        add: called with each key, its cause and its priority.
+    """
+
+    def __init__(
+        self, controller: Controller[Any], informers: Informers, add: Callable[[ObjectName, Cause, int], None]
+    ) -> None:
+        self._controller = controller
+        self._informers = informers
+        self._enqueue = add
+        self._acquired: list[SharedIndexInformer[Any]] = []
+        self._attached: list[Attached] = []
+        #: The namespaces of the primary's informer; None for all.
+        self._namespaces: frozenset[str] | None = None
+
+    async def attach(self, default_period: float, loops: LoopDetector) -> None:
+        """Acquire the informers, and register the handlers. Start the informers afterwards.
+
+        Args:
+            default_period: seconds between runs for all objects, if the controller has no period of its own.
+            loops: gets the states of updated objects.
+
+        Raises:
+            UsageError: the options of an informer contradict those of another controller. Nothing is attached.
+        """
+        declared = self._controller
+        primary = declared.primary(default_period)
+        try:
+            for each in (primary, *declared.owns, *declared.watches):
+                informer = self._informers.acquire(each.resource, each.options)
+                self._acquired.append(informer)
+                for indexed, indexers in ((informer, each.indexers()), (self.primary, each.primary_indexers())):
+                    if missing := merge_indexers(indexed.get_indexer(), indexers):
+                        await indexed.add_indexers_in_slices(missing)  # it may be large: another controller has filled it
+                registration = each.attach(informer, self.primary, self._add, loops=loops)
+                self._attached.append(Attached(each, informer, registration))
+        except UsageError as error:
+            await self.detach()
+            raise type(error)(f"controller {declared.name}: {error}") from error
+        except BaseException:
+            await self.detach()
+            raise
+        self._namespaces = _namespaces_of(self.primary)
+
+    async def detach(self) -> None:
+        """Remove the handlers, and release the informers. May be repeated."""
+        attached, self._attached = self._attached, []
+        for each in attached:
+            each.informer.remove_event_handler(each.registration)
+        while self._acquired:
+            await self._informers.release(self._acquired.pop())
+
+    @property
+    def primary(self) -> SharedIndexInformer[Any]:
+        """The informer of the primary's objects."""
+        return self._acquired[0]
+
+    def includes(self, key: ObjectName) -> bool:
+        """Return whether the informer watches the namespace of a key. If not, a missing object may well exist."""
+        return self._namespaces is None or not key.namespace or key.namespace in self._namespaces
+
+    def keys(self) -> Iterator[ObjectName]:
+        """Return the keys of the cached objects of the primary."""
+        return map(split_meta_namespace_key, self.primary.get_indexer().list_keys() if self._acquired else ())
+
+    def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
+        """Return the informers of a resource, in any version."""
+        resources = ((each.informer, each.input.resource) for each in self._attached)
+        return [informer for informer, each in resources if (each.group, each.plural) == (group, plural)]
+
+    def of(self, resource: Resource[Any], kind: type[Input[Any]] = Input) -> Attached:
+        """Return the input of a resource.
+
+        Raises:
+            UsageError: there is none; a read starts no watch.
+        """
+        known = [each for each in self._attached if isinstance(each.input, kind)]
+        for each in known:
+            if each.input.resource.gvr == resource.gvr:
+                return each
+        name, names = self._controller.name, ", ".join(each.input.resource.gvr for each in known) or "none"
+        where = "owns or watches" if kind is Input else kind.__name__.lower()
+        raise UsageError(f"controller {name} has no input {resource.gvr}, only {names}: add it to {where}")
+
+    # Running.
+
+    async def follow(self, on_synced: Callable[[], None]) -> None:
+        """Call a function when all objects of the first lists are enqueued, and run the sources; until cancelled.
+
+        Raises:
+            Exception: an informer or a source ended with it.
+        """
+        name = f"controller {self._controller.name}"
+        tasks = [
+            asyncio.create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached
+        ]
+        for source in self._controller.sources:
+            running = source.run(self._add, self.keys, self._controller.resource)
+            tasks.append(asyncio.create_task(running, name=f"{name}: source {source.name}"))
+        syncs = asyncio.create_task(self._wait_for_sync(on_synced), name=f"{name}: sync")
+        left: set[asyncio.Task[None]] = {*tasks, syncs}
+        try:
+            while True:
+                ended, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    task.result()  # a source may end, and an informer may not
+        finally:
+            for task in left:
+                task.cancel()
+            if left:
+                _, left = await asyncio.wait(left, timeout=CLEANING_UP)
+            for task in left:
+                _log.error("%s did not end within %g s of its cancellation: abandoned", task.get_name(), CLEANING_UP)
+
+    def waits_for(self) -> list[str]:
+        """Return the inputs that have not synced, with the states of their informers."""
+        waiting = [each for each in self._attached if not each.registration.has_synced()]
+        return [f"{each.informer.name}: {each.informer.state}" for each in waiting]
+
+    async def _wait_for_sync(self, on_synced: Callable[[], None]) -> None:
+        for each in self._attached:
+            await each.registration.wait_for_sync()
+        sizes = (f"{len(each.informer.get_indexer())} {each.input.resource.plural}" for each in self._attached)
+        _log.info("controller %s has synced: %s", self._controller.name, ", ".join(sizes))
+        on_synced()
+
+    def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
+        if self.includes(key):
+            self._enqueue(key, cause, priority)
+
+
+async def _until_end(attached: Attached) -> None:
+    await attached.registration.wait_for_end()
+    raise InputEnded(f"{attached.informer.name} has ended: {attached.informer.state}")
+
+
+def _namespaces_of(informer: SharedIndexInformer[Any]) -> frozenset[str] | None:
+    several: frozenset[str] | None = getattr(informer, "namespaces", None)
+    one = informer.snapshot()["scope"]["namespace"]
+    return several if several is not None else frozenset({one}) if one else None
