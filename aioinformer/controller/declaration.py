@@ -12,6 +12,7 @@ from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
 from aioinformer.controller.inputs.sources import Every, Source, source_of
 from aioinformer.controller.queue.outcomes import QueueOptions
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause
+from aioinformer.controller.writes.targets import VERBS
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.resync import checked_period
@@ -33,7 +34,6 @@ T = TypeVar("T")
 
 #: A name is part of log lines, metrics, task names and the name of the field manager.
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_VERBS: Final = ("create", "update", "patch", "delete", "deletecollection")
 
 
 class Controller(Generic[T]):
@@ -54,7 +54,8 @@ class Controller(Generic[T]):
         workers: how many keys are reconciled at the same time.
         timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit.
         queue: backoff, limits and fairness.
-        writes: what the reconciler may write: resource -> verbs. None: its writes are not checked.
+        writes: what the reconciler may write: resource -> verbs, such as "patch", which include those of subresources,
+            or "status/patch". None: its writes are not checked.
 
         elected: whether only the leader runs it, if the manager has leader election.
         resync_period: seconds between runs for all objects; 0 for the manager's period.
@@ -138,14 +139,9 @@ class Controller(Generic[T]):
         self._check_inputs(where)
         self._active: ActiveController | None = None
 
-    def primary(self, default_period: float = 0.0) -> Primary[T]:
-        """Return the input of the primary's objects.
-
-        Args:
-            default_period: seconds between runs for all objects, if the controller has no period of its own.
-        """
-        period = self.resync_period or default_period
-        return Primary(self.resource, when=self.when, resync_period=period, **self.informer)
+    def primary(self) -> Primary[T]:
+        """Return the input of the primary's objects."""
+        return Primary(self.resource, when=self.when, **self.informer)
 
     def _check_inputs(self, where: str) -> None:
         owned = [each.resource.gvr for each in self.owns]
@@ -301,7 +297,7 @@ def _checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str
             raise UsageError(f"{argument}: expected a Resource, not {resource!r}; write {example}")
         found = _checked_list(verbs, f"{argument}[{resource.gvr}]", example)
         for verb in found:
-            if verb not in _VERBS:
-                raise OptionError(f"{argument}[{resource.gvr}]: there is no verb {verb!r}, only {', '.join(_VERBS)}")
+            if str(verb).rpartition("/")[2] not in VERBS:
+                raise OptionError(f"{argument}[{resource.gvr}]: there is no verb {verb!r}, only {', '.join(VERBS)}")
         checked[resource] = tuple(found)
     return checked

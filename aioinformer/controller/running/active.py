@@ -121,7 +121,8 @@ class ActiveController:
         self._dispatcher: asyncio.Task[None] | None = None
         #: Set by the end of an attempt while the dispatcher waits for a free worker.
         self._worker_freed: asyncio.Future[None] | None = None
-        self._failure: asyncio.Future[None] | None = None
+        self._failed: asyncio.Future[None] | None = None
+        self._crash: Exception | None = None
         self._term: Term | None = None
         self._was_permitted = self._closing = False
         self._context = contextvars.Context()
@@ -147,7 +148,7 @@ class ActiveController:
         Raises:
             UsageError: the options of an informer contradict those of another controller.
         """
-        await self.inputs.attach(self._services.resync_period, self._loops)
+        await self.inputs.attach(self._loops)
 
     async def run(self) -> None:
         """Follow the inputs until cancelled, and work whenever that is permitted.
@@ -156,15 +157,16 @@ class ActiveController:
             Exception: an input failed with it, or this class itself.
         """
         self._context = contextvars.copy_context()
-        self._failure = asyncio.get_running_loop().create_future()
+        self._failed = asyncio.get_running_loop().create_future()
+        period = self.controller.resync_period or self._services.resync_period
         following = asyncio.create_task(
-            self.inputs.follow(self._on_synced), name=f"controller {self.name}: inputs"
+            self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs"
         )
         try:
-            await asyncio.wait({following, self._failure}, return_when=asyncio.FIRST_COMPLETED)
-            for each in (following, self._failure):
-                if each.done():
-                    each.result()
+            await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._crash is not None:
+                raise self._crash
+            following.result()
         finally:
             self._closing = True
             owned = [each for each in (following, self._dispatcher, *self._settling.values()) if each is not None]
@@ -318,8 +320,7 @@ class ActiveController:
     def _expire(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts[task]
         if not attempt.expired:
-            attempt.expired = True
-            attempt.cut = attempt.cut or f"it took longer than the timeout of {self.controller.timeout:g} s"
+            attempt.expired = f"it took longer than the timeout of {self.controller.timeout:g} s"
             task.cancel()
             attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
         else:
@@ -393,8 +394,9 @@ class ActiveController:
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""
-        if self._failure is not None and not self._failure.done():
-            self._failure.set_exception(error)
+        self._crash = error
+        if self._failed is not None and not self._failed.done():
+            self._failed.set_result(None)
 
     # Inspection.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.controller.inputs.mapping import Input
+from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
@@ -68,25 +69,26 @@ class Inputs:
         #: The namespaces of the primary's informer; None for all.
         self._namespaces: frozenset[str] | None = None
 
-    async def attach(self, default_period: float, loops: LoopDetector) -> None:
+    async def attach(self, loops: LoopDetector) -> None:
         """Acquire the informers, and register the handlers. Start the informers afterwards.
 
         Args:
-            default_period: seconds between runs for all objects, if the controller has no period of its own.
             loops: gets the states of updated objects.
 
         Raises:
             UsageError: the options of an informer contradict those of another controller. Nothing is attached.
         """
         declared = self._controller
-        primary = declared.primary(default_period)
+        primary = declared.primary()
         try:
             for each in (primary, *declared.owns, *declared.watches):
                 informer = self._informers.acquire(each.resource, each.options)
                 self._acquired.append(informer)
                 for indexed, indexers in ((informer, each.indexers()), (self.primary, each.primary_indexers())):
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
-                        await indexed.add_indexers_in_slices(missing)  # it may be large: another controller has filled it
+                        await indexed.add_indexers_in_slices(
+                            missing
+                        )  # it may be large: another controller has filled it
                 registration = each.attach(informer, self.primary, self._add, loops=loops)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
@@ -139,17 +141,20 @@ class Inputs:
 
     # Running.
 
-    async def follow(self, on_synced: Callable[[], None]) -> None:
-        """Call a function when all objects of the first lists are enqueued, and run the sources; until cancelled.
+    async def follow(self, on_synced: Callable[[], None], resync_period: float) -> None:
+        """Run the sources and the resyncs until cancelled.
+
+        Args:
+            on_synced: called when all objects of the first lists are enqueued.
+            resync_period: seconds between runs for all objects; 0 for never.
 
         Raises:
             Exception: an informer or a source ended with it.
         """
         name = f"controller {self._controller.name}"
-        tasks = [
-            asyncio.create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached
-        ]
-        for source in self._controller.sources:
+        tasks = [asyncio.create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached]
+        resyncs = [Every(resync_period)] if resync_period else []
+        for source in (*self._controller.sources, *resyncs):
             running = source.run(self._add, self.keys, self._controller.resource)
             tasks.append(asyncio.create_task(running, name=f"{name}: source {source.name}"))
         syncs = asyncio.create_task(self._wait_for_sync(on_synced), name=f"{name}: sync")

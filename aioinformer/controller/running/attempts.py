@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Retry
-from aioinformer.controller.request import NothingToDo, ReconcileTimeout, Result, RetryAfter, TerminalError
-from aioinformer.errors import AioinformerError, Conflict, DecodeError
+from aioinformer.controller.request import NothingToDo, ReconcileTimeout, Result, RetryAfter, StaleCache, TerminalError
+from aioinformer.errors import ApiError, Conflict, DecodeError, TransportError
 from aioinformer.leaderelection.elector import LeadershipLost
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from aioinformer.controller.queue.outcomes import Run
     from aioinformer.leaderelection.elector import Term
 
-#: Errors of servers and connections: their text says all, and a traceback nothing.
-_EXPECTED: Final = (AioinformerError, OSError)
+#: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
+_EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 
@@ -54,8 +54,8 @@ class Attempt:
 
     Attributes:
         run, began, term: as given.
-        cut: why the framework has cancelled it: "" if it has not.
-        expired: whether that was because of the timeout.
+        cut: why it was cancelled because its controller stops working; "" if it was not.
+        expired: why it was cancelled because of the timeout; "" if it was not.
         wrote: whether a write was sent.
         timer: of the timeout.
     """
@@ -67,7 +67,7 @@ class Attempt:
         self.began = began
         self.term = term
         self.cut = ""
-        self.expired = False
+        self.expired = ""
         self.wrote = False
         self.timer: asyncio.TimerHandle | None = None
 
@@ -99,20 +99,19 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         now: the time of the event loop.
     """
     if task.cancelled():
-        if attempt.cut and not attempt.expired:
+        if attempt.cut:
             return "cancelled", Retry(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
-        error: BaseException | None = asyncio.CancelledError("raised by the reconciler, which nothing had cancelled")
+        who = "other code than the manager cancelled it" if task.cancelling() else "nothing had cancelled it"
+        error: BaseException | None = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
     else:
         error = task.exception()
+    if attempt.cut and error is not None:  # its cleanup failed
+        return "cancelled", Retry(error, 0.0, counted=False)
     if attempt.expired and not isinstance(error, _ENDING):
-        late = ReconcileTimeout(attempt.cut)
+        late = ReconcileTimeout(attempt.expired)
         late.__cause__ = error
         return "timeout", Retry(late)
-    if error is None:
-        return outcome_of_result(task.result(), now)
-    if attempt.cut:  # its cleanup failed
-        return "cancelled", Retry(error, 0.0, counted=False)
-    return outcome_of_error(error)
+    return outcome_of_result(task.result(), now) if error is None else outcome_of_error(error)
 
 
 def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
 from aioinformer.controller.running.active import ActiveController, Services
-from aioinformer.controller.running.report import ControllerReport, ManagerSnapshot, StopReport
+from aioinformer.controller.running.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
@@ -84,9 +84,10 @@ class Session:
         try:
             await self._opened.wait()
         except BaseException:
-            self.end("the start was cancelled")
-            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
-            await self._wait()
+            self._task.cancel()
+            await self._patiently(self._task)
+            if not self._task.cancelled():
+                self._task.exception()  # the same error, or one that came later
             raise
 
     def end(self, reason: str) -> None:
@@ -114,16 +115,18 @@ class Session:
             Exception: the session has failed with it.
         """
         self.end(reason)
-        await self._wait()
-        if self._task is not None and not self._task.cancelled():
-            self._task.result()
+        if self._task is not None:
+            await self._patiently(self._task)
+            if not self._task.cancelled():
+                self._task.result()
 
-    async def _wait(self) -> None:
+    async def _patiently(self, task: asyncio.Task[None]) -> None:
+        """Wait for a task that stops something. If the wait is cancelled, hurry, and go on."""
         cancelled: asyncio.CancelledError | None = None
         with shielded():
-            while self._task is not None and not self._task.done():
+            while not task.done():
                 try:
-                    await asyncio.wait({self._task})
+                    await asyncio.wait({task})
                 except asyncio.CancelledError as error:
                     cancelled = error
                     self.hurry()
@@ -151,23 +154,21 @@ class Session:
                     finally:
                         self.end("a cancellation")
                         self._tasks = None
-                        began = asyncio.get_running_loop().time()
-                        reports = await self._stop_controllers()
+                        await self._patiently(asyncio.create_task(self._stop_controllers(), name="stop of controllers"))
                         if leading is not None:
                             leading.cancel()
-            seconds = asyncio.get_running_loop().time() - began
-            self.report = StopReport(self._ending.result(), seconds, reports)
-            _log.info("manager %s: %s", manager.name, self.report)
         except BaseException as error:
             cause = collapsed(error)
-            self._opened.fail(cause)
+            was_cancelled = isinstance(cause, asyncio.CancelledError)
+            self._opened.fail(ControllerFailed("the start was cancelled") if was_cancelled else cause)
             if cause is error:
                 raise
             raise cause from cause.__cause__
         finally:
-            self.end("a failure")
             for each in self.controllers.values():
                 each.release_declaration()
+            if self.report is not None:
+                _log.info("manager %s: %s", manager.name, self.report)
 
     async def _open(self, stack: AsyncExitStack) -> None:
         manager = self._manager
@@ -195,7 +196,7 @@ class Session:
 
             self.leadership = Leadership(transport, manager.leader_election)
         for controller in manager.controllers.values():
-            self._attach(controller)
+            await self._attach(controller)
         self.informers.start()
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
@@ -214,7 +215,7 @@ class Session:
         """Run another controller."""
         if self._tasks is None or self._services is None:
             raise UsageError(f"manager {self._manager.name} stops; add controllers before")
-        supervised = self._attach(controller)
+        supervised = await self._attach(controller)
         self._services.informers.start()
         supervised.start(self._tasks)
 
@@ -227,11 +228,16 @@ class Session:
             self.controllers.pop(name, None)
         self.failed.pop(name, None)
 
-    def _attach(self, controller: Controller[Any]) -> Supervised:
+    async def _attach(self, controller: Controller[Any]) -> Supervised:
         assert self._services is not None
         supervised = Supervised(
             controller, self._services, self._manager, permit=self._permit, on_failed=self._on_failed
         )
+        try:
+            await supervised.attach()
+        except BaseException:
+            supervised.release_declaration()
+            raise
         self.controllers[controller.name] = supervised
         return supervised
 
@@ -260,10 +266,11 @@ class Session:
         if self._ends_on_failure:
             self.end(f"controller {controller.name} has failed")
 
-    async def _stop_controllers(self) -> dict[str, ControllerReport]:
-        running = list(self.controllers.items())
-        reports = await asyncio.gather(*(each.stop(self._hurry) for _, each in running))
-        return {name: report for (name, _), report in zip(running, reports, strict=True)}
+    async def _stop_controllers(self) -> None:
+        clock, running = asyncio.get_running_loop().time, self.controllers
+        began = clock()
+        reports = await asyncio.gather(*(each.stop(self._hurry) for each in running.values()))
+        self.report = StopReport(self._ending.result(), clock() - began, dict(zip(running, reports, strict=True)))
 
     # Inspection.
 

@@ -9,6 +9,8 @@ import msgspec
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.controller.running.active import ActiveController, Services
+from aioinformer.controller.writes.own_writes import OwnWrites
+from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, OptionError, UsageError
 from aioinformer.logs import get_logger
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.running.report import ControllerReport
+    from aioinformer.informer.shared_informer import SharedIndexInformer
 
 _log = get_logger("aioinformer.controller")
 
@@ -46,7 +49,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Supervised:
-    """One controller of a running manager. It is attached at once; `start` runs it.
+    """One controller of a running manager. Call `attach`, start the informers, and call `start`.
 
     Args:
         controller: the declaration.
@@ -60,7 +63,7 @@ class Supervised:
         active: the running controller; after a restart, another one.
 
     Raises:
-        UsageError: the controller runs already, or an option of an informer contradicts another controller.
+        UsageError: the controller runs already.
     """
 
     def __init__(
@@ -86,7 +89,9 @@ class Supervised:
         self._stopping = False
         self._backoff = Backoff(manager.restart.backoff, random=services.random)
         self._restarts = 0
-        self.active = self._activate()
+        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
+        self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
+        self.active = self._new()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the controller in a task."""
@@ -104,7 +109,7 @@ class Supervised:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        await self.active.detach()
+        await self.active.inputs.detach()
         self.release_declaration()
         return report
 
@@ -125,16 +130,21 @@ class Supervised:
         if self.controller._active is self.active:
             self.controller._active = None
 
-    def _activate(self) -> ActiveController:
-        active = ActiveController(self.controller, self._services)
-        try:
-            active.attach()
-        except BaseException:
-            active.queue.shut_down()
-            raise
-        self.controller._active = active
-        self._permit(active)
+    async def attach(self) -> None:
+        """Attach the inputs.
+
+        Raises:
+            UsageError: an option of an informer contradicts another controller.
+        """
+        await self.active.attach()
+        self._permit(self.active)
+
+    def _new(self) -> ActiveController:
+        active = self.controller._active = ActiveController(self.controller, self._services, self._own)
         return active
+
+    def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
+        return self.active.inputs.informers_of(group, plural)
 
     async def _run(self) -> None:
         failure: Exception | None = None
@@ -159,10 +169,12 @@ class Supervised:
             _log.error("controller %s has failed; restarting it in %.1f s", name, delay, exc_info=failure)
             await asyncio.sleep(delay)
             try:
-                self.active = self._activate()
+                self.active = self._new()
+                await self.attach()
                 self._services.informers.start()
             except Exception as error:
                 failure = error
+                await self.active.abandon("the restart has failed")
             else:
                 return None
         return failure

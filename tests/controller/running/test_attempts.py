@@ -1,0 +1,457 @@
+"""Attempts in virtual time: when reconcilers run, and what follows their results and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import json
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import (
+    Cause,
+    Controller,
+    NothingToDo,
+    QueueOptions,
+    Request,
+    Result,
+    RetryAfter,
+    StaleCache,
+    TerminalError,
+)
+from aioinformer.errors import Conflict, UsageError
+from tests.controller.running.setting import (
+    CONFIG_MAPS,
+    Runs,
+    Server,
+    config_map,
+    manager_of,
+    now,
+    settled,
+    started,
+)
+from tests.controller.writes.model import PODS
+
+STEADY = QueueOptions(backoff=BackoffOptions(initial=1.0, jitter=0.0, factor=2.0))
+
+
+def server_with(*names: str) -> Server:
+    server = Server()
+    for name in names:
+        server.put("configmaps", config_map(name))
+    return server
+
+
+def tasks_of_workers() -> list[str]:
+    return sorted(
+        name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("controller it: default/")
+    )
+
+
+@pytest.mark.behaviour("C-50")
+async def test_no_run_before_all_inputs_have_synced() -> None:
+    server, runs = server_with("a"), Runs()
+    slow = asyncio.Event()
+    answer = server.request
+
+    async def request(request: Any) -> Any:
+        if "pods" in request.path:
+            await slow.wait()
+        return await answer(request)
+
+    server.request = request  # type: ignore[method-assign]
+    controller = Controller("it", CONFIG_MAPS, runs, owns=[PODS])
+    async with manager_of(server, controller):
+        await asyncio.sleep(60)
+        assert controller.snapshot()["phase"] == "syncing"
+        assert controller.snapshot()["waits_for"] == ["informer of pods: syncing"]
+        assert runs.names == []
+        slow.set()
+        await started()
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-51")
+async def test_workers_limit_the_tasks_and_idle_controllers_have_none() -> None:
+    server, runs = server_with(*"abcde"), Runs(seconds=1)
+    async with manager_of(server, Controller("it", CONFIG_MAPS, runs, workers=2)):
+        await started()
+        assert tasks_of_workers() == ["controller it: default/a", "controller it: default/b"]
+        await asyncio.sleep(5)
+        assert (sorted(runs.names), runs.most) == (list("abcde"), 2)
+        assert tasks_of_workers() == []
+
+
+@pytest.mark.behaviour("C-51")
+async def test_key_never_runs_twice_at_a_time() -> None:
+    server, runs = server_with("a"), Runs(seconds=1)
+    async with manager_of(server, Controller("it", CONFIG_MAPS, runs)):
+        for number in range(5):
+            await asyncio.sleep(0.1)
+            server.put("configmaps", config_map("a", value=str(number)))
+        await asyncio.sleep(5)
+        assert (len(runs.requests), runs.most) == (2, 1)
+
+
+async def test_request_says_why_it_runs_and_has_the_cached_object() -> None:
+    server, runs = server_with("a"), Runs()
+    controller = Controller("it", CONFIG_MAPS, runs)
+    async with manager_of(server, controller):
+        await started()
+        (first,) = runs.requests
+        assert first.object is not None
+        assert (first.object.metadata.name, first.resource, first.term) == ("a", CONFIG_MAPS, None)
+        assert [str(cause) for cause in first.causes] == ["configmaps default/a initial"]
+        server.remove("configmaps", "default/a")
+        await settled()
+        assert (runs.requests[1].object, [each.trigger for each in runs.requests[1].causes]) == (None, ["deleted"])
+        controller.enqueue("default/b", Cause("requested", "hook"), after=5)
+        before = now()
+        await asyncio.sleep(6)
+        assert runs.names[2:] == ["b"]
+        assert runs.times[2] - before == pytest.approx(5)
+
+
+@pytest.mark.behaviour("C-52")
+async def test_timeout_cancels_and_retries(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        if request.attempt == 1:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise ValueError("its cleanup failed") from None
+        elif request.attempt == 2:
+            raise TimeoutError("of a database")
+        elif request.attempt == 3:
+            raise asyncio.CancelledError
+        ended.append("done")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5, queue=STEADY)
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(20)
+        assert ended == ["cancelled", "done"]
+        assert controller.snapshot()["results"] == {"timeout": 1, "error": 2, "success": 1}
+    assert "attempt 1 for default/a failed with ReconcileTimeout: it took longer than the timeout of 5 s" in caplog.text
+    assert "attempt 2 for default/a failed with TimeoutError: of a database" in caplog.text
+    assert "attempt 3 for default/a failed; retrying" in caplog.text
+    assert "CancelledError: the reconciler was cancelled, and nothing had cancelled it" in caplog.text
+
+
+@pytest.mark.behaviour("C-58")
+async def test_attempt_that_ignores_its_timeout_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    runs = Runs()
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if request.name == "a" and request.attempt == 1:
+            end = now() + 60
+            while now() < end:
+                try:
+                    await asyncio.sleep(end - now())
+                except asyncio.CancelledError:
+                    continue
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5)
+    async with manager_of(server_with("a", "b"), controller):
+        await asyncio.sleep(20)
+        assert sorted(runs.names) == ["a", "b"]
+        assert "controller it: default/a did not end within 10 s of its timeout, and keeps a worker" in caplog.text
+        await asyncio.sleep(41)
+        assert controller.snapshot()["results"] == {"success": 2, "timeout": 1}
+
+
+@pytest.mark.behaviour("C-53")
+async def test_results_run_the_key_again() -> None:
+    results: list[Any] = [Result(after=5), Result(at=datetime.now(UTC) + timedelta(seconds=7)), Result(), None]
+    times: list[float] = []
+
+    async def reconcile(request: Request[Any]) -> Any:
+        times.append(now())
+        return results.pop(0)
+
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile)):
+        await asyncio.sleep(60)
+        assert [after - before for before, after in itertools.pairwise(times)] == [
+            pytest.approx(5),
+            pytest.approx(7, abs=1),  # the wall clock goes on during the test
+        ]
+
+
+@pytest.mark.behaviour("C-53")
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (Result(parked="waits for a person"), "waits for a person"),
+        (True, "the reconciler returned True; return None or a Result"),
+        ({"secret": "x"}, "the reconciler returned an object of type dict; return None or a Result"),
+    ],
+)
+async def test_parked_key_waits_for_a_change(result: Any, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    runs = Runs()
+
+    async def reconcile(request: Request[Any]) -> Any:
+        await runs(request)
+        return result if len(runs.requests) == 1 else None
+
+    server, controller = server_with("a"), Controller("it", CONFIG_MAPS, reconcile)
+    async with manager_of(server, controller):
+        await asyncio.sleep(3600)
+        assert {str(key): each.reason for key, each in controller.parked().items()} == {"default/a": reason}
+        assert f"attempt 1 for default/a: parked until an input changes: {reason}" in caplog.text
+        server.put("configmaps", config_map("a", value="fixed"))
+        await settled()
+        assert (len(runs.requests), controller.parked()) == (2, {})
+
+
+async def test_parked_keys_are_retried_on_demand() -> None:
+    runs = Runs()
+
+    async def reconcile(request: Request[Any]) -> Any:
+        await runs(request)
+        return Result(parked="later") if len(runs.requests) < 3 else None
+
+    controller = Controller("it", CONFIG_MAPS, reconcile)
+    async with manager_of(server_with("a", "b"), controller):
+        await started()
+        assert controller.retry_parked(["default/b"]) == 1
+        await settled()
+        assert (runs.names[2:], list(map(str, controller.parked()))) == (["b"], ["default/a"])
+        assert controller.retry_parked() == 1
+
+
+def raising(error: BaseException, seen: list[float]) -> Any:
+    async def reconcile(request: Request[Any]) -> None:
+        seen.append(now())
+        if len(seen) == 1:
+            raise error
+
+    return reconcile
+
+
+CONFLICT = Conflict(409, "Conflict", "the object has been modified")
+
+
+@pytest.mark.behaviour("C-54")
+@pytest.mark.parametrize(
+    ("error", "delay", "quiet"),
+    [
+        (ValueError("no"), 1.0, False),
+        (StaleCache("old"), 1.0, False),
+        (RetryAfter(7, "not ready"), 7.0, True),
+        (CONFLICT, 0.03, True),
+        (ExceptionGroup("two", [CONFLICT, CONFLICT]), 0.03, True),
+        (ExceptionGroup("two", [CONFLICT, ValueError("no")]), 1.0, False),
+    ],
+)
+async def test_errors_decide_about_the_retry(
+    error: Exception, delay: float, quiet: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[float] = []
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, raising(error, seen), queue=STEADY)):
+        await asyncio.sleep(60)
+        assert seen[1] - seen[0] == pytest.approx(delay, abs=0.02)
+        assert len(seen) == 2
+    assert ("retrying in" in caplog.text) is not quiet
+
+
+@pytest.mark.behaviour("C-54")
+async def test_terminal_error_parks_and_nothing_to_do_ends() -> None:
+    seen: list[float] = []
+    controller = Controller("it", CONFIG_MAPS, raising(TerminalError("spec is wrong"), seen))
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(3600)
+        assert [each.reason for each in controller.parked().values()] == ["spec is wrong"]
+    seen = []
+    controller = Controller("it", CONFIG_MAPS, raising(NothingToDo("gone"), seen))
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(3600)
+        assert (len(seen), controller.snapshot()["results"]) == (1, {"success": 1})
+
+
+class Odd(BaseException):
+    """An error that is no Exception, such as that of a failed test."""
+
+
+@pytest.mark.behaviour("C-59")
+@pytest.mark.parametrize("error", [Odd("odd"), GeneratorExit()])
+async def test_errors_that_are_no_exceptions_are_retried(error: BaseException) -> None:
+    seen: list[float] = []
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, raising(error, seen), queue=STEADY)):
+        await asyncio.sleep(60)
+        assert len(seen) == 2
+
+
+async def test_decorator_that_returns_no_coroutine_parks_the_key() -> None:
+    async def wrapped(request: Request[Any]) -> None: ...
+
+    def reconcile(request: Request[Any]) -> Any:
+        if request.name == "a":
+            return "no coroutine"
+        raise ValueError("before the first await")
+
+    reconcile.__wrapped__ = wrapped  # type: ignore[attr-defined]
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
+    async with manager_of(server_with("a", "b"), controller):
+        await started()
+        snapshot = controller.snapshot()
+        assert list(snapshot["parked"]) == ["default/a"]
+        assert snapshot["failing"]["default/b"]["error"].startswith("ValueError at running/test_attempts.py")
+
+
+@pytest.mark.behaviour("C-55")
+async def test_key_rests_until_its_writes_are_cached_and_holds_no_worker() -> None:
+    server, runs = server_with("a", "b"), Runs()
+    children: list[int] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if request.name == "a":
+            children.append(len(request.lister(PODS).list()))
+            if not children[-1]:
+                await request.client.core.v1.pods.create(
+                    {"metadata": {"name": f"child-{len(children)}", "namespace": "default"}}
+                )
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], workers=1)
+    async with manager_of(server, controller):
+        await started()
+        server.delay = lambda: 2.0
+        server.remove("pods", "default/child-1")
+        await asyncio.sleep(2.5)
+        children.clear()
+        controller.enqueue("default/a")
+        await settled()
+        controller.enqueue("default/a")
+        controller.enqueue("default/b")
+        await settled()
+        assert (children, runs.names[-1]) == ([0], "b")
+        assert controller.snapshot()["settling"] == ["default/a"]
+        await asyncio.sleep(3)
+        assert (children, server.names("pods")) == ([0, 1], ["default/child-1"])
+
+
+@pytest.mark.behaviour("C-55")
+async def test_stale_cache_delays_the_key_but_never_runs_it() -> None:
+    server, runs = server_with("a"), Runs()
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create({"metadata": {"name": "child", "namespace": "default"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    server.delay = lambda: 60.0
+    async with manager_of(server, controller):
+        await asyncio.sleep(50)
+        assert len(runs.requests) == 1
+        assert controller.snapshot()["results"]["stale"] > 3
+        await asyncio.sleep(60)
+        assert (len(runs.requests), controller.snapshot()["settling"]) == (2, [])
+
+
+@pytest.mark.behaviour("C-56")
+async def test_object_that_does_not_decode_is_not_taken_for_deleted() -> None:
+    server, runs = Server(), Runs()
+
+    def decode(raw: bytes) -> Any:
+        if b"broken" in raw:
+            raise ValueError("a field is missing")
+        return json.loads(raw)
+
+    controller = Controller("it", CONFIG_MAPS, runs, informer={"decoder": decode})
+    async with manager_of(server, controller):
+        await started()
+        server.put("configmaps", config_map("a", value="broken"))
+        await settled()
+        controller.enqueue("default/a")
+        await settled()
+        assert runs.names == []
+        assert [each.reason for each in controller.parked().values()] == [
+            "default/a exists and cannot be decoded: the decoder refuses it: ValueError"
+        ]
+        server.put("configmaps", config_map("a", value="fixed"))
+        await settled()
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-57")
+async def test_keys_outside_of_the_namespaces_do_not_run() -> None:
+    runs = Runs()
+    controller = Controller("it", CONFIG_MAPS, runs, informer={"namespace": "default"})
+    async with manager_of(server_with("a"), controller):
+        await started()
+        with pytest.raises(UsageError, match="controller it does not watch the namespace of other/a"):
+            controller.enqueue("other/a")
+        with pytest.raises(UsageError, match="configmaps are namespaced"):
+            controller.enqueue("a")
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-60")
+async def test_context_variables_of_a_run_are_not_seen_by_the_next() -> None:
+    variable = contextvars.ContextVar("variable", default="unset")
+    seen: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        seen.append(variable.get())
+        variable.set(request.name)
+
+    variable.set("of the program")
+    async with manager_of(server_with(*"abc"), Controller("it", CONFIG_MAPS, reconcile, workers=1)):
+        await started()
+        assert seen == ["of the program"] * 3
+
+
+@pytest.mark.behaviour("C-61")
+async def test_reads_of_resources_that_are_no_inputs_are_refused() -> None:
+    messages: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        for read in (request.lister, request.owned):
+            with pytest.raises(UsageError) as refusal:
+                read(PODS)
+            messages.append(str(refusal.value))
+
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile)):
+        await started()
+    assert messages == [
+        "controller it has no input v1/pods, only v1/configmaps: add it to owns or watches",
+        "controller it has no input v1/pods, only none: add it to owns",
+    ]
+
+
+@pytest.mark.behaviour("C-62")
+async def test_controller_that_triggers_itself_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        assert request.object is not None
+        turn = request.object.data["turn"] == "a"
+        await request.client.core.v1.configmaps.patch("default/a", {"data": {"turn": "b" if turn else "a"}})
+
+    server = Server()
+    server.put("configmaps", config_map("a", turn="a"))
+    server.delay = lambda: 0.5
+    async with manager_of(server, Controller("it", CONFIG_MAPS, reconcile)):
+        await asyncio.sleep(20)
+    assert "controller it triggers itself: default/a ran 10 times" in caplog.text
+    assert 'data.turn of configmaps default/a alternates between "' in caplog.text
+
+
+async def test_log_of_a_request_names_controller_and_key(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def reconcile(request: Request[Any]) -> None:
+        request.log.info("it has %d parts", 3)
+
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile)):
+        await started()
+    (record,) = (each for each in caplog.records if "parts" in each.getMessage())
+    assert record.getMessage() == "it default/a: it has 3 parts"
+    assert (vars(record)["controller"], vars(record)["key"]) == ("it", "default/a")

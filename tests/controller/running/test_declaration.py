@@ -1,0 +1,128 @@
+"""What a declaration refuses, at once and by name."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.controller import Controller, Manager, Owns, controller
+from aioinformer.errors import UsageError
+from aioinformer.models import core_v1
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAPS = core_v1.CONFIG_MAPS
+
+
+async def reconcile(request: Any) -> None: ...
+
+
+def not_async(request: Any) -> None: ...
+
+
+async def without_request() -> None: ...
+
+
+async def with_a_second(request: Any, database: str) -> None: ...
+
+
+class Reconciler:
+    async def __call__(self, request: Any) -> None: ...
+
+
+@functools.wraps(reconcile)
+def decorated(request: Any) -> Any:
+    return reconcile(request)
+
+
+@pytest.mark.behaviour("C-49")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "name must be"),
+        ({"name": "a/b"}, "name must be"),
+        ({"resource": "configmaps"}, "controller it: resource: expected a Resource"),
+        ({"resource": core_v1.BINDINGS}, "v1/bindings has no verb"),
+        ({"reconcile": not_async}, r"reconcile is not_async at .*, which is not async; write `async def"),
+        ({"reconcile": lambda request: reconcile(request)}, "which is not async"),
+        ({"reconcile": reconcile(None)}, "must be an async function"),
+        ({"reconcile": without_request}, "must accept one argument"),
+        ({"reconcile": with_a_second}, "bind further arguments with functools.partial"),
+        ({"owns": MAPS}, r"owns must be a list, .* write \[CONFIG_MAPS\]"),
+        ({"owns": ["configmaps"]}, "owns: expected a Resource"),
+        ({"owns": [MAPS, Owns(MAPS)]}, "owns has v1/configmaps more than once"),
+        ({"watches": [MAPS]}, r"watches: expected a Watch, .* write Watch\("),
+        ({"sources": [5]}, "async iterable"),
+        ({"when": 5}, "expected a function"),
+        ({"workers": 0}, "workers must be a number, 1 or more, not 0"),
+        ({"workers": True}, "workers must be"),
+        ({"timeout": 0}, "timeout must be more than 0 seconds"),
+        ({"timeout": "5"}, "timeout must be a number of seconds"),
+        ({"queue": {"max_attempts": 5}}, r"queue must be QueueOptions"),
+        ({"writes": [MAPS]}, "writes must be a mapping"),
+        ({"writes": {MAPS: "create"}}, r"writes\[v1/configmaps\] must be a list"),
+        ({"writes": {MAPS: ["make"]}}, "no verb 'make'"),
+        ({"elected": "no"}, "elected must be True or False"),
+        ({"resync_period": -1}, "resync_period"),
+        ({"grace": -1}, "grace must be a number of seconds"),
+        ({"informer": 5}, "informer must be a mapping"),
+        ({"informer": {"resync_period": 5}}, "pass when and resync_period to the controller"),
+        ({"informer": {"nmespace": "shop"}}, "did you mean namespace"),
+    ],
+)
+def test_wrong_declaration_is_refused(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"name": "it", "resource": MAPS, "reconcile": reconcile, **arguments}
+    if hasattr(given["reconcile"], "close"):
+        given["reconcile"].close()
+    with pytest.raises(UsageError, match=message):
+        Controller(given.pop("name"), given.pop("resource"), given.pop("reconcile"), **given)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [reconcile, functools.partial(with_a_second, database="db"), Reconciler(), decorated],
+)
+def test_async_callables_are_accepted(function: Callable[..., Any]) -> None:
+    assert Controller("it", MAPS, function).reconcile is function
+
+
+@pytest.mark.behaviour("C-49")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "name must be"),
+        ({"client": 5}, "client: expected"),
+        ({"namespaces": "shop"}, "namespaces must be a list"),
+        ({"namespaces": ["", "shop"]}, "for all of them, pass none"),
+        ({"grace": -1}, "grace"),
+        ({"restart": "never"}, r"restart must be Restart"),
+        ({"factory": 5}, "factory must be a SharedInformerFactory"),
+        ({"recorder": 5}, "recorder must be"),
+        ({"metrics": 5}, "metrics"),
+        ({"resync_period": -1}, "resync_period"),
+        ({"controllers": [reconcile]}, "expected a Controller"),
+    ],
+)
+def test_wrong_manager_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Manager(**arguments)
+
+
+def test_decorators_name_the_controller_after_the_function() -> None:
+    assert controller(MAPS, workers=2)(reconcile).name == "reconcile"
+    manager = Manager()
+    declared = manager.controller(MAPS, name="maps", workers=2)(reconcile)
+    assert manager.controllers == {"maps": declared}
+    assert (declared.workers, declared.reconcile) == (2, reconcile)
+    with pytest.raises(UsageError, match="manager has a controller maps already"):
+        manager.controller(MAPS, name="maps")(reconcile)
+
+
+def test_declaration_that_does_not_run_says_so() -> None:
+    declared = Controller("it", MAPS, reconcile)
+    for call in (lambda: declared.enqueue("default/a"), declared.parked, declared.retry_parked, declared.snapshot):
+        with pytest.raises(UsageError, match="controller it does not run; add it to a Manager"):
+            call()
