@@ -31,6 +31,8 @@ class Offer:
         program: the file of the server.
         event_by_event: serve by the program in `peers/load_server_go/`, which sends each event by a write of its own.
         tls: serve that over TLS.
+        annotation: the key of an annotation that changes with each event; without it, only the resourceVersion changes.
+            Only for `event_by_event`.
     """
 
     pods: int = 20_000
@@ -41,6 +43,7 @@ class Offer:
     program: str = "load_server.py"
     event_by_event: bool = False
     tls: bool = True
+    annotation: str = ""
 
 
 def on_core(core: int, command: list[str]) -> list[str]:
@@ -67,6 +70,7 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="load-server-")
         self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
         self._pods = offer.pods if offer.event_by_event else 0
+        self._annotation = offer.annotation
         command = self._event_by_event(offer) if offer.event_by_event else _in_python(offer)
         self._command = on_core(1, command)
 
@@ -75,7 +79,7 @@ class Server:
         program = peers.load_server()
         if not program:
             raise CannotServe(peers.notes[-1])
-        command = [program, "-events", str(offer.events)]
+        command = [program, "-events", str(offer.events), "-annotation", offer.annotation]
         if offer.tls:
             authority = os.path.join(self._folder.name, "ca.crt")
             self.environment["SSL_CERT_FILE"] = authority
@@ -92,7 +96,7 @@ class Server:
         assert self._process.stdout is not None
         with self._process.stdin as file:
             for number in range(self._pods):
-                file.write(encoded(number, _FIRST_VERSION + number) + b"\n")
+                file.write(_annotated(encoded(number, _FIRST_VERSION + number), self._annotation) + b"\n")
         return self._process.stdout.readline().decode().strip()
 
     def __exit__(self, *exc: object) -> None:
@@ -101,6 +105,11 @@ class Server:
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._folder.cleanup()
+
+
+def _annotated(pod: bytes, key: str) -> bytes:
+    opening = b'"annotations":{'
+    return pod.replace(opening, opening + f'"{key}":"00000000",'.encode(), 1) if key else pod
 
 
 def _in_python(offer: Offer) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _BUILT = _HERE / ".built"
 _BUILD_SECONDS = 1200.0
+_PYTHON_PROGRAM = _BUILT / "python" / "bin" / "python"
 
 _GO = {
     "client-go typed, JSON": [],
@@ -62,6 +63,25 @@ class Peers:
         return str(program) if built else ""
 
     @property
+    def controller_runtime_program(self) -> str:
+        """The program of controller-runtime's controllers, once it was built."""
+        return str(_BUILT / "controller-runtime")
+
+    def controller_runtime(self) -> bool:
+        """Build controller-runtime's controllers, and return whether it succeeded."""
+        build = ["build", "-o", self.controller_runtime_program, "."]
+        return self._build("controller-runtime", "go", build, _HERE / "controller_runtime")
+
+    @property
+    def kopf_program(self) -> list[str]:
+        """The command of kopf's controllers, once it was installed."""
+        return [str(_PYTHON_PROGRAM), str(_HERE / "kopf_controllers.py")]
+
+    def kopf(self) -> bool:
+        """Install kopf, and return whether it succeeded."""
+        return self._install("kopf")
+
+    @property
     def driver(self) -> str:
         """The program that changes the pods of a real cluster, empty if it could not be built."""
         return next(iter(self.protobuf_tool), "")
@@ -94,15 +114,17 @@ class Peers:
 
     def python(self, events: int) -> dict[str, list[str]]:
         """Return the commands of the Python libraries, which share one environment."""
-        names, python = ", ".join(_PYTHON), _BUILT / "python" / "bin" / "python"
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
-        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-        requirements = ["--requirement", str(_HERE / "requirements.txt")]
-        if not self._run(names, "pip", [str(python), *pip, *requirements], _HERE):
+        if not self._install(", ".join(_PYTHON)):
             return {}
-        script = str(_HERE / "python_client.py")
-        return {name: [str(python), script, peer, "URL", str(events)] for name, peer in _PYTHON.items()}
+        command = [str(_PYTHON_PROGRAM), str(_HERE / "python_client.py")]
+        return {name: [*command, peer, "URL", str(events)] for name, peer in _PYTHON.items()}
+
+    def _install(self, names: str) -> bool:
+        if not _PYTHON_PROGRAM.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(_PYTHON_PROGRAM.parent.parent)], check=True)
+        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+        command = [str(_PYTHON_PROGRAM), *pip, "--requirement", str(_HERE / "requirements.txt")]
+        return self._run(names, "pip", command, _HERE)
 
     def _build(self, names: str, tool: str, arguments: list[str], folder: Path) -> bool:
         found = shutil.which(tool)

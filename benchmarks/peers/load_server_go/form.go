@@ -16,8 +16,8 @@ const (
 	listSuffix = "List"
 )
 
-// form is all responses in one format. An event is prepared as a body, in which the eight digits at a position are the
-// version.
+// form is all responses in one format. An event is prepared as a body, in which the eight digits at some positions are
+// the version.
 type form struct {
 	contentType string
 	listHead    string
@@ -31,15 +31,18 @@ type form struct {
 
 type prepared struct {
 	chunk []byte
-	at    int
+	at    []int
 }
 
 // with writes the chunk with another version into the buffer and returns it.
 func (p prepared) with(version int64, buffer []byte) []byte {
 	buffer = append(buffer[:0], p.chunk...)
-	for at := p.at + digits - 1; at >= p.at; at-- {
-		buffer[at] = byte('0' + version%10)
-		version /= 10
+	for _, begin := range p.at {
+		rest := version
+		for at := begin + digits - 1; at >= begin; at-- {
+			buffer[at] = byte('0' + rest%10)
+			rest /= 10
+		}
 	}
 	return buffer
 }
@@ -49,20 +52,39 @@ func chunked(body []byte) []byte {
 	return append(append(chunk, body...), "\r\n"...)
 }
 
-// prepare finds the version behind the given bytes.
-func prepare(body []byte, before string) (prepared, error) {
-	chunk := chunked(body)
-	at := bytes.Index(chunk, []byte(before))
-	if at < 0 || at+len(before)+digits > len(chunk) {
-		return prepared{}, fmt.Errorf("no resourceVersion in %.200q", body)
-	}
-	at += len(before)
-	for _, digit := range chunk[at : at+digits] {
-		if digit < '0' || digit > '9' {
-			return prepared{}, fmt.Errorf("resourceVersion has not %d digits in %.200q", digits, body)
+// prepare finds the digits behind each of the given bytes.
+func prepare(body []byte, places []string) (prepared, error) {
+	made := prepared{chunk: chunked(body)}
+	for _, before := range places {
+		at := bytes.Index(made.chunk, []byte(before))
+		if at < 0 || at+len(before)+digits > len(made.chunk) {
+			return prepared{}, fmt.Errorf("no %q in %.200q", before, body)
 		}
+		at += len(before)
+		for _, digit := range made.chunk[at : at+digits] {
+			if digit < '0' || digit > '9' {
+				return prepared{}, fmt.Errorf("%q is not before %d digits in %.200q", before, digits, body)
+			}
+		}
+		made.at = append(made.at, at)
 	}
-	return prepared{chunk, at}, nil
+	return made, nil
+}
+
+// jsonPlaces returns what is before the version, and before the value of an annotation that equals it, if there is one.
+func jsonPlaces(annotation string) []string {
+	if annotation == "" {
+		return []string{jsonBefore}
+	}
+	return []string{jsonBefore, fmt.Sprintf(`"%s":"`, annotation)}
+}
+
+// protobufPlaces returns the same for protobuf: the annotation is an entry of a map, key and value.
+func protobufPlaces(annotation string) []string {
+	if annotation == "" {
+		return []string{protobufBefore}
+	}
+	return []string{protobufBefore, fmt.Sprintf("\x0a%c%s\x12%c", len(annotation), annotation, digits)}
 }
 
 const (
@@ -85,7 +107,7 @@ func lines(items [][]byte, kind, apiVersion string) [][]byte {
 	return append(all, fmt.Appendf(nil, mark, head, ","+endMark), fmt.Appendf(nil, mark, head, ""), []byte(expired))
 }
 
-func newForm(items [][]byte, kind, apiVersion string) (*form, error) {
+func newForm(items [][]byte, kind, apiVersion, annotation string) (*form, error) {
 	all := lines(items, kind, apiVersion)
 	modified := make([][]byte, len(items))
 	for number := range items {
@@ -93,11 +115,11 @@ func newForm(items [][]byte, kind, apiVersion string) (*form, error) {
 	}
 	listHead := fmt.Sprintf(`"kind":"%s","apiVersion":"%s"`, kind+listSuffix, apiVersion)
 	made := &form{contentType: "application/json", listHead: listHead, items: items}
-	return made, made.fill(all, modified, jsonBefore)
+	return made, made.fill(all, modified, jsonPlaces(annotation))
 }
 
 // newProtobuf encodes the same events by a tool, which reads JSON and writes frames.
-func newProtobuf(items [][]byte, kind, apiVersion string, command []string) (*form, error) {
+func newProtobuf(items [][]byte, kind, apiVersion, annotation string, command []string) (*form, error) {
 	tool := exec.Command(command[0], command[1:]...)
 	tool.Stdin = bytes.NewReader(bytes.Join(lines(items, kind, apiVersion), nil))
 	tool.Stderr = os.Stderr
@@ -123,24 +145,24 @@ func newProtobuf(items [][]byte, kind, apiVersion string, command []string) (*fo
 		modified[number] = append(append(changed, "\x0a\x08MODIFIED"...), rest...)
 	}
 	made := &form{contentType: "application/vnd.kubernetes.protobuf;stream=watch"}
-	return made, made.fill(frames, modified, protobufBefore)
+	return made, made.fill(frames, modified, protobufPlaces(annotation))
 }
 
-func (f *form) fill(all, modified [][]byte, before string) error {
+func (f *form) fill(all, modified [][]byte, places []string) error {
 	count := len(modified)
 	f.added, f.modified = make([]prepared, count), make([]prepared, count)
 	var err error
-	put := func(to *prepared, body []byte) {
+	put := func(to *prepared, body []byte, places []string) {
 		if err == nil {
-			*to, err = prepare(body, before)
+			*to, err = prepare(body, places)
 		}
 	}
 	for number := range count {
-		put(&f.added[number], all[number])
-		put(&f.modified[number], modified[number])
+		put(&f.added[number], all[number], places)
+		put(&f.modified[number], modified[number], places)
 	}
-	put(&f.end, all[count])
-	put(&f.bookmark, all[count+1])
+	put(&f.end, all[count], places[:1])
+	put(&f.bookmark, all[count+1], places[:1])
 	f.expired = chunked(all[count+2])
 	return err
 }
@@ -187,7 +209,7 @@ func metadataOf(pods [][]byte) ([][]byte, error) {
 	return items, nil
 }
 
-func newForms(pods [][]byte, metadata bool, tool string) (map[string]*form, error) {
+func newForms(pods [][]byte, metadata bool, tool, annotation string) (map[string]*form, error) {
 	var command []string
 	if tool != "" {
 		if err := json.Unmarshal([]byte(tool), &command); err != nil {
@@ -208,13 +230,13 @@ func newForms(pods [][]byte, metadata bool, tool string) (map[string]*form, erro
 	}
 	forms := map[string]*form{}
 	for _, each := range sources {
-		made, err := newForm(each.items, each.kind, each.apiVersion)
+		made, err := newForm(each.items, each.kind, each.apiVersion, annotation)
 		if err != nil {
 			return nil, err
 		}
 		forms[each.name] = made
 		if len(command) > 0 {
-			encoded, err := newProtobuf(each.items, each.kind, each.apiVersion, command)
+			encoded, err := newProtobuf(each.items, each.kind, each.apiVersion, annotation, command)
 			if err != nil {
 				return nil, err
 			}

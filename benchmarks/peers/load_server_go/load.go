@@ -42,8 +42,8 @@ type load struct {
 	times   []float64
 }
 
-func newLoad(pods [][]byte, metadata bool, tool string, events int) (*load, error) {
-	forms, err := newForms(pods, metadata, tool)
+func newLoad(pods [][]byte, metadata bool, tool, annotation string, events int) (*load, error) {
+	forms, err := newForms(pods, metadata, tool, annotation)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // A load server that sends events as an API server does: over TLS, and each event by a write of its own, so that it is
 // one chunk and one TLS record.
 //
-//	load-server -ca FILE [-metadata] [-protobuf-tool '["client-go","encode"]'] < one pod a line, as JSON
+//	load-server -ca FILE [-metadata] [-annotation KEY] [-protobuf-tool '["client-go","encode"]'] < pods as JSON, one a line
 //
 // The first line on stdout is the URL. Without -ca it serves plaintext. The API is that of benchmarks/load_server.py,
 // with these differences:
@@ -13,7 +13,8 @@
 //     of the same server without TLS.
 //   - labelSelector=none=... selects no pods.
 //
-// All versions have eight digits, so an event is a copy of a prepared one with another version.
+// All versions have eight digits, so an event is a copy of a prepared one with another version. With -annotation, the
+// value of that annotation changes with it, so that clients that ignore the version see a change.
 package main
 
 import (
@@ -35,13 +36,14 @@ func main() {
 	ca := flag.String("ca", "", "serve TLS, and write the certificate of the authority to this file")
 	metadata := flag.Bool("metadata", false, "also serve metadata only")
 	tool := flag.String("protobuf-tool", "", "also serve watches in protobuf; the command that encodes them, as a JSON list")
+	annotation := flag.String("annotation", "", "an annotation of eight digits, which changes with each event")
 	events := flag.Int("events", 20_000, "the number of events, if the request does not give one")
 	seconds := flag.Float64("seconds", 3600, "exit after this time")
 	flag.Parse()
 
 	pods, err := readLines()
 	check(err)
-	load, err := newLoad(pods, *metadata, *tool, *events)
+	load, err := newLoad(pods, *metadata, *tool, *annotation, *events)
 	check(err)
 	// All data is prepared and buffers are used again: collections would only disturb the pace.
 	debug.FreeOSMemory()
