@@ -206,7 +206,7 @@ def run(question: Question) -> None:
                 break
     result = _report(question, subjects, rounds, notes, perf_counter() - begin)
     result["calibration_ms"] = speeds
-    every = sorted(value for speed in speeds for pair in speed.values() for value in pair)
+    every = sorted(value for speed in speeds for pair in speed.values() for value in pair) or [0.0]
     print(f"  calibration: {every[0]:.1f} to {every[-1]:.1f} ms of CPU for the same work")
     # A part of the subjects must not replace the results of all.
     if not arguments.only and not arguments.dry_run:

@@ -56,24 +56,36 @@ func (e *etcd) create(ctx context.Context, pod *corev1.Pod) error {
 	e.mutex.Lock()
 	e.pods[pod.Namespace+"/"+pod.Name] = made
 	e.mutex.Unlock()
-	return e.put(ctx, made)
+	return e.put(ctx, made.key, made.value)
 }
 
 func (e *etcd) change(ctx context.Context, name string, number int64) error {
 	pod := e.pods[name]
 	copy(pod.value[pod.at:], fmt.Sprintf("%0*d", len(unchanged), number))
-	return e.put(ctx, pod)
+	return e.put(ctx, pod.key, pod.value)
 }
 
-// put calls etcdserverpb.KV/Put by gRPC: one message, with its length in front, and the status in the trailer.
-func (e *etcd) put(ctx context.Context, pod *stored) error {
+func (e *etcd) put(ctx context.Context, key, value []byte) error {
+	return e.call(ctx, "Put", key, value)
+}
+
+// deletePrefix deletes all keys with a prefix, which must not end with the highest byte.
+func (e *etcd) deletePrefix(ctx context.Context, prefix []byte) error {
+	end := bytes.Clone(prefix)
+	end[len(end)-1]++
+	return e.call(ctx, "DeleteRange", prefix, end)
+}
+
+// call calls a method of etcdserverpb.KV by gRPC: one message with the first fields, which are bytes, its length in
+// front, and the status in the trailer.
+func (e *etcd) call(ctx context.Context, method string, fields ...[]byte) error {
 	var message []byte
-	for field, value := range [][]byte{pod.key, pod.value} {
+	for field, value := range fields {
 		message = append(message, byte((field+1)<<3|2))
 		message = append(binary.AppendUvarint(message, uint64(len(value))), value...)
 	}
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	url := e.url + "/etcdserverpb.KV/Put"
+	url := e.url + "/etcdserverpb.KV/" + method
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 //	client-go [-metadata|-dynamic|-protobuf] [-pages] [-rates RATE:BEFORE:MEASURED;...] URL EVENTS
 //	client-go [-metadata|-protobuf] -cluster EVENTS:RATE:BEFORE:MEASURED URL 0, with the URL of `client-go drive`
 //	client-go drive [ETCD] < pods as JSON, one a line
+//	client-go seed ETCD < objects to delete and to store, one a line
 //	client-go encode < watch events as JSON > watch events as protobuf
 package main
 
@@ -61,6 +62,9 @@ func main() {
 			return
 		case "drive":
 			runDrive()
+			return
+		case "seed":
+			runSeed()
 			return
 		}
 	}

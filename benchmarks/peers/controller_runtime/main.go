@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -36,23 +35,19 @@ func main() {
 }
 
 func run(ctx context.Context, mode, url string, onlyJSON bool, noted *arrivals) error {
-	config := &rest.Config{Host: url, QPS: -1}
+	config := &rest.Config{Host: url}
 	if url == "" {
 		found, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 		if err != nil {
 			return err
 		}
-		config, config.QPS = found, -1
+		config = found
 	}
+	config.QPS = -1 // as config.GetConfig of controller-runtime
 	if onlyJSON {
 		config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	options := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
-	manager, err := ctrl.NewManager(config, options)
+	manager, err := newManager(config)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -50,12 +52,15 @@ type WidgetList struct {
 	Items           []Widget `json:"items"`
 }
 
-func newScheme() (*runtime.Scheme, error) {
+func newManager(config *rest.Config) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	scheme.AddKnownTypes(version, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(scheme, version)
-	return scheme, clientgoscheme.AddToScheme(scheme)
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 }
 
 type Reconciler struct {
