@@ -22,7 +22,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all e2e record-oracle soak simulate lint format types layers docs bench bench-peers bench-real generate lock clean
+.PHONY: help demo test test-all e2e record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -85,6 +85,11 @@ bench-peers: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks of client-go (n
 
 bench-real: $(VENV)/.package $(VENV)/.dev ## Run benchmarks against AIOINFORMER_TEST_CLUSTER or KUBECONFIG, beside client-go (needs go)
 	@$(BIN)/python benchmarks/real_server.py $(ARGS)
+	@$(BIN)/python benchmarks/report.py
+
+bench-controllers: $(VENV)/.package $(VENV)/.dev ## Run the benchmarks of controllers beside controller-runtime (needs go) and kopf
+	@$(BIN)/python benchmarks/controllers.py $(ARGS)
+	@$(BIN)/python benchmarks/controllers_real.py $(ARGS)
 	@$(BIN)/python benchmarks/report.py
 
 generate: $(VENV)/.package $(VENV)/.dev ## Write generated code and generated pages of the documentation again

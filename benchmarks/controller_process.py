@@ -61,7 +61,7 @@ class ControllerProcess:
         self._first = before, measured
 
     async def __aenter__(self) -> Self:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __aexit__
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -70,7 +70,11 @@ class ControllerProcess:
             env=self._environment,
             limit=_LINE,
         )
-        await self.expect(*self._first)
+        try:
+            await self.expect(*self._first)
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:

@@ -193,4 +193,4 @@ def question() -> Question:
 
 if __name__ == "__main__":
     # The process of a single measurement does not build the peers.
-    run(Question("controllers", "", own() | others()) if "--subject" in sys.argv else question())
+    run(Question("controllers", "", {**own(), **others()}) if "--subject" in sys.argv else question())

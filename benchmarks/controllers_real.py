@@ -42,13 +42,16 @@ _WIDGETS, _NEW, _NEW_SIZE = 10_000, 200, 2
 _CREATORS = 4
 #: Seconds in which a controller may still send requests after its last one was needed.
 _REST = 3.0
-_PATIENCE = 240.0
+_PATIENCE = 300.0
 _CHOSEN = "CONTROLLERS_WIDGETS"
 _OWN, _RUNTIME, _KOPF = "aioinformer", "controller-runtime", "kopf"
+#: With its experimental option that reads of the cache wait for own writes.
+_CONSISTENT = "controller-runtime, own writes"
 #: The files of the Widget controllers.
 _PROGRAMS = {
     _OWN: HERE.parent / "examples" / "widgets.py",
     _RUNTIME: HERE / "peers" / "controller_runtime" / "widgets.go",
+    _CONSISTENT: HERE / "peers" / "controller_runtime" / "widgets.go",
     _KOPF: HERE / "peers" / "kopf_widgets.py",
 }
 _READS = frozenset({"get", "list", "watch"})
@@ -95,7 +98,9 @@ async def _measure_empty(command: list[str], count: int) -> Figures:
 async def _measure_writes(command: list[str], count: int) -> Figures:
     async with ControllerProcess(command, before=1, measured=count - 1) as controller:
         report = await controller.report()
-    written = [at for key, at in zip(report.keys, report.times, strict=True) if key.partition("/")[2].startswith("write-")]
+    written = [
+        at for key, at in zip(report.keys, report.times, strict=True) if key.partition("/")[2].startswith("write-")
+    ]
     assert len(written) == written_count(count), written
     return {
         "write_per_second": len(written) / (max(written) - min(report.times)),
@@ -177,8 +182,10 @@ def own() -> dict[str, Measure]:
 def others() -> dict[str, Measure]:
     """Return the measurements of the peers, which must be built."""
     peers = Peers()
+    runtime = peers.controller_runtime_program
     return {
-        _RUNTIME: partial(measure, subject=_RUNTIME, command=[peers.controller_runtime_program]),
+        _RUNTIME: partial(measure, subject=_RUNTIME, command=[runtime]),
+        _CONSISTENT: partial(measure, subject=_CONSISTENT, command=[runtime, "-own-writes"]),
         _KOPF: partial(measure, subject=_KOPF, command=peers.kopf_program),
     }
 
@@ -187,7 +194,7 @@ def question() -> Question:
     """Return the question with the peers that can be built."""
     peers = Peers()
     peers.go(0)  # seeds etcd
-    built = {_RUNTIME} if peers.controller_runtime() else set()
+    built = {_RUNTIME, _CONSISTENT} if peers.controller_runtime() else set()
     built |= {_KOPF} if peers.kopf() else set()
     here = str(HERE / "controllers_real.py")
     subjects: dict[str, Any] = dict(own())
@@ -207,7 +214,7 @@ def question() -> Question:
 
 def main() -> None:
     if "--subject" in sys.argv:  # the process of a single measurement does not build the peers
-        run(Question("controllers_real", "", own() | others()))
+        run(Question("controllers_real", "", {**own(), **others()}))
         return
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--widgets", help="the number of Widgets")

@@ -1,7 +1,7 @@
 """Run one controller of aioinformer, and answer `controller_process.py` by lines on stdin and stdout.
 
-    python own_controllers.py [--uvloop] pods URL             an empty reconciler for the pods of a load server
-    python own_controllers.py [--uvloop] empty|write|widgets  for the Widgets of the cluster of KUBECONFIG
+python own_controllers.py [--uvloop] pods URL             an empty reconciler for the pods of a load server
+python own_controllers.py [--uvloop] empty|write|widgets  for the Widgets of the cluster of KUBECONFIG
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from peers.runs import Runs
@@ -60,6 +61,7 @@ async def run_write(runs: Runs) -> None:
 
 async def run_widgets(runs: Runs) -> None:
     """Run the manager of `examples/widgets.py`."""
+    sys.path.insert(0, str(HERE.parent / "examples"))
     manager: Manager = importlib.import_module("widgets").manager
     for controller in manager.controllers.values():
         _note_runs(controller, runs)

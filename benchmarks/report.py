@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import svg
+from figures import FIGURES
 from harness import RESULTS
-from sections import FIGURES, INTRODUCTION, PHASES, SECTIONS, TOPICS, TRIED, Section
+from sections import INTRODUCTION, PHASES, SECTIONS, TOPICS, TRIED, Section
 
 _DOCS = Path(__file__).parent.parent / "docs"
 _PLOTS = _DOCS / "benchmarks"
@@ -67,7 +68,14 @@ def _ratio(value: float, requirement: dict[str, Any]) -> str:
 
 
 #: Sections whose plots have other clients.
-_BESIDE_OTHERS = ("beside_others", "beside_others_list", "lone_events", "real_server")
+_BESIDE_OTHERS = (
+    "beside_others",
+    "beside_others_list",
+    "controllers",
+    "controllers_real",
+    "lone_events",
+    "real_server",
+)
 
 #: Splits the titles of requirements that the summary groups: the members of a group differ only in `part`.
 _GROUPS = {

@@ -31,7 +31,7 @@ FINALIZER = "example.com/cleanup"
 _TEAMS = 10
 #: The status of an API server whose cache of a custom resource is not ready.
 _STARTING = 429
-#: Of ten Widgets, two are those that the writing controller writes; and each twentieth changes while no controller runs.
+#: The writing controller writes each fifth Widget. Each twentieth one changes while no controller runs.
 _WRITTEN, _CHANGED = 5, 20
 _USER = "controller"
 _POLICY = f"""\
@@ -290,6 +290,7 @@ def _seeds(count: int) -> Iterator[str]:
                 "namespace": namespace,
                 "uid": f"8f1d2c3b-4a59-4687-9c0e-{number:012x}",
                 "creationTimestamp": _TIME,
+                "labels": {"widget": name},
                 "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
             },
             "data": {"widget": name},

@@ -1,7 +1,7 @@
 // Runs one controller on controller-runtime, and answers benchmarks/controller_process.py by lines on stdin and stdout.
 //
 //	controller-runtime [-json] pods URL: an empty reconciler for the pods of a load server
-//	controller-runtime empty|write|widgets: for the Widgets of the cluster of KUBECONFIG
+//	controller-runtime [-own-writes] empty|write|widgets: for the Widgets of the cluster of KUBECONFIG
 package main
 
 import (
@@ -20,21 +20,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func main() {
 	onlyJSON := flag.Bool("json", false, "request built-in types as JSON, and not as protobuf")
+	ownWrites := flag.Bool("own-writes", false, "let reads of the cache wait until it has the own writes")
 	flag.Parse()
 	ctrl.SetLogger(klog.Background())
 	noted := newArrivals()
 	noted.obey(os.Stdin) // the first command comes before the start
 	go noted.obeyAll(os.Stdin)
-	check(run(ctrl.SetupSignalHandler(), flag.Arg(0), flag.Arg(1), *onlyJSON, noted))
+	options := ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: ownWrites}
+	check(run(ctrl.SetupSignalHandler(), flag.Arg(0), flag.Arg(1), *onlyJSON, options, noted))
 }
 
-func run(ctx context.Context, mode, url string, onlyJSON bool, noted *arrivals) error {
+func run(ctx context.Context, mode, url string, onlyJSON bool, options ctrl.Options, noted *arrivals) error {
 	config := &rest.Config{Host: url}
 	if url == "" {
 		found, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
@@ -47,7 +51,7 @@ func run(ctx context.Context, mode, url string, onlyJSON bool, noted *arrivals) 
 	if onlyJSON {
 		config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	}
-	manager, err := newManager(config)
+	manager, err := newManager(config, options)
 	if err != nil {
 		return err
 	}

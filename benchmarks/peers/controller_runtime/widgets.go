@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -52,7 +51,7 @@ type WidgetList struct {
 	Items           []Widget `json:"items"`
 }
 
-func newManager(config *rest.Config) (ctrl.Manager, error) {
+func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	scheme.AddKnownTypes(version, &Widget{}, &WidgetList{})
@@ -60,7 +59,8 @@ func newManager(config *rest.Config) (ctrl.Manager, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return ctrl.NewManager(config, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	options.Scheme = scheme
+	return ctrl.NewManager(config, options)
 }
 
 type Reconciler struct {
