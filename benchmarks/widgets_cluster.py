@@ -1,8 +1,8 @@
 """A real API server with Widgets, for `controllers_real.py`: seeded in etcd, with a log of what the controller sends.
 
 The Widgets have the state that a Widget controller leaves behind: one ConfigMap each, a finalizer, and a status. kopf
-compares each object with an annotation in which it keeps the last state, so they have that, too. Controllers are a user
-of their own, whose requests the API server logs.
+compares each object with an annotation in which it keeps the last state, so they have that, too. Controllers have a
+service account of their own, whose requests the API server logs.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _TEAMS = 10
 _STARTING = 429
 #: The writing controller writes each fifth Widget. Each twentieth one changes while no controller runs.
 _WRITTEN, _CHANGED = 5, 20
-_USER = "controller"
+_ACCOUNT = {"name": "controller", "namespace": "default"}
+_USER = "system:serviceaccount:default:controller"
 _POLICY = f"""\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {{level: Metadata, users: [{_USER}]}}
+- {{level: Metadata, users: ["{_USER}"]}}
 - {{level: None}}
 """
 _INTEGER, _STRING = {"type": "integer"}, {"type": "string"}
@@ -93,7 +94,7 @@ class WidgetsCluster:
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(HERE.parent),
-            "KUBECONFIG": str(self._path / f"{_USER}.kubeconfig"),
+            "KUBECONFIG": str(self._path / "controller.kubeconfig"),
             FOLDER: self._folder.name,
             COUNT: str(count),
         }
@@ -106,12 +107,7 @@ class WidgetsCluster:
         (self._path / "policy.yaml").write_text(_POLICY)
         audit = [f"--audit-policy-file={self._path / 'policy.yaml'}", f"--audit-log-path={self._path / 'audit.log'}"]
         self._run("up", "--detach", "--exit-with-pid", str(os.getpid()), *audit)
-        subprocess.run(
-            [_program(self._tools), "user", "--dir", self._folder.name, _USER, "system:masters"],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        asyncio.run(self._define())
+        Path(self.environment["KUBECONFIG"]).write_text(json.dumps(asyncio.run(self._prepare())))
         (self._path / "tools.json").write_text(json.dumps([str(self._tools), self._seeder]))
         return str(json.loads((self._path / "cluster.json").read_text())["server"])
 
@@ -122,22 +118,39 @@ class WidgetsCluster:
         command = [str(self._tools / tool), *arguments, "--dir", self._folder.name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
-    async def _define(self) -> None:
+    async def _prepare(self) -> dict[str, Any]:
+        """Define Widgets, and return the kubeconfig of the controllers."""
         async with Cluster(self._path) as cluster:
+            config = await self._authorize(cluster)
             await cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
             for team in range(_TEAMS):
                 await cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": f"team-{team}"}})
             for _ in range(100):
                 if await cluster.request("GET", f"{WIDGETS}/widgets", allowed=(404, _STARTING)):
-                    return
+                    return config
                 await asyncio.sleep(0.1)
         raise CannotServe("the API server does not serve Widgets")
 
-
-def _program(tools: Path) -> str:
-    """Return the binary of the test cluster, which is built if it must be."""
-    built = subprocess.run([tools / "build"], check=True, stdout=subprocess.PIPE, text=True)
-    return os.environ.get("TEST_CLUSTER_BIN") or built.stdout.strip().splitlines()[-1]
+    async def _authorize(self, cluster: Cluster) -> dict[str, Any]:
+        """Create the service account of the controllers, and return its kubeconfig."""
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        await cluster.request("POST", accounts, {"metadata": {"name": _ACCOUNT["name"]}})
+        binding = {
+            "metadata": {"name": "controller"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", **_ACCOUNT}],
+        }
+        await cluster.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        answer = await cluster.request("POST", f"{accounts}/{_ACCOUNT['name']}/token", {"spec": {}})
+        server = {"server": cluster.server, "certificate-authority": str(self._path / "pki" / "ca.crt")}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": server}],
+            "users": [{"name": "controller", "user": {"token": answer["status"]["token"]}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "controller"}}],
+            "current-context": "test",
+        }
 
 
 class Sent(NamedTuple):
@@ -149,18 +162,22 @@ class Sent(NamedTuple):
 
 
 class Cluster:
-    """The cluster as a single measurement uses it, as an administrator."""
+    """The cluster as a single measurement uses it, as an administrator.
+
+    Attributes:
+        server: the URL of the API server.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         addresses = json.loads((folder / "cluster.json").read_text())
-        self._server, self._etcd, self._token = addresses["server"], addresses["etcd"], addresses["adminToken"]
+        self.server, self._etcd, self._token = addresses["server"], addresses["etcd"], addresses["adminToken"]
         self._read = 0
 
     async def __aenter__(self) -> Self:
         authority = ssl.create_default_context(cafile=str(self._folder / "pki" / "ca.crt"))
         self._session = aiohttp.ClientSession(
-            self._server,
+            self.server,
             headers={"Authorization": f"Bearer {self._token}"},
             connector=aiohttp.TCPConnector(ssl=authority),
             timeout=aiohttp.ClientTimeout(total=None),
