@@ -23,6 +23,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.example_controllers import play
 from tests.testing.api import DEFINITION
 
 if TYPE_CHECKING:
@@ -210,6 +211,21 @@ async def test_example_runs_again_after_an_interruption(
             output, errors = await program.communicate()
         assert (program.returncode, errors.decode()) == (0, "")
         assert output
+
+
+@pytest.mark.behaviour("C-89")
+@pytest.mark.parametrize(
+    "name",
+    ["widgets.py", "sample_controller.py", "replicas.py", "namespace_provisioner.py", "fastapi_controller.py"],
+)
+async def test_controller_does_what_its_user_expects(
+    api_server: ApiServer, tmp_path: Path, unused_tcp_port: int, name: str
+) -> None:
+    await play(name, api_server.kubeconfig(tmp_path / "kubeconfig"), unused_tcp_port)
+
+
+def test_widget_controller_is_short() -> None:
+    assert len((EXAMPLES / "widgets.py").read_text().splitlines()) <= 80
 
 
 def test_every_example_has_a_test() -> None:

@@ -30,7 +30,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
         pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
-    cluster = RealCluster(Path(tools), tmp_path_factory.mktemp("cluster") / "data")
+    yield from _running(RealCluster(Path(tools), tmp_path_factory.mktemp("cluster") / "data"))
+
+
+@pytest.fixture(scope="session")
+def controlled_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Provide a running cluster with kube-controller-manager, and with nodes that finish the deletion of pods."""
+    tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
+    if not tools:
+        pytest.skip("needs a real API server: set AIOINFORMER_TEST_CLUSTER (see docs/contributing.md)")
+    options = ("--with-controllers", "--with-kubelet")
+    yield from _running(RealCluster(Path(tools), tmp_path_factory.mktemp("controlled") / "data", options))
+
+
+def _running(cluster: RealCluster) -> Iterator[RealCluster]:
     cluster.up()
     try:
         yield cluster

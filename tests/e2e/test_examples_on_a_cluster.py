@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.example_controllers import USES, play
+
 if TYPE_CHECKING:
     from tests.e2e.real_cluster import RealCluster
 
@@ -32,3 +34,11 @@ def test_example_runs_on_a_real_cluster(cluster: RealCluster, name: str, last_li
     assert run.returncode == 0, run.stderr
     # The handler may print after the program's last line.
     assert any(re.fullmatch(last_line, line) for line in run.stdout.splitlines()[-2:])
+
+
+@pytest.mark.behaviour("C-89")
+@pytest.mark.parametrize("name", USES)
+async def test_controller_works_on_a_real_cluster(
+    controlled_cluster: RealCluster, unused_tcp_port: int, name: str
+) -> None:
+    await play(name, controlled_cluster.kubeconfig, unused_tcp_port)

@@ -142,9 +142,12 @@ class _Owner:
         try:
             found = self._request.lister(resource).get(str(key))
         except NotFound:
-            try:
-                found = await self._request.client.resource(resource).get(str(key))
-            except ApiNotFound:
+            # A list needs no other permission than the informer does.
+            named = self._request.client.resource(resource).list(
+                "", {"metadata.name": key.name}, namespace=key.namespace
+            )
+            found = next(iter(await named), None)
+            if found is None:
                 return None
         if self._has(found):
             return found
