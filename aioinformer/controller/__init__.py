@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from aioinformer.controller.inputs.references import References
     from aioinformer.controller.inputs.sources import Every, Source
+    from aioinformer.controller.leadership import LeaderElection
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.queue.outcomes import (
         Again,
@@ -78,6 +79,7 @@ __all__ = [
     "Finished",
     "ForeignObject",
     "Input",
+    "LeaderElection",
     "LoopDetector",
     "Manager",
     "ManagerSnapshot",
@@ -129,6 +131,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "declaration": "Controller controller",
+            "leadership": "LeaderElection",
             "manager": "Manager",
             "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
             "running.session": "ControllerFailed",
