@@ -35,6 +35,7 @@ from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient
@@ -260,10 +261,18 @@ class Manager:
         of level INFO go to stderr.
         """
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        sys.exit(self.run_as_program())
+
+    def run_as_program(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None = None) -> int:
+        """Run as `main` does, and return the exit code. If an attempt has been abandoned, exit the process instead.
+
+        Args:
+            connect: provides the transport instead of `client`.
+        """
         code = 0
         with asyncio.Runner() as runner:
             try:
-                runner.run(self.run(signals=True))
+                runner.run(self._run_connected(connect))
             except UsageError as error:
                 _log.error("%s", error)
                 code = 2
@@ -276,7 +285,18 @@ class Manager:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
-        sys.exit(code)
+        return code
+
+    async def _run_connected(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None) -> None:
+        if connect is None:
+            await self.run(signals=True)
+            return
+        async with connect() as transport:
+            own, self.client = self.client, transport
+            try:
+                await self.run(signals=True)
+            finally:
+                self.client = own
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""

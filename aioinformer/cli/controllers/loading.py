@@ -1,0 +1,64 @@
+"""Import the manager that a command names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from aioinformer.controller import Manager
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def load_manager(place: str) -> Manager:
+    """Return the manager at a place, "MODULE:NAME". The current directory can be imported from.
+
+    Raises:
+        UsageError: the place has another form, there is no manager, or the module raises.
+    """
+    module_name, colon, name = place.partition(":")
+    if not (module_name and colon and name):
+        raise UsageError(f"{place!r} does not name a manager: write MODULE:NAME, such as widgets:manager")
+    if module_name.endswith(".py") or "/" in module_name:
+        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise UsageError(f"{module_name!r} is a file: write the module, {dotted}:{name}")
+    found: object = _import(module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"module {module_name} has no {name}{_managers_in(sys.modules[module_name])}")
+        found = getattr(found, part)
+    if not isinstance(found, Manager):
+        hint = _managers_in(sys.modules[module_name])
+        raise UsageError(f"{place} is of type {type(found).__name__}, and not a Manager{hint}")
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise UsageError(
+                f"there is no module {error.name!r} in the current directory or on the path of Python; run the command "
+                "where `import` finds it, or set PYTHONPATH"
+            ) from error
+        raise UsageError(f"module {name} cannot be imported: {_shown(error)}") from error
+    except Exception as error:
+        raise UsageError(f"module {name} cannot be imported: {_shown(error)}") from error
+
+
+def _shown(error: Exception) -> str:
+    """Return the error, and the place where it was raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})"
+
+
+def _managers_in(module: ModuleType) -> str:
+    names = [name for name, value in vars(module).items() if isinstance(value, Manager)]
+    return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""

@@ -1,0 +1,70 @@
+"""The manifest of RBAC objects for `kubectl apply`: service account, roles, and bindings."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from aioinformer.cli.controllers.needs import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from aioinformer.cli.controllers.needs import Rule
+
+_API = "rbac.authorization.k8s.io"
+
+
+def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] = ()) -> str:
+    """Return YAML documents, each with its reasons as comments.
+
+    Args:
+        name: of the service account, the roles, and the bindings.
+        namespace: of the service account.
+        rules: sorted by namespace.
+        notes: comments for the top.
+    """
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+    documents = ["".join(f"# {note}\n" for note in notes) + _yaml(account)]
+    for place, grouped in groupby(rules, lambda rule: rule.namespace):
+        found = list(grouped)
+        comments = "".join(f"# {rule.what}: {'; '.join(rule.reasons)}\n" for rule in found)
+        kind = "ClusterRole" if place == CLUSTER else "Role"
+        metadata = {"name": name} if place == CLUSTER else {"name": name, "namespace": place}
+        role = {
+            "apiVersion": f"{_API}/v1",
+            "kind": kind,
+            "metadata": metadata,
+            "rules": [_rule(each) for each in found],
+        }
+        binding = {
+            "apiVersion": f"{_API}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _API, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        documents += [comments + _yaml(role), _yaml(binding)]
+    return "---\n".join(documents)
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "apiGroups": [rule.resource.group],
+        "resources": [rule.what],
+        "verbs": list(rule.verbs),
+    }
+    return {**found, "resourceNames": list(rule.names)} if rule.names else found
+
+
+def _yaml(document: dict[str, Any]) -> str:
+    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, default_flow_style=False)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

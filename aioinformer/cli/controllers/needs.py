@@ -1,0 +1,137 @@
+"""What a manager needs of a cluster: rules of RBAC, from the declarations of its controllers. No I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from aioinformer.resources import catalog
+from aioinformer.resources.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from aioinformer.controller import Controller, Manager
+
+#: Where a rule applies: a namespace, or "" for the whole cluster.
+CLUSTER: Final = ""
+
+_EVENTS: Resource[Any] = Resource("", "v1", "events", kind="Event")
+_LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease")
+#: In the order in which people read them.
+_VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+#: The verbs for which a subresource is a target of its own.
+_CHANGING: Final = ("update", "patch")
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Verbs that a manager needs for one resource in one place.
+
+    Attributes:
+        resource: the resource; "widgets" in group "example.com".
+        subresource: "status", or "" for the objects themselves.
+        verbs: such as "list" and "watch", in a fixed order.
+        namespace: "" for the whole cluster.
+        names: of the objects; () for all.
+        reasons: why, for people.
+    """
+
+    resource: Resource[Any]
+    subresource: str
+    verbs: tuple[str, ...]
+    namespace: str
+    names: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """The resource as RBAC names it: "widgets/status"."""
+        return f"{self.resource.plural}/{self.subresource}" if self.subresource else self.resource.plural
+
+    def __str__(self) -> str:
+        group = f".{self.resource.group}" if self.resource.group else ""
+        where = f"namespace {self.namespace}" if self.namespace else "all namespaces"
+        return f"{', '.join(self.verbs)} {self.what}{group} in {where if self.resource.namespaced else 'the cluster'}"
+
+
+def needs(manager: Manager) -> list[Rule]:
+    """Return what the service account of a manager must be allowed to do, merged and sorted.
+
+    Writes that a controller does not declare are not included; see `undeclared`.
+    """
+    merged: dict[tuple[Any, ...], dict[str, list[str]]] = {}
+    resources: dict[tuple[str, str], Resource[Any]] = {}
+    for rule in _single_rules(manager):
+        resource = rule.resource
+        resources.setdefault((resource.group, resource.plural), resource)
+        verbs = merged.setdefault((rule.namespace, resource.group, resource.plural, rule.subresource, rule.names), {})
+        for verb in rule.verbs:
+            verbs.setdefault(verb, []).extend(rule.reasons)
+    return [
+        Rule(
+            resources[group, plural],
+            subresource,
+            tuple(verb for verb in _VERBS if verb in verbs),
+            namespace,
+            names,
+            tuple(dict.fromkeys(reason for verb in _VERBS for reason in verbs.get(verb, ()))),
+        )
+        for (namespace, group, plural, subresource, names), verbs in sorted(merged.items(), key=lambda each: each[0])
+    ]
+
+
+def undeclared(manager: Manager) -> list[str]:
+    """Return the names of the controllers that do not declare their writes."""
+    return [name for name, each in manager.controllers.items() if each.writes is None]
+
+
+def _single_rules(manager: Manager) -> Iterator[Rule]:
+    for controller in manager.controllers.values():
+        yield from _of_inputs(manager, controller)
+        yield from _of_writes(manager, controller)
+    if manager.recorder is None:
+        for namespace in _places(manager.namespaces, _EVENTS):
+            yield Rule(_EVENTS, "", ("create", "patch"), namespace, reasons=("records Events",))
+    if (election := manager.leader_election) is not None:
+        why = (f"leader election by the Lease {election.name}",)
+        yield Rule(_LEASES, "", ("create",), election.namespace, reasons=why)
+        yield Rule(_LEASES, "", ("get", "list", "watch", "update"), election.namespace, (election.name,), why)
+
+
+def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
+    for each in (controller.primary(), *controller.owns, *controller.watches):
+        namespace = each.options.get("namespace")
+        chosen = manager.namespaces if namespace is None else (namespace,)
+        for place in _places(chosen, each.resource):
+            yield Rule(
+                each.resource, "", ("list", "watch"), place, reasons=(f"controller {controller.name} watches them",)
+            )
+
+
+def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
+    why = (f"controller {controller.name} writes them",)
+    for resource, verbs in (controller.writes or {}).items():
+        for place in _places(manager.namespaces, resource):
+            for verb in verbs:
+                subresource, _, simple = verb.rpartition("/")
+                yield Rule(resource, subresource, (simple,), place, reasons=why)
+                if not subresource and simple in _CHANGING and _has_status(resource):
+                    yield Rule(resource, "status", (simple,), place, reasons=why)
+            # A write whose answer was lost is settled by a list of this one object.
+            yield Rule(resource, "", ("get", "list"), place, reasons=why)
+    if controller.owns:
+        owner = controller.resource
+        for place in _places(manager.namespaces, owner):
+            reasons = (f"owner references of controller {controller.name} block the deletion of the owner",)
+            yield Rule(owner, "finalizers", ("update",), place, reasons=reasons)
+
+
+def _has_status(resource: Resource[Any]) -> bool:
+    """Return whether a resource has a status of its own, as far as is known: of custom resources, it is not."""
+    known = catalog.find(resource.group, resource.version, resource.plural)
+    return known is None or "status" in known.subresources
+
+
+def _places(namespaces: Iterable[str], resource: Resource[Any]) -> tuple[str, ...]:
+    return (tuple(namespaces) if resource.namespaced else ()) or (CLUSTER,)

@@ -1,0 +1,72 @@
+"""`aioinformer run`: run a manager until a signal."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.cli.connecting import connected
+from aioinformer.logs import VISIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aioinformer.cli.options import ServerOptions
+    from aioinformer.controller import Manager
+    from aioinformer.transport import Transport
+
+_TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+#: What every record has; all else was added by the caller.
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats each record as one line of JSON: time, level, logger, message, error, and what `extra` adds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        seconds = time.gmtime(record.created)
+        line: dict[str, Any] = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', seconds)}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def configure_logging(form: str) -> None:
+    """Send log records to stderr: of all packages from WARNING on, of this one and the user's from INFO on.
+
+    Args:
+        form: "text", or "json" for a JSON object a line.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
+    handler.addFilter(VISIBLE)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for noisy in ("asyncio", "aiohttp"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def run_manager(manager: Manager, server: ServerOptions) -> int:
+    """Run a manager as a program; return its exit code.
+
+    A server that an option names takes precedence over the manager's own client.
+    """
+    if manager.client is not None and server == type(server)():
+        return manager.run_as_program()
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Transport]:
+        async with connected(server) as (transport, _):
+            yield transport
+
+    return manager.run_as_program(connect)

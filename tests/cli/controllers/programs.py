@@ -1,0 +1,32 @@
+"""A module with managers, as users write it."""
+
+PROGRAM = """
+from aioinformer import Resource
+from aioinformer.controller import LeaderElection, Manager, Watch
+from aioinformer.models import core_v1
+
+CRONS = Resource("example.com", "v1", "crons", kind="Cron")
+manager = Manager("widgets", leader_election=LeaderElection("widgets-lease", namespace="ops"))
+
+
+@manager.controller(
+    core_v1.CONFIG_MAPS,
+    owns=[core_v1.SECRETS],
+    watches=[Watch(core_v1.NODES, to=lambda node: [])],
+    writes={core_v1.SECRETS: ("create", "patch"), core_v1.CONFIG_MAPS: ("patch",)},
+)
+async def widgets(request):
+    if request.object is not None and not request.object.data:
+        await request.client.core.v1.configmaps.patch(request.object, {"data": {"seen": "yes"}})
+        print("patched", request.key, flush=True)
+
+
+with_a_missing_kind = Manager("crons")
+
+
+@with_a_missing_kind.controller(CRONS)
+async def crons(request): ...
+
+
+number = 3
+"""
