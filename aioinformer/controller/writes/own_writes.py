@@ -233,10 +233,11 @@ class OwnWrites:
             self._must_read(writes, flight.unread())  # an eviction has no object, and a Scale no labels
         else:
             obj = None
-            with suppress(DecodeError):
-                obj = decode(answer, _OBJECTS)
+            if len(informers) > 1 or flight.uid != metadata.uid:  # otherwise the informer does watch the object
+                with suppress(DecodeError):
+                    obj = decode(answer, _OBJECTS)
             write = Write(metadata.key, metadata.uid, metadata.resource_version)
-            gone = target.verb == "delete" and not metadata.deletion_timestamp
+            gone = metadata.ended or (target.verb == "delete" and not metadata.deletion_timestamp)
             writes.wait_for(target, write, obj, informers, gone=gone)
 
     def _gone(self, writes: Writes, flight: Flight, uid: str) -> None:

@@ -81,12 +81,19 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     uid: str | None = None
     resource_version: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
     labels: dict[str, str | None] | None = None
 
     @property
     def key(self) -> str:
         """`namespace/name`, or `name`."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name or ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing keeps an object that is being deleted: the write that removed its last finalizer ended it."""
+        return bool(self.deletion_timestamp) and not (self.finalizers or self.deletion_grace_period_seconds)
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):

@@ -215,7 +215,8 @@ class Server:
         if changed == obj:
             return 200, self._shown(target.plural, obj)
         if changed["metadata"].get("deletionTimestamp") and not changed["metadata"].get("finalizers"):
-            return 200, self._remove(target.plural, target.key)
+            self._remove(target.plural, target.key)
+            return 200, self._shown(target.plural, changed)  # with the version that it had before
         return 200, self._shown(target.plural, self._store(target.plural, target.key, changed))
 
     def _create(self, target: Target, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
