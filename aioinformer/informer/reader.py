@@ -375,8 +375,8 @@ class InformerCache(Generic[T]):
         return not self._outside(obj)
 
     def shows(self, shown: ShownWrite) -> bool:
-        """Return whether the cache shows a write now, and its object can be decoded; False after the stop."""
-        if self._stopped or not shown():
+        """Return whether the cache shows a write now, and its object can be decoded."""
+        if not shown():
             return False
         try:
             self._check_decoded(shown.write)

@@ -140,10 +140,6 @@ class OwnWrites:
     async def _settle(self, writes: Writes) -> None:
         for flight in list(writes.flights):
             await flight.ended.wait()
-        for awaited in list(writes.awaited.values()):
-            informers = self._inputs(awaited.target.group, awaited.target.plural)
-            if any(informer not in informers for informer, _ in awaited.missing):
-                writes.doubt(awaited)  # another informer has taken its place
         for unread in list(writes.unread.values()):
             await self._read(writes, unread)
         for awaited in list(writes.awaited.values()):
@@ -180,10 +176,8 @@ class OwnWrites:
 
     # For the sender.
 
-    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight | None:
-        """Note that a write is about to be sent. Return what `end` takes; None if no informer watches the resource."""
-        if not self._inputs(target.group, target.plural):
-            return None
+    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
+        """Note that a write is about to be sent, and return what `end` takes."""
         flight = Flight(target, request, next(iter(self._cached_uids(target)), ""))
         self._keys.setdefault(key, Writes()).flights[flight] = None
         return flight

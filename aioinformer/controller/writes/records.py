@@ -138,8 +138,6 @@ class Writes:
         name = (target.group, target.plural, write.key, write.uid)
         known = self.awaited.get(name)
         if known is not None:
-            if is_older(write.version, known.write.version) and known.gone >= gone:
-                return
             if not write.version or is_older(write.version, known.write.version):
                 write, obj = known.write, None
             gone = gone or known.gone

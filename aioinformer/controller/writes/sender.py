@@ -129,9 +129,9 @@ class RecordingSender(Sender):
         if policy.dry_run:
             policy.log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))
             return await pretend(target, request, self._writes.cached(target), self._exchange_once)
-        flight = None if settings.dry_run else self._writes.begin(self._key, target, request)
-        if flight is None:
+        if settings.dry_run:
             return await super().exchange(request, settings, safe=safe)
+        flight = self._writes.begin(self._key, target, request)
         try:
             answer = await super().exchange(request, settings, safe=safe)
         except BaseException as error:

@@ -72,7 +72,9 @@ class Server:
         fault: is called with each write; returns "unsent", "before", "after" (the connection breaks before or after
             the server has processed it), "busy" (it asks to try again after a second), a status to answer, or "".
         answers: set, answers of writes arrive. The server has processed them before.
-        whole: complete deletions are answered with the object, and not with a Status.
+        deleted: the answer to complete deletions: the last state of the "object", a "status", or a "bare" one without
+            a uid.
+        reading: set, reads are answered, except those of informers.
         opaque: versions are no numbers.
         refuse_reads: the status of reads, except of those of informers; 0 for none.
     """
@@ -86,7 +88,9 @@ class Server:
         self.fault: Callable[[Request], str] = lambda request: ""
         self.answers = asyncio.Event()
         self.answers.set()
-        self.whole = False
+        self.deleted = "status"
+        self.reading = asyncio.Event()
+        self.reading.set()
         self.opaque = False
         self.refuse_reads = 0
         self._watches: dict[str, list[Watch]] = defaultdict(list)
@@ -107,6 +111,11 @@ class Server:
         """Delete an object on behalf of another client."""
         return self._remove(plural, key)
 
+    def hold_answers(self) -> asyncio.Event:
+        """Hold back the answers to further writes until the event that is returned is set."""
+        self.answers = asyncio.Event()
+        return self.answers
+
     def bookmark(self, plural: str = "configmaps") -> None:
         """Bring all watches of a resource to the current version."""
         raw = _encode({"kind": "X", "metadata": {"resourceVersion": self._stamp()}})
@@ -126,6 +135,7 @@ class Server:
         if request.method == "GET":
             self.reads.append(request)
             await asyncio.sleep(0)
+            await self.reading.wait()
             if self.refuse_reads:
                 return _answer(self.refuse_reads, {"kind": "Status", "code": self.refuse_reads})
             return self.read(request)
@@ -139,7 +149,7 @@ class Server:
         if fault == "before":
             raise TransportError("the connection broke")
         if fault == "busy":
-            return _answer(429, {"kind": "Status", "code": 429, "details": {"retryAfterSeconds": 1}})
+            return _answer(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 1}})
         if fault.isdigit():
             return _answer(int(fault), {"kind": "Status", "code": int(fault)})
         target = target_of(request)
@@ -203,6 +213,8 @@ class Server:
             return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         if obj is None:
             return self._create(target, _merge({"metadata": {"name": target.name}}, body))
+        if target.subresource == "resize":
+            return 404, {"kind": "Status", "code": 404, "reason": "NotFound"}
         if target.subresource == "scale":
             obj = self._store(target.plural, target.key, _merge(obj, body))
             identity = {name: value for name, value in obj["metadata"].items() if name != "labels"}
@@ -232,11 +244,12 @@ class Server:
         obj = self.objects[plural][key]
         if obj["metadata"].get("finalizers"):
             return 200, self._shown(plural, self._store(plural, key, _merge(obj, _MARK)))
-        gone = self._remove(plural, key)
-        if self.whole:
-            return 200, self._shown(plural, gone)
+        self._remove(plural, key)
+        if self.deleted == "object":
+            return 200, self._shown(plural, obj)  # with the version that it had before
         details = {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
-        return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": details}
+        more = {"details": details} if self.deleted == "status" else {}
+        return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success", **more}
 
     def _shown(self, plural: str, obj: dict[str, Any]) -> dict[str, Any]:
         return {"kind": _KINDS[plural], "apiVersion": "v1", **obj}
