@@ -14,7 +14,7 @@ from aioinformer.transport import Request
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aioinformer.controller.writes.targets import Target
+    from aioinformer.client.targets import Target
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode

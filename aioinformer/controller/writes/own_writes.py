@@ -20,37 +20,37 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import labels_of
 from aioinformer.cache.waiters import Write
 from aioinformer.client.bodies import decode
 from aioinformer.client.client import Client
+from aioinformer.client.targets import Metadata, read
 from aioinformer.controller.request import StaleCache
 from aioinformer.controller.writes.records import Flight, Unread, Writes
 from aioinformer.controller.writes.sender import RecordingSender, WritePolicy
-from aioinformer.controller.writes.targets import Metadata, read
 from aioinformer.errors import AioinformerError, ApiNotFound, DecodeError
 from aioinformer.resources.resource import Resource
+from aioinformer.resources.selectors import label_selector_of
 from aioinformer.resources.versions import covers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
+    from aioinformer.client.targets import Target
     from aioinformer.controller.writes.sender import Fence
-    from aioinformer.controller.writes.targets import Target
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
 
-#: If a read finds more objects, the version of the list is awaited, for which an idle informer needs a bookmark.
-_PAGE: Final = 500
 #: How many other keys are checked with each write: they may never run again.
 _SWEEP: Final = 2
 _OBJECTS: ObjectType[Any] = ObjectType(Resource("", "v1", "objects", ""))
 
 
-class _Unknown(NamedTuple):
+class _InNamespace(NamedTuple):
     """An object of which the namespace alone is known, to find out whether an informer watches it."""
 
     metadata: Metadata
@@ -128,8 +128,7 @@ class OwnWrites:
             if isinstance(error, TimeoutError) and not limit.expired():
                 raise
             reason = f"not within {self._timeout:g} s: {writes}" if limit.expired() else str(error)
-            for awaited in list(writes.awaited.values()):
-                writes.doubt(awaited)
+            writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
         self.pending(key)
 
@@ -140,45 +139,63 @@ class OwnWrites:
     async def _settle(self, writes: Writes) -> None:
         for flight in list(writes.flights):
             await flight.ended.wait()
+        await self._wait(writes)  # first: the cache must have all objects of a collection that was deleted
         for unread in list(writes.unread.values()):
             await self._read(writes, unread)
+        await self._wait(writes)
+
+    async def _wait(self, writes: Writes) -> None:
         for awaited in list(writes.awaited.values()):
             for informer, shown in awaited.missing:
                 await informer.wait_until_shown(shown)
 
     async def _read(self, writes: Writes, unread: Unread) -> None:
         """Read what the server has, and await that."""
-        target, found = unread.target, set()
+        target, known = unread.target, unread.write
         resource = Resource(target.group, target.version, target.plural, "", namespaced=bool(target.namespace))
         fields = {"metadata.name": target.name} if target.name else unread.fields
-        objects = self._client.resource(resource)
         page: Page[Any] | None = None
         with suppress(ApiNotFound):  # the resource is not served any more
-            page = await objects.list(unread.labels, fields, namespace=target.namespace, limit=_PAGE, timeout=None)
-        informers = self._inputs(target.group, target.plural)
-        if writes.unread.get(unread.id) is unread:  # otherwise, another write of the object has failed meanwhile
+            objects = self._client.resource(resource)
+            page = await objects.list(unread.labels, fields, namespace=target.namespace, timeout=None)
+        if writes.unread.get(unread.id) is unread:  # otherwise, another write has failed meanwhile
             del writes.unread[unread.id]
-        if page is not None and (page.continue_token or not unread.complete):
-            collection = Write(f"{target.namespace}/", "", page.resource_version)
-            writes.wait_for(target, collection, _place(target), informers)
-            return
-        for obj in page or ():
-            record: Record = obj._record
-            known, version = unread.write, record.resource_version
+        informers = self._inputs(target.group, target.plural)
+        found: list[Record] = [obj._record for obj in page or ()]
+        for record, obj in zip(found, page or (), strict=True):
+            version = record.resource_version
             if known is not None and known.uid == record.uid and known.version and covers(version, known.version):
-                version = known.version  # a later one would be a longer wait
+                version = known.version  # to await a later one would take longer
             writes.wait_for(target, Write(record.key, record.uid, version), obj, informers)
-            found.add(record.uid)
-        gone = [*unread.deleted, *(Write(target.key, uid, "") for uid in self._cached_uids(target))]
-        for write in gone:
-            if write.uid not in found:
+        gone = [Write(record.key, record.uid, "") for record in self._cached(unread)]
+        for write in gone if known is None else [known, *gone]:
+            if all(write.uid != record.uid for record in found):
                 writes.wait_for(target, write, None, informers, gone=True)
+
+    def _cached(self, unread: Unread) -> Iterator[Record]:
+        """Yield the cached objects that a write may have deleted."""
+        target = unread.target
+        for informer in self._inputs(target.group, target.plural):
+            store = informer.get_indexer().store
+            if target.name:
+                if (record := store.item(target.key)) is not None:
+                    yield record
+            elif target.verb == "deletecollection":
+                selector = label_selector_of(unread.labels)
+                for record in store.items():
+                    if record.namespace == target.namespace and selector.matches(labels_of(record)):
+                        yield record
 
     # For the sender.
 
+    def cached(self, target: Target) -> Record | None:
+        """Return a cached object, None if there is none."""
+        return next(self._cached(Unread(target)), None) if target.name else None
+
     def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
         """Note that a write is about to be sent, and return what `end` takes."""
-        flight = Flight(target, request, next(iter(self._cached_uids(target)), ""))
+        cached = self.cached(target)
+        flight = Flight(target, request, "" if cached is None else cached.uid)
         self._keys.setdefault(key, Writes()).flights[flight] = None
         return flight
 
@@ -208,26 +225,17 @@ class OwnWrites:
             if self.pending(other):
                 self._keys.move_to_end(other)
 
-    def cached(self, target: Target) -> bytes | None:
-        """Return the JSON of a cached object, None if there is none."""
-        records = (each.get_indexer().store.item(target.key) for each in self._inputs(target.group, target.plural))
-        return next((bytes(record.json) for record in records if record is not None), None)
-
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
         target, document = flight.target, read(answer)
         informers, metadata = self._inputs(target.group, target.plural), document.metadata
         foreign = bool(target.subresource) and document.kind not in {each.resource.kind for each in informers}
-        if target.verb == "deletecollection":
-            listed = document.listed
-            deleted = tuple(Write(each.key, each.uid or "", "") for each in listed or ())
-            self._must_read(writes, flight.unread()._replace(deleted=deleted, complete=listed is not None))
-        elif target.verb == "delete" and document.kind == "Status":
+        if target.verb == "delete" and document.kind == "Status":
             self._gone(writes, flight, document.deleted or flight.uid)
         elif foreign or not (metadata.uid and metadata.resource_version):
-            self._must_read(writes, flight.unread())  # an eviction has no object, and a Scale no labels
+            self._must_read(writes, flight.unread())  # an eviction, a collection, or a Scale, which has no labels
         else:
             obj = None
-            if len(informers) > 1 or flight.uid != metadata.uid:  # otherwise the informer does watch the object
+            if len(informers) > 1 or flight.uid != metadata.uid:  # otherwise, the informer does watch the object
                 with suppress(DecodeError):
                     obj = decode(answer, _OBJECTS)
             write = Write(metadata.key, metadata.uid, metadata.resource_version)
@@ -242,14 +250,6 @@ class OwnWrites:
 
     def _must_read(self, writes: Writes, unread: Unread) -> None:
         target = unread.target
-        if any(each.watches(_place(target)) for each in self._inputs(target.group, target.plural)):
+        place = _InNamespace(Metadata(name="-", namespace=target.namespace))
+        if any(informer.watches(place) for informer in self._inputs(target.group, target.plural)):
             writes.unread[unread.id] = unread
-
-    def _cached_uids(self, target: Target) -> set[str]:
-        informers = self._inputs(target.group, target.plural) if target.name else ()
-        records = (informer.get_indexer().store.item(target.key) for informer in informers)
-        return {record.uid for record in records if record is not None}
-
-
-def _place(target: Target) -> _Unknown:
-    return _Unknown(Metadata(name="-", namespace=target.namespace))

@@ -5,82 +5,58 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aioinformer.controller.writes.targets import read
-from aioinformer.resources.versions import is_older, version_number
+from aioinformer.client.targets import read
+from aioinformer.resources.versions import is_older
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from aioinformer.cache.waiters import ShownWrite, Write
-    from aioinformer.controller.writes.targets import Target
+    from aioinformer.client.targets import Target
     from aioinformer.informer.reader import InformerCache
     from aioinformer.transport import Request
 
 
 class Flight:
-    """A write that is under way.
+    """A write that is under way: its target, the uid of the object that was cached before, and when it has ended."""
 
-    Attributes:
-        target: what it is about.
-        uid: of the cached object when the write began, "" for none.
-        ended: set when the write is recorded.
-    """
-
-    __slots__ = ("_request", "ended", "target", "uid")
+    __slots__ = ("ended", "request", "target", "uid")
 
     def __init__(self, target: Target, request: Request, uid: str) -> None:
         self.target = target
+        self.request = request
         self.uid = uid
         self.ended = asyncio.Event()
-        self._request = request
 
     def unread(self) -> Unread:
-        """Return what to read if the answer is not known."""
-        target, query = self.target, dict(self._request.query)
+        """Return what to read if the answer does not say what the server has."""
+        target, query = self.target, dict(self.request.query)
         if target.verb == "deletecollection":
-            return Unread(target, query.get("labelSelector", ""), query.get("fieldSelector", ""), complete=False)
+            return Unread(target, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         if target.name:
             return Unread(target)
-        metadata = read(self._request.body).metadata
+        metadata = read(self.request.body).metadata
         labels = {name: value or "" for name, value in (metadata.labels or {}).items()}
         return Unread(target._replace(name=metadata.name or ""), {} if metadata.name else labels)
 
 
 class Unread(NamedTuple):
-    """Objects to read, since it is not known what a write has done: one by its name, or all that match.
-
-    Attributes:
-        target: with the name of the object, "" for all that match.
-        labels: a label selector.
-        fields: a field selector.
-        write: the version of the object that was awaited before, None for none.
-        deleted: the objects that were deleted.
-        complete: no others were deleted.
-    """
+    """Objects to read: that of the target, or all that match. `write` is what was awaited of the object before."""
 
     target: Target
     labels: str | Mapping[str, str] = ""
     fields: str = ""
     write: Write | None = None
-    deleted: tuple[Write, ...] = ()
-    complete: bool = True
 
     @property
     def id(self) -> Hashable:
-        """Equal for reads that replace each other."""
+        """Equal for reads of the same objects."""
         labels = self.labels if isinstance(self.labels, str) else tuple(sorted(self.labels.items()))
-        return (*self.target[1:6], labels, self.fields, self.complete, self.deleted)
+        return (*self.target[1:6], labels, self.fields)
 
 
 class Awaited(NamedTuple):
-    """A state of an object that some informers do not show yet.
-
-    Attributes:
-        target: its resource and namespace.
-        write: its key, uid and version. A key without a name stands for the whole collection.
-        gone: the object must go, and not only reach the version.
-        missing: the informers, and what proves that they show it.
-    """
+    """A version of an object, or its deletion, with the informers that do not show it and what proves that they do."""
 
     target: Target
     write: Write
@@ -94,27 +70,19 @@ class Awaited(NamedTuple):
 
     def __str__(self) -> str:
         state = "the deletion" if self.gone else f"version {self.write.version}"
-        caches = (
-            f"the {each.name} is at {each.last_sync_resource_version or 'no version'}" for each, _ in self.missing
-        )
+        caches = (f"the {each.name} is at {each.last_sync_resource_version or 'none'}" for each, _ in self.missing)
         return f"{state} of {self.target.what} {self.write.key}, {', '.join(caches)}"
 
 
 class Writes:
-    """The writes of one key.
-
-    Attributes:
-        flights: those under way.
-        awaited: those whose result is known, one for each object: by group, plural, key and uid.
-        unread: those whose result is not known.
-    """
+    """The writes of one key: under way, with an unknown result, and with a known one, the latest of each object."""
 
     __slots__ = ("awaited", "flights", "unread")
 
     def __init__(self) -> None:
         self.flights: dict[Flight, None] = {}
-        self.awaited: dict[tuple[str, str, str, str], Awaited] = {}
         self.unread: dict[Hashable, Unread] = {}
+        self.awaited: dict[tuple[str, str, str, str], Awaited] = {}
 
     def drop_shown(self) -> bool:
         """Forget what all informers show; return whether anything is left."""
@@ -129,7 +97,7 @@ class Writes:
         """Await a state of an object instead of its earlier ones. Answers to concurrent writes may have any order.
 
         Args:
-            target: its resource and namespace.
+            target: its resource.
             write: its key, uid and version; "" for the version if only the deletion is known.
             obj: the object, for the question of whether informers watch it; None if it is not known.
             informers: must show the state.
@@ -146,17 +114,14 @@ class Writes:
         if not awaited.drop_shown():
             del self.awaited[name]
 
-    def doubt(self, awaited: Awaited) -> None:
-        """Require that an object is read again. A version may never arrive: if the server was restored from a backup,
+    def doubt(self) -> None:
+        """Read all awaited objects again. Their versions may never arrive: if the server was restored from a backup,
         or if versions have no order and the informer has listed meanwhile."""
-        target, write = awaited.target, awaited.write
-        name = write.key.rpartition("/")[2]
-        if not name and version_number(write.version) >= 0:
-            return  # the version of a collection, which does arrive
-        del self.awaited[target.group, target.plural, write.key, write.uid]
-        if name:
-            unread = Unread(target._replace(name=name), write=write, deleted=(write,) if awaited.gone else ())
+        for awaited in self.awaited.values():
+            name = awaited.write.key.rpartition("/")[2]
+            unread = Unread(awaited.target._replace(name=name), write=awaited.write)
             self.unread[unread.id] = unread
+        self.awaited.clear()
 
     def __str__(self) -> str:
         flights = (f"{flight.target} is under way" for flight in self.flights)

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aioinformer.client.retries import Sender, pause_before_repeating
+from aioinformer.client.targets import VERBS, target_of
 from aioinformer.controller.writes.dry_run import pretend
-from aioinformer.controller.writes.targets import VERBS, target_of
 from aioinformer.errors import (
     AlreadyExists,
     ApiError,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from aioinformer.client.requests import Settings
+    from aioinformer.client.targets import Target
     from aioinformer.controller.writes.own_writes import OwnWrites
-    from aioinformer.controller.writes.targets import Target
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
@@ -128,7 +128,8 @@ class RecordingSender(Sender):
         policy.check(target)
         if policy.dry_run:
             policy.log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))
-            return await pretend(target, request, self._writes.cached(target), self._exchange_once)
+            cached = self._writes.cached(target)
+            return await pretend(target, request, None if cached is None else cached.json, self._exchange_once)
         if settings.dry_run:
             return await super().exchange(request, settings, safe=safe)
         flight = self._writes.begin(self._key, target, request)

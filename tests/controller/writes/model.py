@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aioinformer.client.requests import APPLY
-from aioinformer.controller.writes.targets import target_of
+from aioinformer.client.targets import target_of
 from aioinformer.errors import TransportError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
@@ -20,7 +20,7 @@ from tests.shell.collection import Response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.controller.writes.targets import Target
+    from aioinformer.client.targets import Target
     from aioinformer.transport import Request
 
 CONFIG_MAPS = built_in("v1/configmaps")
@@ -115,12 +115,6 @@ class Server:
         """Hold back the answers to further writes until the event that is returned is set."""
         self.answers = asyncio.Event()
         return self.answers
-
-    def bookmark(self, plural: str = "configmaps") -> None:
-        """Bring all watches of a resource to the current version."""
-        raw = _encode({"kind": "X", "metadata": {"resourceVersion": self._stamp()}})
-        for watch in self._open(plural):
-            watch.send("BOOKMARK", raw, self.delay())
 
     def informer(self, resource: Any = CONFIG_MAPS, namespace: str = "", **options: Any) -> SharedIndexInformer[Any]:
         """Return an informer of this server."""

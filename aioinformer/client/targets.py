@@ -74,7 +74,7 @@ def target_of(request: Request) -> Target | None:
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What is read of the metadata of objects and lists, and of the details of a Status."""
+    """What is read of metadata, and of the details of a Status."""
 
     name: str | None = None
     namespace: str | None = None
@@ -97,35 +97,26 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
-    """What is read of bodies and answers: of objects, of lists, and of a Status.
+    """What is read of bodies and answers: of objects and of a Status.
 
     Attributes:
         kind: "" if it is not stated.
         metadata: of the object.
         details: encoded; of a Status. Custom resources may have other members of this name.
-        items: encoded; of a list.
     """
 
     kind: str = ""
     metadata: Metadata = Metadata()
     details: msgspec.Raw = msgspec.Raw(b"{}")
-    items: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
     def deleted(self) -> str:
         """The uid in a Status that answers a deletion, "" for none."""
         return _decode_details(self.details).uid or ""
 
-    @property
-    def listed(self) -> list[Metadata] | None:
-        """The metadata of the objects of a list, None if this is none."""
-        found = _decode_items(self.items)
-        return None if found is None else [each.metadata for each in found]
-
 
 _decode = msgspec.json.Decoder(Document).decode
 _decode_details = msgspec.json.Decoder(Metadata).decode
-_decode_items = msgspec.json.Decoder(list[Document] | None).decode
 
 
 def read(raw: bytes | None) -> Document:
