@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from aioinformer.client.targets import VERBS
 from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
 from aioinformer.controller.inputs.sources import Every, Source, source_of
 from aioinformer.controller.queue.outcomes import QueueOptions
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause
-from aioinformer.controller.writes.targets import VERBS
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.resync import checked_period
