@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import yaml
 
-from aioinformer import Resource, SharedInformerFactory, connect
+from aioinformer import ApiNotFound, Resource, SharedInformerFactory, connect
 from aioinformer.models import apps_v1, core_v1, rbac_v1
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMESPACE = "default"
+#: Seconds for one wait: the garbage collector of a real cluster finds a new resource within 30 s.
+PATIENCE = 120.0
 
 
 class User:
@@ -39,6 +41,17 @@ class User:
         self.url = url
         self._factory = factory
 
+    async def create(self, resource: Resource[Any], body: dict[str, Any]) -> None:
+        """Create an object. A server needs a moment until it serves a resource that was just defined."""
+        namespace = NAMESPACE if resource.namespaced else ""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    await self.client.resource(resource).create(body, namespace=namespace)
+                    return
+                except ApiNotFound:
+                    await asyncio.sleep(0.1)
+
     async def until(self, resource: Resource[Any], condition: Callable[[list[Any]], Any]) -> list[Any]:
         """Wait until the objects of a resource fulfil a condition, and return them."""
         informer: SharedIndexInformer[Any] = self._factory.for_resource(resource).informer()
@@ -50,7 +63,7 @@ class User:
         )
         self._factory.start()
         try:
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(PATIENCE):
                 await informer.wait_for_sync()
                 while not condition(found := informer.lister().list()):
                     changed.clear()
@@ -70,7 +83,7 @@ async def widgets(user: User) -> None:
         )
         return [each.data["colour"] for each in mine]
 
-    await objects.create({"metadata": {"name": "web"}, "spec": {"size": 3}})
+    await user.create(resource, {"metadata": {"name": "web"}, "spec": {"size": 3}})
     await user.until(core_v1.CONFIG_MAPS, lambda found: colours(found) == ["grey"] * 3)
     await user.until(resource, lambda found: found[0].get("status", {}).get("size") == 3)
     await user.client.core.v1.configmaps.delete(f"{NAMESPACE}/web-1")
@@ -89,7 +102,7 @@ async def sample_controller(user: User) -> None:
     def deployments(found: list[Any]) -> dict[str, int]:
         return {each.metadata.name: each.spec.replicas for each in found if each.metadata.owner_references}
 
-    await objects.create({"metadata": {"name": "foo"}, "spec": {"deploymentName": "nginx", "replicas": 1}})
+    await user.create(resource, {"metadata": {"name": "foo"}, "spec": {"deploymentName": "nginx", "replicas": 1}})
     await user.until(apps_v1.DEPLOYMENTS, lambda found: deployments(found) == {"nginx": 1})
     await user.client.apps.v1.deployments.patch(f"{NAMESPACE}/nginx", {"spec": {"replicas": 7}})
     await user.until(apps_v1.DEPLOYMENTS, lambda found: deployments(found) == {"nginx": 1})
@@ -112,8 +125,11 @@ async def replicas(user: User) -> None:
         return sum(name.startswith("web-") for name in names)
 
     containers = [{"name": "main", "image": "example.com/none"}]
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
-    await objects.create({"metadata": {"name": "web"}, "spec": {"replicas": 7, "template": template}})
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": containers, "terminationGracePeriodSeconds": 0},
+    }
+    await user.create(resource, {"metadata": {"name": "web"}, "spec": {"replicas": 7, "template": template}})
     await user.until(core_v1.PODS, lambda found: count(found) == 7)
     await user.until(resource, lambda found: found[0].get("status", {}).get("replicas") == 7)
     assert most == 7
@@ -130,7 +146,7 @@ async def replicas(user: User) -> None:
 async def namespace_provisioner(user: User) -> None:
     resource = Resource[Any]("example.com", "v1", "tenants", "Tenant", namespaced=False)
     objects = user.client.resource(resource)
-    await objects.create({"metadata": {"name": "shop"}, "spec": {"pods": 5, "admins": ["jane"]}})
+    await user.create(resource, {"metadata": {"name": "shop"}, "spec": {"pods": 5, "admins": ["jane"]}})
     await user.until(resource, lambda found: found[0].get("status", {}).get("conditions"))
     binding = await user.client.resource(rbac_v1.ROLE_BINDINGS).get("shop/tenant-admins")
     assert [each.name for each in binding.subjects] == ["jane"]
@@ -175,13 +191,14 @@ USES: dict[str, Callable[[User], Awaitable[None]]] = {
 }
 
 
-async def play(name: str, kubeconfig: Path, port: int) -> None:
+async def play(name: str, kubeconfig: Path, port: int, account: Path | None = None) -> None:
     """Install the definition of an example, run the program, use it, and stop it with SIGTERM.
 
     Args:
         name: of the file.
-        kubeconfig: of the server.
+        kubeconfig: of an administrator.
         port: a free one, for services.
+        account: the kubeconfig of the program; by default, the same.
     """
     async with await connect(kubeconfig=str(kubeconfig)) as cluster, SharedInformerFactory(cluster) as factory:
         manifest = (EXAMPLES / name).with_suffix(".yaml")
@@ -190,24 +207,29 @@ async def play(name: str, kubeconfig: Path, port: int) -> None:
             await (await cluster.client.resource_for(definition)).create(definition)
         program = await asyncio.create_subprocess_exec(
             *(sys.executable, "-W", "error", *_command(name, port)),
-            env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+            env={**os.environ, "KUBECONFIG": str(account or kubeconfig)},
             stderr=asyncio.subprocess.PIPE,
         )
         user = User(cluster.client, factory, f"http://127.0.0.1:{port}")
-        async with asyncio.TaskGroup() as tasks:
-            running = tasks.create_task(program.communicate(), name=f"program {name}")
-            using = tasks.create_task(_use(name, user), name=f"user of {name}")
-            try:
-                await asyncio.wait({using, running}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if running.done():
-                    using.cancel()
-                else:
-                    program.send_signal(signal.SIGTERM)
+        running = asyncio.create_task(program.communicate(), name=f"program {name}")
+        using = asyncio.create_task(_use(name, user), name=f"user of {name}")
+        try:
+            await asyncio.wait({using, running}, return_when=asyncio.FIRST_COMPLETED)
+            using.cancel()
+            await asyncio.wait({using})
+            if not running.done():
+                program.send_signal(signal.SIGTERM)
+            await asyncio.wait({running}, timeout=30)
+        finally:
+            if program.returncode is None:
+                program.kill()
+            await running
     errors = running.result()[1].decode()
+    assert not using.cancelled(), errors
+    if failure := using.exception():
+        raise AssertionError(errors) from failure
     assert [line for line in errors.splitlines() if re.search(" WARNING | ERROR |Traceback", line)] == [], errors
     assert program.returncode in ((-signal.SIGTERM, 0) if "fastapi" in name else (0,)), errors
-    assert not using.cancelled(), errors
 
 
 def _command(name: str, port: int) -> list[str]:

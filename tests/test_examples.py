@@ -22,14 +22,14 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+import yaml
 
+from aioinformer.testing import ApiServer
 from tests.example_controllers import play
 from tests.testing.api import DEFINITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from aioinformer.testing import ApiServer
 
 PROJECT = Path(__file__).parent.parent
 EXAMPLES = PROJECT / "examples"
@@ -222,6 +222,27 @@ async def test_controller_does_what_its_user_expects(
     api_server: ApiServer, tmp_path: Path, unused_tcp_port: int, name: str
 ) -> None:
     await play(name, api_server.kubeconfig(tmp_path / "kubeconfig"), unused_tcp_port)
+
+
+@pytest.mark.behaviour("C-89")
+async def test_role_of_the_manifest_is_sufficient(tmp_path: Path, unused_tcp_port: int) -> None:
+    tokens = {"secret": "system:serviceaccount:default:widgets", "root": "root,system:masters"}
+    async with ApiServer(authorization_mode="RBAC", tokens=tokens) as server:
+        server.load_manifests(EXAMPLES / "deploy.yaml")
+        root = server.kubeconfig(tmp_path / "root", user="root,system:masters")
+        account = server.kubeconfig(tmp_path / "account", user="system:serviceaccount:default:widgets")
+        await play("widgets.py", root, unused_tcp_port, account)
+
+
+def test_manifests_and_the_image_fit_the_program() -> None:
+    definition = yaml.safe_load((EXAMPLES / "widgets.yaml").read_text())
+    assert definition["metadata"]["name"] == "widgets.example.com"
+    deployment = list(yaml.safe_load_all((EXAMPLES / "deploy.yaml").read_text()))[-1]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    port = container["ports"][0]["containerPort"]
+    image = (EXAMPLES / "Dockerfile").read_text()
+    assert "COPY widgets.py" in image
+    assert f'"widgets:manager", "--health-port", "{port}"' in image
 
 
 def test_widget_controller_is_short() -> None:
