@@ -225,10 +225,14 @@ async def test_controller_does_what_its_user_expects(
 
 
 @pytest.mark.behaviour("C-89")
-async def test_role_of_the_manifest_is_sufficient(tmp_path: Path, unused_tcp_port: int) -> None:
+async def test_role_that_check_prints_is_sufficient(tmp_path: Path, unused_tcp_port: int) -> None:
+    command = (sys.executable, "-m", "aioinformer", "check", "widgets:manager")
+    check = await asyncio.create_subprocess_exec(*command, cwd=EXAMPLES, stdout=asyncio.subprocess.PIPE)
+    (tmp_path / "rbac.yaml").write_bytes((await check.communicate())[0])
+    assert check.returncode == 0
     tokens = {"secret": "system:serviceaccount:default:widgets", "root": "root,system:masters"}
     async with ApiServer(authorization_mode="RBAC", tokens=tokens) as server:
-        server.load_manifests(EXAMPLES / "deploy.yaml")
+        server.load_manifests(tmp_path / "rbac.yaml")
         root = server.kubeconfig(tmp_path / "root", user="root,system:masters")
         account = server.kubeconfig(tmp_path / "account", user="system:serviceaccount:default:widgets")
         await play("widgets.py", root, unused_tcp_port, account)
@@ -237,7 +241,7 @@ async def test_role_of_the_manifest_is_sufficient(tmp_path: Path, unused_tcp_por
 def test_manifests_and_the_image_fit_the_program() -> None:
     definition = yaml.safe_load((EXAMPLES / "widgets.yaml").read_text())
     assert definition["metadata"]["name"] == "widgets.example.com"
-    deployment = list(yaml.safe_load_all((EXAMPLES / "deploy.yaml").read_text()))[-1]
+    deployment = yaml.safe_load((EXAMPLES / "deploy.yaml").read_text())
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     port = container["ports"][0]["containerPort"]
     image = (EXAMPLES / "Dockerfile").read_text()
