@@ -151,7 +151,8 @@ def test_unknown_verb_is_refused() -> None:
 async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aioinformer.controller")
     server.put("configmaps", {**config_map("a", labels={"app": "x"}), "data": {"n": "1", "m": "1"}})
-    async with running(server, policy=WritePolicy(dry_run=True), field_manager="test") as writes:
+    informers = server.informer(), server.informer(DEPLOYMENTS)
+    async with running(server, *informers, policy=WritePolicy(dry_run=True), field_manager="test") as writes:
         client = writes.client(KEY)
         maps: ResourceClient[Any] = client.core.v1.configmaps
         made = await maps.create({"metadata": {"generateName": "b-", "namespace": "shop"}})
@@ -164,7 +165,7 @@ async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest
         assert (await maps.patch("shop/a", [{"op": "remove", "path": "/data/n"}], "json")).metadata.name == "a"
         assert (await maps.apply({**config_map("c"), "data": {"n": "1"}})).data["n"] == "1"
         scale: Any = await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 5}})
-        assert scale.spec.replicas == 5
+        assert (scale.spec.replicas, len(server.reads)) == (5, 2)
         with pytest.raises(ApiNotFound):
             await maps.patch("shop/none", {"data": {"n": "1"}})
         gone = await maps.delete("shop/a")
