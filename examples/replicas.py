@@ -32,21 +32,19 @@ async def pod_sets(request: Request[Any]) -> None:
     pods = [pod for pod in request.owned(core_v1.PODS) if is_active(pod)]
     missing = pod_set["spec"]["replicas"] - len(pods)
     if missing > 0:
-        await create_pods(request, min(missing, MOST_AT_ONCE))
+        await create_pods(request, pod_set["spec"]["template"], min(missing, MOST_AT_ONCE))
     async with asyncio.TaskGroup() as deletions:
         for pod in sorted(pods, key=worth)[: max(-missing, 0)]:
             deletions.create_task(expectations.delete(request, core_v1.PODS, pod))
     await set_status(request, replicas=len(pods))
 
 
-async def create_pods(request: Request[Any], count: int) -> None:
+async def create_pods(request: Request[Any], template: Any, count: int) -> None:
     """Create pods in batches of 1, 2, 4 …: if the server refuses one, few requests are in vain."""
-    template = request.object["spec"]["template"]
-    metadata = {"generateName": f"{request.name}-", "labels": template["metadata"]["labels"]}
+    metadata = {"generateName": f"{request.name}-", "namespace": request.namespace}
+    metadata |= {"labels": template["metadata"]["labels"]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-    pod = set_controller_reference(
-        {**body, "metadata": {**metadata, "namespace": request.namespace}}, request.reference
-    )
+    pod = set_controller_reference(body, request.reference)
     created = 0
     while created < count:
         batch = min(max(created, 1), count - created)

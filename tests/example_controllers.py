@@ -149,7 +149,7 @@ async def namespace_provisioner(user: User) -> None:
     await user.create(resource, {"metadata": {"name": "shop"}, "spec": {"pods": 5, "admins": ["jane"]}})
     await user.until(resource, lambda found: found[0].get("status", {}).get("conditions"))
     binding = await user.client.resource(rbac_v1.ROLE_BINDINGS).get("shop/tenant-admins")
-    assert [each.name for each in binding.subjects] == ["jane"]
+    assert [each.name for each in binding.subjects or ()] == ["jane"]
     await objects.patch("shop", {"spec": {"pods": 9}})
     await user.until(
         core_v1.RESOURCE_QUOTAS,
@@ -166,7 +166,7 @@ async def fastapi_controller(user: User) -> None:
     spec = {"selector": {"matchLabels": labels}, "template": template}
     await deployments.create({"metadata": {"name": "shop", "labels": {"example.com/deliver": "yes"}}, "spec": spec})
 
-    def image(found: list[Any]) -> str:
+    def image(found: list[Any]) -> Any:
         return next(each for each in found if each.metadata.name == "shop").spec.template.spec.containers[0].image
 
     await user.until(apps_v1.DEPLOYMENTS, image)

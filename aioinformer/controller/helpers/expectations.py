@@ -30,23 +30,14 @@ _log = get_logger("aioinformer.controller")
 
 
 class _Expected(msgspec.Struct):
-    """What is expected for one key. Objects are named by resource and key.
-
-    Attributes:
-        until: when it expires.
-        in_flight: creations that the server has not answered yet.
-        lost: creations whose answers were lost.
-        created: created objects that the cache has not shown.
-        deleted: deleted objects that the cache still shows.
-        seen: objects that the cache has shown, and that no answer has named yet.
-    """
+    """What is expected for one key; objects are named by resource and key."""
 
     until: float
-    in_flight: int = 0
-    lost: int = 0
+    in_flight: int = 0  # creations without an answer
+    lost: int = 0  # creations whose answer was lost
     created: set[str] = msgspec.field(default_factory=set)
     deleted: set[str] = msgspec.field(default_factory=set)
-    seen: set[str] = msgspec.field(default_factory=set)
+    seen: set[str] = msgspec.field(default_factory=set)  # shown, and named by no answer yet
 
     @property
     def is_fulfilled(self) -> bool:

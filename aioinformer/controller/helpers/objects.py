@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View
 from aioinformer.client.changes.patches import document_of, is_same
@@ -30,15 +31,10 @@ def as_mapping(obj: Any) -> Any:
 
 
 def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
-    """Return whether the class of the request's object keeps these members, so that the cached object may have them.
-
-    Args:
-        request: its object is not None.
-        parts: members with values; those of mappings are set in the object.
-    """
+    """Return whether the class of the request's object keeps members such as these, in depth."""
     if isinstance(request.object, (View, Mapping)):
         return True
-    probe = _merged(document_of(request.object), parts)
+    probe = document_of(evolve(document_of(request.object), parts))
     try:
         return contains(document_of(from_document(request, probe)), probe)
     except DecodeError:  # the class has another idea of these members
@@ -46,26 +42,13 @@ def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
 
 
 def from_document(request: Request[T], document: Any) -> T:
-    """Return an object as listers of the request's resource return it: as the user's class, if there is one.
-
-    Args:
-        request: knows the resource.
-        document: a view, or a mapping with the keys of the JSON.
+    """Return a view or a mapping as listers of the request's resource return it: as the user's class, if there is one.
 
     Raises:
         DecodeError: the class refuses the object.
     """
     objects = ObjectType(request.resource)
     return objects.to_view(objects.record_of(document))
-
-
-def _merged(document: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with other parts; mappings are merged in depth."""
-    result = dict(document)
-    for name, value in parts.items():
-        known = result.get(name)
-        result[name] = _merged(known, value) if isinstance(value, Mapping) and isinstance(known, Mapping) else value
-    return result
 
 
 def contains(value: Any, part: Any) -> bool:

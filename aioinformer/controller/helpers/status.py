@@ -97,16 +97,11 @@ async def _write(request: Request[Any], start: Any, status: _Status, known: _Kno
 
 
 class _Known:
-    """What the answers of a server have shown.
-
-    Attributes:
-        is_subresource: whether the status is a subresource, by resource.
-        dropped: members that the server does not store, by resource; those of conditions after "conditions".
-    """
+    """What the answers of a server have shown, by resource."""
 
     def __init__(self) -> None:
         self.is_subresource: dict[str, bool] = {}
-        self.dropped: dict[str, set[tuple[str, ...]]] = {}
+        self.dropped: dict[str, set[tuple[str, ...]]] = {}  # paths in the status; conditions have no index
 
 
 _known: WeakKeyDictionary[Transport, _Known] = WeakKeyDictionary()
