@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -21,7 +22,7 @@ from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.inputs.mapping import Owns
 from aioinformer.controller.queue.outcomes import Again, Finished, Parked, Retry
 from aioinformer.controller.queue.request_queue import RequestQueue
-from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache
+from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import (
     Attempt,
@@ -30,16 +31,9 @@ from aioinformer.controller.running.attempts import (
     outcome_of,
     outcome_of_error,
     outcome_of_rubbish,
-    outcome_of_unreadable,
     with_traceback,
 )
-from aioinformer.controller.running.report import (
-    ControllerReport,
-    ControllerSnapshot,
-    Counts,
-    failing_snapshot,
-    running_snapshot,
-)
+from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
@@ -100,7 +94,7 @@ class ActiveController:
         controller, name: the declaration, and its name.
         queue: its requests.
         inputs: its informers and sources.
-        counts: what happened so far.
+        results: how many attempts there were, by result.
         synced: set when all objects of the first lists are in the queue.
         permitted: whether it may work: it needs no leadership, or has it.
     """
@@ -110,7 +104,7 @@ class ActiveController:
         self.name = controller.name
         self.queue = RequestQueue(controller.name, controller.queue, random=services.random, metrics=services.metrics)
         self.inputs = Inputs(controller, services.informers, self._add)
-        self.counts = Counts()
+        self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
         self._services = services
@@ -281,9 +275,6 @@ class ActiveController:
         attempt = Attempt(run, loop.time(), self._term)
         try:
             coroutine: Any = self.controller.reconcile(self._request(attempt))
-        except DecodeError as error:
-            self._conclude(attempt, *outcome_of_unreadable(error))
-            return
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
             return
@@ -302,7 +293,10 @@ class ActiveController:
         key = str(run.key)
         obj = primary.get_indexer().get_by_key(key)
         if obj is None:
-            primary.check_absent(key)
+            try:
+                primary.check_absent(key)
+            except DecodeError as error:
+                raise TerminalError(str(error)) from None  # only another version of the object can help
         return Request(
             run.key,
             obj,
@@ -339,7 +333,7 @@ class ActiveController:
 
     def _conclude(self, attempt: Attempt, name: str, outcome: Outcome) -> None:
         run, now = attempt.run, asyncio.get_running_loop().time()
-        self.counts.count(name, now - attempt.began)
+        self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
         if self._own.pending(run.key) and not self._closing:
             self._settle(run, name, outcome)
@@ -363,11 +357,9 @@ class ActiveController:
             del self._settling[run.key]
         if stale is not None and (outcome is None or isinstance(outcome, (Finished, Again))):
             name, outcome = "stale", Retry(stale)
-            self.counts.count(name, 0.0)
+            self.results[name] += 1
         try:
-            self._finish(
-                run, name, outcome or Retry(StaleCache("its own writes were not in the caches"), 0.0, counted=False)
-            )
+            self._finish(run, name, outcome or Retry(StaleCache("they were not in the caches"), 0.0, counted=False))
         except Exception as error:
             self._fail(error)
 
@@ -387,7 +379,6 @@ class ActiveController:
             if is_quiet(name):
                 _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
             elif with_traceback(error):
-                self.counts.last_error = error
                 _log.error("%s failed; %s", what, after, exc_info=error)
             else:
                 _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
@@ -418,13 +409,13 @@ class ActiveController:
             "phase": self.phase,
             "waits_for": self.inputs.waits_for(),
             "workers": self.controller.workers,
-            "running": [running_snapshot(attempt, now.time) for attempt in self._attempts.values()],
+            "running": {str(each.run.key): now.time - each.began for each in self._attempts.values()},
             "settling": [str(key) for key in self._settling],
             "ready": now.ready,
             "delayed": now.delayed,
             "parked": {str(key): each.reason for key, each in now.parked.items()},
-            "failing": {str(key): failing_snapshot(each, now.time) for key, each in now.failing.items()},
-            "results": dict(self.counts.results),
+            "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
+            "results": dict(self.results),
             "loops": self._loops.detected,
         }
 

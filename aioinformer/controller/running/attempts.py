@@ -8,8 +8,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Retry
-from aioinformer.controller.request import NothingToDo, ReconcileTimeout, Result, RetryAfter, StaleCache, TerminalError
-from aioinformer.errors import ApiError, Conflict, DecodeError, TransportError
+from aioinformer.controller.request import (
+    NothingToDo,
+    ReconcileTimeout,
+    Result,
+    RetryAfter,
+    StaleCache,
+    TerminalError,
+)
+from aioinformer.errors import ApiError, Conflict, TransportError
 from aioinformer.leaderelection.elector import LeadershipLost
 
 if TYPE_CHECKING:
@@ -122,11 +129,10 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
         return outcome_of_rubbish(result)
     if result.parked:
         return "parked", Park(result.parked)
+    after = result.after
     if result.at is not None:
-        return "again", Again(now + max(0.0, (result.at - datetime.now(UTC)).total_seconds()), result.priority)
-    if result.after is not None:
-        return "again", Again(now + result.after, result.priority)
-    return "success", Finished()
+        after = max(0.0, (result.at - datetime.now(UTC)).total_seconds())
+    return ("success", Finished()) if after is None else ("again", Again(now + after, result.priority))
 
 
 def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
@@ -149,11 +155,6 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
 def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
     """Return what follows a result that is none: the same code would return it again."""
     return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
-
-
-def outcome_of_unreadable(error: DecodeError) -> tuple[str, Outcome]:
-    """Return what follows if the object exists, and cannot be decoded: only another version of it can help."""
-    return "error", Park(_text(error))
 
 
 def with_traceback(error: BaseException) -> bool:

@@ -1,74 +1,15 @@
-"""What controllers and managers report: counts, snapshots, and what happened at the stop."""
+"""What controllers and managers report: snapshots, and what happened at the stop."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
-
-from aioinformer.metrics import DurationCounter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from aioinformer.controller.queue.outcomes import Failing
-    from aioinformer.controller.running.attempts import Attempt
     from aioinformer.informer.snapshots import FactorySnapshot
-
-#: Upper bounds of the durations of attempts, in seconds.
-ATTEMPT_BOUNDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
-
-
-class Counts:
-    """What happened in one controller so far.
-
-    Attributes:
-        results: the number of attempts by result: "success", "again", "retry_after", "conflict", "error", "timeout",
-            "stale", "parked", "cancelled".
-        durations: of the attempts.
-        last_error: the last unexpected error.
-    """
-
-    def __init__(self) -> None:
-        self.results: Counter[str] = Counter()
-        self.durations = DurationCounter(ATTEMPT_BOUNDS)
-        self.last_error: BaseException | None = None
-
-    def count(self, result: str, seconds: float) -> None:
-        """Count an attempt."""
-        self.results[result] += 1
-        self.durations.observe(seconds)
-
-
-class RunningSnapshot(TypedDict):
-    """An attempt that runs.
-
-    Attributes:
-        key: of the object.
-        seconds: since it began.
-        attempt: 1 for the first.
-        causes: why it runs.
-    """
-
-    key: str
-    seconds: float
-    attempt: int
-    causes: list[str]
-
-
-class FailingSnapshot(TypedDict):
-    """A key whose last attempt did not succeed.
-
-    Attributes:
-        attempts: how many attempts have failed since the last success.
-        error: the type of the last error, and the place that raised it; never its message.
-        retry_in: seconds until the backoff ends.
-    """
-
-    attempts: int
-    error: str
-    retry_in: float
 
 
 class ControllerSnapshot(TypedDict):
@@ -80,13 +21,14 @@ class ControllerSnapshot(TypedDict):
         phase: "syncing", "standby", "working", "stopping", or "failed".
         waits_for: the inputs that have not synced, and why.
         workers: how many keys are reconciled at a time.
-        running: the attempts that run.
+        running: the keys that run, and for how many seconds.
         settling: keys whose own writes are not in the caches yet.
         ready: how many requests wait for a worker.
         delayed: how many requests wait for their time.
         parked: keys that wait for a change, and why.
-        failing: keys whose last attempt did not succeed; the first hundred.
-        results: how many attempts there were, by result.
+        failing: keys whose last attempt did not succeed, how often, and the place of the last error; a hundred of them.
+        results: how many attempts there were by result: "success", "again", "retry_after", "conflict", "error",
+            "timeout", "stale", "parked", "cancelled".
         loops: how many runs have triggered themselves.
     """
 
@@ -95,12 +37,12 @@ class ControllerSnapshot(TypedDict):
     phase: str
     waits_for: list[str]
     workers: int
-    running: list[RunningSnapshot]
+    running: dict[str, float]
     settling: list[str]
     ready: int
     delayed: int
     parked: dict[str, str]
-    failing: dict[str, FailingSnapshot]
+    failing: dict[str, str]
     results: dict[str, int]
     loops: int
 
@@ -171,19 +113,3 @@ class StopReport(msgspec.Struct, frozen=True):
         )
         what = ", ".join(f"{count} {word}" for count, word in counts if count)
         return f"stopped within {self.seconds:.1f} s because of {self.reason}: {what or 'no attempt was running'}"
-
-
-def running_snapshot(attempt: Attempt, now: float) -> RunningSnapshot:
-    """Return the state of an attempt."""
-    run = attempt.run
-    causes = [str(cause) for cause in run.causes]
-    return {"key": str(run.key), "seconds": now - attempt.began, "attempt": run.attempt, "causes": causes}
-
-
-def failing_snapshot(failing: Failing, now: float) -> FailingSnapshot:
-    """Return the state of a key that fails."""
-    return {
-        "attempts": failing.attempts,
-        "error": failing.error,
-        "retry_in": max(0.0, failing.until - now),
-    }

@@ -303,7 +303,7 @@ async def test_decorator_that_returns_no_coroutine_parks_the_key() -> None:
         await started()
         snapshot = controller.snapshot()
         assert list(snapshot["parked"]) == ["default/a"]
-        assert snapshot["failing"]["default/b"]["error"].startswith("ValueError at running/test_attempts.py")
+        assert snapshot["failing"]["default/b"].startswith("1 times, ValueError at running/test_attempts.py")
 
 
 @pytest.mark.behaviour("C-55")
