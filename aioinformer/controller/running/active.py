@@ -10,28 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.concurrency import Latch
-from aioinformer.controller.inputs.change import uid_of
 from aioinformer.controller.inputs.loops import LoopDetector
-from aioinformer.controller.inputs.mapping import Owns
-from aioinformer.controller.queue.outcomes import Again, Finished, Parked, Retry
+from aioinformer.controller.queue.outcomes import Again, Finished, Retry
 from aioinformer.controller.queue.request_queue import RequestQueue
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache, TerminalError
-from aioinformer.controller.running.attached import CLEANING_UP, Inputs
+from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
     Attempt,
+    RequestContext,
     RequestLog,
-    is_quiet,
+    log_outcome,
     outcome_of,
     outcome_of_error,
     outcome_of_rubbish,
-    with_traceback,
 )
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
@@ -39,47 +34,18 @@ from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from aioinformer.cache.lister import Lister
-    from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.queue.outcomes import Outcome, Run
     from aioinformer.controller.request import Cause
     from aioinformer.controller.writes.own_writes import OwnWrites
-    from aioinformer.factory.pool import Informers
     from aioinformer.leaderelection.elector import Term
-    from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.keys import ObjectName
-    from aioinformer.resources.resource import Resource
 
 R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
-
-
-class Services(msgspec.Struct, frozen=True):
-    """What a manager offers to its controllers.
-
-    Attributes:
-        client: its options are those of all clients of the reconcilers.
-        informers: where the informers come from.
-        event: records an Event: object, type, reason, message.
-        random: returns numbers in [0, 1).
-        metrics: of the queues; None for none.
-        resync_period: of controllers that have none of their own.
-        strict: whether an undeclared write raises.
-        dry_run: whether writes are logged and not sent.
-    """
-
-    client: Client
-    informers: Informers
-    event: Callable[[Any, str, str, str], None]
-    random: Callable[[], float]
-    metrics: MetricsProvider | None = None
-    resync_period: float = 0.0
-    strict: bool = False
-    dry_run: bool = False
 
 
 class ActiveController:
@@ -300,7 +266,7 @@ class ActiveController:
         return Request(
             run.key,
             obj,
-            _Context(self, attempt),
+            RequestContext(attempt, self.inputs, self._own, self._services.event),
             RequestLog(_log, self.name, run.key),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
@@ -366,22 +332,7 @@ class ActiveController:
     def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
         following = self.queue.finish(run, outcome)
         if name not in ("success", "again"):
-            self._log_outcome(run, name, outcome, following)
-
-    def _log_outcome(self, run: Run, name: str, outcome: Outcome, following: Parked | float | None) -> None:
-        what = f"controller {self.name}: attempt {run.attempt} for {run.key}"
-        if isinstance(following, Parked):
-            level = logging.ERROR if name == "error" else logging.WARNING
-            _log.log(level, "%s: parked until an input changes: %s", what, following.reason)
-        elif isinstance(outcome, Retry):
-            error = outcome.error
-            after = f"retrying in {following - asyncio.get_running_loop().time():.2g} s" if following else "not retried"
-            if is_quiet(name):
-                _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
-            elif with_traceback(error):
-                _log.error("%s failed; %s", what, after, exc_info=error)
-            else:
-                _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
+            log_outcome(self.name, run, name, outcome, following)
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""
@@ -418,30 +369,3 @@ class ActiveController:
             "results": dict(self.results),
             "loops": self._loops.detected,
         }
-
-
-class _Context:
-    """What one attempt offers to its request."""
-
-    __slots__ = ("_active", "_attempt")
-
-    def __init__(self, active: ActiveController, attempt: Attempt) -> None:
-        self._active = active
-        self._attempt = attempt
-
-    def client(self, key: ObjectName) -> Client:
-        return self._active._own.client(key, fence=self._attempt.before_write)
-
-    def lister(self, resource: Resource[R]) -> Lister[R]:
-        lister: Lister[R] = self._active.inputs.of(resource).informer.lister()
-        return lister
-
-    def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
-        attached = self._active.inputs.of(resource, Owns)
-        return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
-
-    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
-        self._active._services.event(obj, type, reason, message)
-
-    async def observe(self, key: ObjectName) -> None:
-        await self._active._own.settle(key)

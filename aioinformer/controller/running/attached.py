@@ -17,18 +17,44 @@ from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.inputs.loops import LoopDetector
     from aioinformer.controller.request import Cause
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.controller")
 
 #: Seconds that a cancelled task of a user has to end, before it is named in the log and not awaited any more.
 CLEANING_UP: Final = 10.0
+
+
+class Services(msgspec.Struct, frozen=True):
+    """What a manager offers to its controllers.
+
+    Attributes:
+        client: its options are those of all clients of the reconcilers.
+        informers: where the informers come from.
+        event: records an Event: object, type, reason, message.
+        random: returns numbers in [0, 1).
+        metrics: of the queues; None for none.
+        resync_period: of controllers that have none of their own.
+        strict: whether an undeclared write raises.
+        dry_run: whether writes are logged and not sent.
+    """
+
+    client: Client
+    informers: Informers
+    event: Callable[[Any, str, str, str], None]
+    random: Callable[[], float]
+    metrics: MetricsProvider | None = None
+    resync_period: float = 0.0
+    strict: bool = False
+    dry_run: bool = False
 
 
 class InputEnded(AioinformerError):

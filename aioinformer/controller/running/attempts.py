@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Retry
+from aioinformer.controller.inputs.change import uid_of
+from aioinformer.controller.inputs.mapping import Owns
+from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Parked, Retry
 from aioinformer.controller.request import (
     NothingToDo,
     ReconcileTimeout,
@@ -18,17 +20,30 @@ from aioinformer.controller.request import (
 )
 from aioinformer.errors import ApiError, Conflict, TransportError
 from aioinformer.leaderelection.elector import LeadershipLost
+from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import Callable, Iterator, MutableMapping
 
+    from aioinformer.cache.lister import Lister
+    from aioinformer.client.client import Client
     from aioinformer.controller.queue.outcomes import Run
+    from aioinformer.controller.running.attached import Inputs
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
+    from aioinformer.resources.keys import ObjectName
+    from aioinformer.resources.resource import Resource
+
+R = TypeVar("R")
+
+_log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
 _EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
+#: Outcomes that are no reason for a warning.
+_QUIET: Final = frozenset({"success", "again", "retry_after", "conflict", "cancelled"})
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -49,6 +64,45 @@ class RequestLog(logging.LoggerAdapter[logging.Logger]):
         """Return the line with its prefix, and the arguments with the attributes `controller` and `key`."""
         extra = {"controller": self._controller, "key": str(self._key), **(kwargs.get("extra") or {})}
         return f"{self._controller} {self._key}: {msg}", {**kwargs, "extra": extra}
+
+
+class RequestContext:
+    """What an attempt offers to its request; see `Context`.
+
+    Args:
+        attempt: the attempt.
+        inputs: of the controller.
+        own: the own writes of the controller.
+        event: records an Event: object, type, reason, message.
+    """
+
+    __slots__ = ("_attempt", "_inputs", "_own", "event")
+
+    def __init__(
+        self, attempt: Attempt, inputs: Inputs, own: OwnWrites, event: Callable[[Any, str, str, str], None]
+    ) -> None:
+        self.event = event
+        self._attempt = attempt
+        self._inputs = inputs
+        self._own = own
+
+    def client(self, key: ObjectName) -> Client:
+        """Return a client that records its writes for this key, and refuses them after the term of leadership."""
+        return self._own.client(key, fence=self._attempt.before_write)
+
+    def lister(self, resource: Resource[R]) -> Lister[R]:
+        """Return the lister of an input of the controller."""
+        lister: Lister[R] = self._inputs.of(resource).informer.lister()
+        return lister
+
+    def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
+        """Return the cached objects of an input that an object owns."""
+        attached = self._inputs.of(resource, Owns)
+        return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
+
+    async def observe(self, key: ObjectName) -> None:
+        """Wait until the caches have the recorded writes of a key."""
+        await self._own.settle(key)
 
 
 class Attempt:
@@ -157,14 +211,29 @@ def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
     return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
 
 
-def with_traceback(error: BaseException) -> bool:
-    """Return whether the log needs the traceback of an error to explain it."""
-    return not all(isinstance(each, _EXPECTED) for each in _leaves(error))
+def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None) -> None:
+    """Log what follows an attempt that did not simply succeed.
 
-
-def is_quiet(name: str) -> bool:
-    """Return whether the outcome of this name is no reason for a log line."""
-    return name in ("success", "again", "retry_after", "conflict", "cancelled")
+    Args:
+        controller: its name.
+        run: of the attempt.
+        name: of the outcome.
+        outcome: of the attempt.
+        following: what the queue made of it.
+    """
+    what = f"controller {controller}: attempt {run.attempt} for {run.key}"
+    if isinstance(following, Parked):
+        level = logging.ERROR if name == "error" else logging.WARNING
+        _log.log(level, "%s: parked until an input changes: %s", what, following.reason)
+    elif isinstance(outcome, Retry):
+        error, now = outcome.error, asyncio.get_running_loop().time()
+        after = f"retrying in {following - now:.2g} s" if following is not None else "not retried"
+        if name in _QUIET:
+            _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
+        elif all(isinstance(each, _EXPECTED) for each in _leaves(error)):
+            _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
+        else:
+            _log.error("%s failed; %s", what, after, exc_info=error)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

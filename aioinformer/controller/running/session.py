@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
-from aioinformer.controller.running.active import ActiveController, Services
+from aioinformer.controller.running.attached import Services
 from aioinformer.controller.running.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.leadership import Leadership
     from aioinformer.controller.manager import Manager
+    from aioinformer.controller.running.active import ActiveController
     from aioinformer.factory.pool import Informers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.leaderelection.elector import Term

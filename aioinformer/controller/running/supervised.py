@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from aioinformer.backoff import Backoff, BackoffOptions
-from aioinformer.controller.running.active import ActiveController, Services
+from aioinformer.controller.running.active import ActiveController
 from aioinformer.controller.writes.own_writes import OwnWrites
 from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, OptionError, UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.manager import Manager
+    from aioinformer.controller.running.attached import Services
     from aioinformer.controller.running.report import ControllerReport
     from aioinformer.informer.shared_informer import SharedIndexInformer
 
