@@ -112,7 +112,9 @@ class Controller(Generic[T]):
             for each in _checked_list(watches, f"{where}: watches", "[Watch(SECRETS, to=…)]")
         )
         self.sources = tuple(map(source_of, _checked_list(sources, f"{where}: sources", "[Every(600)]")))
-        self.workers = _checked_workers(workers, where)
+        if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+            raise OptionError(f"{where}: workers must be a number, 1 or more, not {workers!r}")
+        self.workers = workers
         if timeout is not None:
             check_seconds(timeout, f"{where}: timeout")
             if not timeout:
@@ -136,18 +138,14 @@ class Controller(Generic[T]):
         self.when = when
         self.informer = dict(informer or {})
         self.primary()
-        self._check_inputs(where)
+        owned = [each.resource.gvr for each in self.owns]
+        if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
+            raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
         self._active: ActiveController | None = None
 
     def primary(self) -> Primary[T]:
         """Return the input of the primary's objects."""
         return Primary(self.resource, when=self.when, **self.informer)
-
-    def _check_inputs(self, where: str) -> None:
-        owned = [each.resource.gvr for each in self.owns]
-        for gvr in owned:
-            if owned.count(gvr) > 1:
-                raise UsageError(f"{where}: owns has {gvr} more than once; name each resource once")
 
     # A running controller.
 
@@ -277,12 +275,6 @@ def _checked_watch(watch: Any, argument: str) -> Watch[Any]:
     if not isinstance(watch, Watch):
         raise UsageError(f"{argument}: expected a Watch, not {watch!r}; write Watch(SECRETS, to=…)")
     return watch
-
-
-def _checked_workers(workers: Any, where: str) -> int:
-    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
-        raise OptionError(f"{where}: workers must be a number, 1 or more, not {workers!r}")
-    return workers
 
 
 def _checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str, ...]] | None:
