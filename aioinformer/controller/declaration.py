@@ -112,7 +112,7 @@ class Controller(Generic[T]):
             for each in _checked_list(watches, f"{where}: watches", "[Watch(SECRETS, to=…)]")
         )
         self.sources = tuple(map(source_of, _checked_list(sources, f"{where}: sources", "[Every(600)]")))
-        if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        if type(workers) is not int or workers < 1:
             raise OptionError(f"{where}: workers must be a number, 1 or more, not {workers!r}")
         self.workers = workers
         if timeout is not None:

@@ -360,7 +360,15 @@ class ActiveController:
             "phase": self.phase,
             "waits_for": self.inputs.waits_for(),
             "workers": self.controller.workers,
-            "running": {str(each.run.key): now.time - each.began for each in self._attempts.values()},
+            "running": [
+                {
+                    "key": str(each.run.key),
+                    "seconds": now.time - each.began,
+                    "attempt": each.run.attempt,
+                    "causes": [str(cause) for cause in each.run.causes],
+                }
+                for each in self._attempts.values()
+            ],
             "settling": [str(key) for key in self._settling],
             "ready": now.ready,
             "delayed": now.delayed,

@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from aioinformer.informer.snapshots import FactorySnapshot
 
 
+class RunningSnapshot(TypedDict):
+    """An attempt that runs.
+
+    Attributes:
+        key: of the object.
+        seconds: since it began.
+        attempt: 1 for the first.
+        causes: why it runs.
+    """
+
+    key: str
+    seconds: float
+    attempt: int
+    causes: list[str]
+
+
 class ControllerSnapshot(TypedDict):
     """The state of one controller.
 
@@ -21,7 +37,7 @@ class ControllerSnapshot(TypedDict):
         phase: "syncing", "standby", "working", "stopping", or "failed".
         waits_for: the inputs that have not synced, and why.
         workers: how many keys are reconciled at a time.
-        running: the keys that run, and for how many seconds.
+        running: the attempts that run.
         settling: keys whose own writes are not in the caches yet.
         ready: how many requests wait for a worker.
         delayed: how many requests wait for their time.
@@ -37,7 +53,7 @@ class ControllerSnapshot(TypedDict):
     phase: str
     waits_for: list[str]
     workers: int
-    running: dict[str, float]
+    running: list[RunningSnapshot]
     settling: list[str]
     ready: int
     delayed: int
