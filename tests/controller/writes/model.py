@@ -76,6 +76,7 @@ class Server:
             a uid.
         reading: set, reads are answered, except those of informers.
         opaque: versions are no numbers.
+        warning: the text of a warning in the answers to writes.
         refuse_reads: the status of reads, except of those of informers; 0 for none.
     """
 
@@ -92,6 +93,7 @@ class Server:
         self.reading = asyncio.Event()
         self.reading.set()
         self.opaque = False
+        self.warning = ""
         self.refuse_reads = 0
         self._watches: dict[str, list[Watch]] = defaultdict(list)
         self._log: dict[str, list[tuple[int, Any, Any, bytes]]] = defaultdict(list)
@@ -152,7 +154,7 @@ class Server:
         await self.answers.wait()
         if fault == "after":
             raise TransportError("the connection broke")
-        return _answer(status, body)
+        return _answer(status, body, {"Warning": f'299 - "{self.warning}"'} if self.warning else {})
 
     def read(self, request: Request) -> Response:
         """Answer a read."""
@@ -313,8 +315,8 @@ def _failure(status: int, reason: str, target: Target) -> dict[str, Any]:
     return {"kind": "Status", "code": status, "reason": reason, "details": {"name": target.name}}
 
 
-def _answer(status: int, body: dict[str, Any]) -> Response:
-    response = Response(status)
+def _answer(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    response = Response(status, headers)
     response.feed(_encode(body))
     response.end()
     return response

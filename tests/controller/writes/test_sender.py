@@ -187,3 +187,11 @@ async def test_copies_of_the_client_record_their_writes(server: Server) -> None:
         await client.resource(CONFIG_MAPS).namespaced("shop").create(config_map("b"))
         assert dict(server.writes[0].query)["fieldManager"] == "other"
         assert writes.pending(KEY)
+
+
+async def test_each_warning_of_the_server_is_logged_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    server.warning = "deprecated"
+    async with running(server) as writes:
+        for name in ("b", "c"):
+            await writes.client(KEY).core.v1.configmaps.create(config_map(name))
+    assert [record.getMessage() for record in caplog.records] == ["the server warns: deprecated"]
