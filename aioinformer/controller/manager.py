@@ -23,6 +23,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from aioinformer.controller.declaration import Controller, controller
+from aioinformer.controller.leadership import LeaderElection
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.supervised import Restart
 from aioinformer.errors import OptionError, UsageError
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.controller.leadership import LeaderElection
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.report import ManagerSnapshot, StopReport
     from aioinformer.events import Recorder
@@ -114,6 +114,8 @@ class Manager:
             raise OptionError(f"Manager: name must be a text such as 'widgets', not {name!r}")
         if client is not None:
             Client(client)  # checks the type; a transport is made at the start
+        if leader_election is not None and not isinstance(leader_election, LeaderElection):
+            raise UsageError(f"Manager: leader_election must be LeaderElection(…), not {leader_election!r}")
         if not isinstance(restart, Restart):
             raise UsageError(f"Manager: restart must be Restart(…), not {restart!r}")
         if factory is not None and not isinstance(factory, SharedInformerFactory):

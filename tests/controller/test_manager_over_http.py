@@ -14,7 +14,7 @@ import pytest
 
 from aioinformer import Resource
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import Manager, Request
+from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
 from aioinformer.reflector.options import ReflectorOptions
@@ -196,3 +196,32 @@ async def test_program_without_a_cluster_exits_with_2() -> None:
         _, log = await process.communicate()
         assert process.returncode == 2
         assert "no cluster found" in log.decode()
+
+
+async def test_standby_takes_over_and_runs_all_keys(api_server: ApiServer) -> None:
+    api_server.create("configmaps", config_map("it"))
+    seen: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    def replica(name: str) -> Manager:
+        manager = Manager("shop", client=api_server.url, leader_election=LeaderElection("shop", identity=name))
+
+        @manager.controller(core_v1.CONFIG_MAPS)
+        async def elected(request: Request[Any]) -> None:
+            if request.name == "it" and request.term is not None:
+                seen.put_nowait((name, "elected"))
+
+        @manager.controller(core_v1.CONFIG_MAPS, elected=False)
+        async def always(request: Request[Any]) -> None:
+            if request.name == "it" and request.term is None:
+                seen.put_nowait((name, "always"))
+
+        return manager
+
+    async with replica("first") as first:
+        assert {await seen.get(), await seen.get()} == {("first", "elected"), ("first", "always")}
+        second = replica("second")
+        async with second:
+            assert await seen.get() == ("second", "always")
+            assert second.controllers["elected"].snapshot()["phase"] in ("syncing", "standby")
+            first.stop()
+            assert await seen.get() == ("second", "elected")

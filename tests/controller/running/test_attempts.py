@@ -23,6 +23,7 @@ from aioinformer.controller import (
     RetryAfter,
     StaleCache,
     TerminalError,
+    Watch,
 )
 from aioinformer.errors import Conflict, UsageError
 from tests.controller.running.setting import (
@@ -385,14 +386,17 @@ async def test_object_that_does_not_decode_is_not_taken_for_deleted() -> None:
 @pytest.mark.behaviour("C-57")
 async def test_keys_outside_of_the_namespaces_do_not_run() -> None:
     runs = Runs()
-    controller = Controller("it", CONFIG_MAPS, runs, informer={"namespace": "default"})
-    async with manager_of(server_with("a"), controller):
+    elsewhere = Watch(PODS, to=lambda pod: ["other/a", "default/b"])
+    controller = Controller("it", CONFIG_MAPS, runs, watches=[elsewhere], informer={"namespace": "default"})
+    server = server_with("a")
+    server.put("pods", {"metadata": {"name": "p", "namespace": "default"}})
+    async with manager_of(server, controller):
         await started()
         with pytest.raises(UsageError, match="controller it does not watch the namespace of other/a"):
             controller.enqueue("other/a")
         with pytest.raises(UsageError, match="configmaps are namespaced"):
             controller.enqueue("a")
-        assert runs.names == ["a"]
+        assert sorted(f"{each.namespace}/{each.name}" for each in runs.requests) == ["default/a", "default/b"]
 
 
 @pytest.mark.behaviour("C-60")

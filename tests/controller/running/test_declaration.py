@@ -99,6 +99,7 @@ def test_async_callables_are_accepted(function: Callable[..., Any]) -> None:
         ({"namespaces": ["", "shop"]}, "for all of them, pass none"),
         ({"grace": -1}, "grace"),
         ({"restart": "never"}, r"restart must be Restart"),
+        ({"leader_election": "shop"}, r"leader_election must be LeaderElection"),
         ({"factory": 5}, "factory must be a SharedInformerFactory"),
         ({"recorder": 5}, "recorder must be"),
         ({"metrics": 5}, "metrics"),
