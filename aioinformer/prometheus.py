@@ -45,9 +45,13 @@ class PrometheusMetrics(Collector):
 
     Args:
         registry: the registry; by default that of the process.
+
+    Attributes:
+        registry: as given.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self.registry = registry
         self._sources: dict[tuple[str, ...], ref[MetricsSource]] = {}  # by their labels
         registry.register(self)
 

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller, controller
+    from aioinformer.controller.health import Health
     from aioinformer.controller.helpers.expectations import Expectations
     from aioinformer.controller.helpers.finalizing import Ending, finalizing
     from aioinformer.controller.helpers.pruning import AppliedSet, ForeignObject, apply_set
@@ -78,6 +79,7 @@ __all__ = [
     "Failing",
     "Finished",
     "ForeignObject",
+    "Health",
     "Input",
     "LeaderElection",
     "LoopDetector",
@@ -131,6 +133,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "declaration": "Controller controller",
+            "health": "Health",
             "leadership": "LeaderElection",
             "manager": "Manager",
             "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",

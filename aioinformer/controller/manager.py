@@ -23,6 +23,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from aioinformer.controller.declaration import Controller, controller
+from aioinformer.controller.health import Health, readiness
 from aioinformer.controller.leadership import LeaderElection
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.supervised import Restart
@@ -68,7 +69,7 @@ class Manager:
         namespaces: of namespaced resources; none for all.
         leader_election: only the leader runs the controllers with `elected=True`; None: this process runs all.
 
-        health_port: the port of the probes `/healthz` and `/readyz`; None for no server.
+        health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
@@ -299,6 +300,20 @@ class Manager:
                 await self.run(signals=True)
             finally:
                 self.client = own
+
+    def alive(self) -> Health:
+        """Return whether all workers make progress, and no elected controller outlives the Lease: the liveness probe.
+
+        Call it on the thread of the event loop. A manager that does not run is alive.
+        """
+        return Health() if self._session is None else self._session.alive()
+
+    def ready(self) -> Health:
+        """Return whether the controllers have synced, and their caches are fresh: the readiness probe.
+
+        A standby that waits for the leadership is ready.
+        """
+        return readiness(self.snapshot())
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
+from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
 from aioinformer.controller.running.attached import Services
 from aioinformer.controller.running.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
@@ -64,6 +65,7 @@ class Session:
         self.report: StopReport | None = None
         self._manager = manager
         self._ends_on_failure = ends_on_failure
+        self._progress = Progress(self._patience)
         loop = running_loop(f"manager {manager.name} starts")
         self._opened = Latch()
         self._ending: asyncio.Future[str] = loop.create_future()
@@ -173,6 +175,16 @@ class Session:
 
     async def _open(self, stack: AsyncExitStack) -> None:
         manager = self._manager
+        if manager.health_port is not None:
+            await stack.enter_async_context(
+                HealthServer(
+                    self.alive,
+                    manager.ready,
+                    host=manager.health_host,
+                    port=manager.health_port,
+                    metrics=manager.metrics,
+                )
+            )
         transport = await self._connect(stack)
         if manager.factory is not None:
             self.informers = SharedFactory(manager.factory)
@@ -274,6 +286,18 @@ class Session:
         self.report = StopReport(self._ending.result(), clock() - began, dict(zip(running, reports, strict=True)))
 
     # Inspection.
+
+    def alive(self) -> Health:
+        """Return whether all workers make progress, and no elected controller outlives the Lease."""
+        snapshots = {name: each.active.snapshot() for name, each in self.controllers.items()}
+        checks = self._progress.check(snapshots, asyncio.get_running_loop().time())
+        if self.leadership is not None:
+            checks["leadership"] = self.leadership.failure()
+        return Health(checks)
+
+    def _patience(self, name: str) -> float:
+        """Return for how many seconds a worker of a controller may make no progress."""
+        return max(STALLED, 2 * (self.controllers[name].controller.timeout or 0.0))
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager and its controllers."""

@@ -173,7 +173,7 @@ async def test_leadership_fails_if_the_function_outlives_the_lease() -> None:
         assert len(work.terms) == 2
 
 
-@pytest.mark.behaviour("C-81")
+@pytest.mark.behaviour("C-77")
 async def test_loss_that_tasks_of_the_function_notice_is_a_loss() -> None:
     server, terms = LeaseServer(), []
 
@@ -194,7 +194,7 @@ async def test_loss_that_tasks_of_the_function_notice_is_a_loss() -> None:
         assert len(terms) == 2
 
 
-@pytest.mark.behaviour("C-81")
+@pytest.mark.behaviour("C-77")
 async def test_loss_during_a_stop_does_not_prevent_the_stop() -> None:
     server, began = LeaseServer(), now()
 
@@ -212,7 +212,7 @@ async def test_loss_during_a_stop_does_not_prevent_the_stop() -> None:
     assert server.holder == ""
 
 
-@pytest.mark.behaviour("C-81")
+@pytest.mark.behaviour("C-77")
 @pytest.mark.parametrize("grouped", [False, True])
 async def test_error_of_the_function_releases_the_lease_and_is_raised(grouped: bool) -> None:
     server = LeaseServer()

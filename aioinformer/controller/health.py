@@ -1,0 +1,232 @@
+"""Health of a manager: is it alive, is it ready, and the HTTP server that answers the probes of kubelet.
+
+A process that is not alive must be restarted, so failures of the API server do not matter for that. A process that is
+not ready works, or waits to work, on old caches. A standby that waits for the leadership is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import msgspec
+
+from aioinformer.errors import UsageError
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from aiohttp import web
+
+    from aioinformer.controller.running.report import ControllerSnapshot, ManagerSnapshot
+
+_log = get_logger("aioinformer.controller")
+
+#: Seconds without progress after which a worker hangs.
+STALLED: Final = 600.0
+#: Seconds for which a cache that has synced may fail to follow the server until it is not fresh.
+STALE: Final = 60.0
+#: Seconds by which a timer may be late until the event loop counts as blocked.
+_LATE: Final = 10.0
+
+
+class Health(msgspec.Struct, frozen=True):
+    """The result of checks. It is true if all have passed.
+
+    Attributes:
+        checks: name of each check -> why it has failed; "" if it has passed.
+    """
+
+    checks: Mapping[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return not any(self.checks.values())
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is false: "check: reason" of each failure."""
+        return tuple(f"{name}: {reason}" for name, reason in self.checks.items() if reason)
+
+    def __str__(self) -> str:
+        return "; ".join(self.reasons) or "ok"
+
+
+class Progress:
+    """Detects workers that make no progress, from the snapshots of a manager that it is given.
+
+    Args:
+        limit: name of a controller -> seconds for which its worker may make no progress.
+    """
+
+    def __init__(self, limit: Callable[[str], float] = lambda name: STALLED) -> None:
+        self._limit = limit
+        #: Controllers with requests for their free workers: how many attempts there have been, and since when.
+        self._idle: dict[str, tuple[int, float]] = {}
+
+    def check(self, controllers: Mapping[str, ControllerSnapshot], now: float) -> dict[str, str]:
+        """Return "controller <name>" -> which worker hangs; "" for none.
+
+        Args:
+            controllers: the snapshots by name.
+            now: of the event loop's clock.
+        """
+        return {f"controller {name}": self._stall(name, each, now) for name, each in controllers.items()}
+
+    def _stall(self, name: str, snapshot: ControllerSnapshot, now: float) -> str:
+        limit, running = self._limit(name), snapshot["running"]
+        for each in running:
+            if each["seconds"] > limit:
+                return f"the attempt for {each['key']} has been running for {each['seconds']:.0f} s"
+        attempts = sum(snapshot["results"].values()) + len(running)
+        free = snapshot["workers"] - len(running)
+        if snapshot["phase"] != "working" or not snapshot["ready"] or free <= 0:
+            self._idle.pop(name, None)
+            return ""
+        known, since = self._idle.get(name, (attempts, now))
+        self._idle[name] = known, since = (attempts, since if known == attempts else now)
+        if now - since <= limit:
+            return ""
+        return f"{snapshot['ready']} requests wait for {free} free workers, and none has begun for {now - since:.0f} s"
+
+
+def readiness(snapshot: ManagerSnapshot) -> Health:
+    """Return whether the controllers of a manager have synced, and their caches are fresh."""
+    checks = {"manager": "" if snapshot["running"] else "it does not run"}
+    for name, each in snapshot["controllers"].items():
+        failure, waits = snapshot["failed"].get(name, ""), each["waits_for"]
+        checks[f"controller {name}"] = failure or (f"not synced: {', '.join(waits)}" if waits else "")
+    if (caches := snapshot["informers"]) is None:
+        return Health(checks)
+    for name, cache in caches["informers"].items():
+        age = caches["time"] - (cache["last_event"] or cache["since"] or caches["time"])
+        fresh = cache["healthy"] or cache["phase"] == "degraded" or not cache["synced"] or age <= STALE
+        checks[f"cache {name}"] = "" if fresh else f"not fresh for {age:.0f} s: {cache['phase']}: {cache['reason']}"
+    return Health(checks)
+
+
+class Pulse:
+    """Measures every second how late the timers of the event loop are.
+
+    Attributes:
+        late: how late the last one was, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.late = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._beat(asyncio.get_running_loop().time())
+
+    def stop(self) -> None:
+        """Measure no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _beat(self, due: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.late = loop.time() - due
+        self._timer = loop.call_later(1.0, self._beat, loop.time() + 1.0)
+
+
+class HealthServer:
+    """Answers `/livez`, `/healthz` (the same) and `/readyz`, with `?verbose` for all checks, and `/metrics`.
+
+    The status is 200, or 503 with the failed checks. Use it as an async context manager.
+
+    Args:
+        alive: returns whether the process is alive; the server adds a check of the event loop.
+        ready: returns whether it is ready.
+        host: the address to listen on; "" for all.
+        port: 0 for any free port.
+        metrics: a `PrometheusMetrics`, whose registry `/metrics` exports; other providers are not exported.
+
+    Attributes:
+        port: the port; of 0, the one that was chosen, once the server listens.
+    """
+
+    def __init__(
+        self,
+        alive: Callable[[], Health],
+        ready: Callable[[], Health],
+        *,
+        host: str = "",
+        port: int = 0,
+        metrics: Any = None,
+    ) -> None:
+        self.port = port
+        self._host = host
+        self._probes = {"/livez": lambda: self._with_loop(alive()), "/readyz": ready}
+        self._registry: Any = getattr(metrics, "registry", None)
+        self._failed: set[str] = set()
+        self._runner: web.AppRunner | None = None
+        self._pulse = Pulse()
+
+    async def __aenter__(self) -> Self:
+        """Listen.
+
+        Raises:
+            UsageError: the server cannot listen at its address.
+        """
+        from aiohttp import web
+
+        app = web.Application()
+        for path in ("/livez", "/healthz", "/readyz"):
+            app.router.add_get(path, self._probe)
+        if self._registry is not None:
+            app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        try:
+            await self._runner.setup()
+            await web.TCPSite(self._runner, self._host or None, self.port).start()
+        except (OSError, OverflowError) as error:
+            await self._runner.cleanup()
+            reason = getattr(error, "strerror", "") or error
+            raise UsageError(
+                f"the health server cannot listen on port {self.port}: {reason}; choose another health_port or host"
+            ) from error
+        self.port = self._runner.addresses[0][1]
+        self._pulse.start()
+        _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pulse.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def _with_loop(self, health: Health) -> Health:
+        late = self._pulse.late
+        reason = f"it was blocked for {late:.0f} s" if late > _LATE else ""
+        return Health({"event loop": reason, **health.checks})
+
+    async def _probe(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        path = "/livez" if request.path == "/healthz" else request.path
+        health = self._probes[path]()
+        if bool(health) is (path in self._failed):
+            if health:
+                self._failed.discard(path)
+                _log.info("probe %s passes again", path)
+            else:
+                self._failed.add(path)
+                _log.warning("probe %s fails: %s", path, health)
+        if health and "verbose" not in request.query:
+            return web.Response(text="ok\n")
+        lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in health.checks.items()]
+        lines.append(f"{path[1:]} check {'passed' if health else 'failed'}")
+        return web.Response(text="\n".join([*lines, ""]), status=200 if health else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        body = await asyncio.to_thread(encode, self._registry)
+        return web.Response(body=body, headers={"Content-Type": content_type})

@@ -1,0 +1,129 @@
+"""The probes of a manager over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+
+from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.controller.health import Health, HealthServer, Pulse
+from aioinformer.errors import UsageError
+from aioinformer.models import core_v1
+from aioinformer.prometheus import PrometheusMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aioinformer.testing import ApiServer
+
+
+class Probed:
+    """A server whose checks a test sets, and a client."""
+
+    def __init__(self) -> None:
+        self.alive = self.ready = Health({"one": "", "two": ""})
+        self.server = HealthServer(lambda: self.alive, lambda: self.ready, host="127.0.0.1")
+
+    async def get(self, path: str) -> tuple[int, str]:
+        return await get(self.server.port, path)
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as response:
+        return response.status, await response.text()
+
+
+@pytest.fixture
+async def probed() -> AsyncIterator[Probed]:
+    probed = Probed()
+    async with probed.server:
+        yield probed
+
+
+@pytest.mark.behaviour("C-81")
+@pytest.mark.parametrize("path", ["/livez", "/healthz", "/readyz"])
+async def test_probe_passes(probed: Probed, path: str) -> None:
+    assert await probed.get(path) == (200, "ok\n")
+    status, text = await probed.get(f"{path}?verbose")
+    assert status == 200
+    assert "[+]one ok\n[+]two ok\n" in text
+    assert text.endswith("check passed\n")
+
+
+@pytest.mark.behaviour("C-81")
+async def test_probe_that_fails_names_the_reason(probed: Probed, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    probed.ready = Health({"one": "", "two": "it is stale"})
+    for _ in range(2):
+        assert await probed.get("/readyz") == (503, "[+]one ok\n[-]two failed: it is stale\nreadyz check failed\n")
+    assert (await probed.get("/livez"))[0] == 200
+    probed.ready = Health()
+    assert (await probed.get("/readyz"))[0] == 200
+    lines = [record.message for record in caplog.records if record.message.startswith("probe ")]
+    assert lines == ["probe /readyz fails: two: it is stale", "probe /readyz passes again"]
+
+
+@pytest.mark.behaviour("C-80")
+async def test_blocked_event_loop_is_not_alive(probed: Probed, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "[+]event loop ok" in (await probed.get("/livez?verbose"))[1]
+    monkeypatch.setattr(probed.server, "_pulse", Pulse())
+    probed.server._pulse.late = 20.0
+    status, text = await probed.get("/livez")
+    assert status == 503
+    assert "[-]event loop failed: it was blocked for 20 s" in text
+
+
+async def test_only_known_paths_are_served(probed: Probed) -> None:
+    assert (await probed.get("/"))[0] == 404
+    assert (await probed.get("/metrics"))[0] == 404
+
+
+async def test_metrics_of_the_registry_are_exported() -> None:
+    metrics = PrometheusMetrics(CollectorRegistry())
+    async with HealthServer(Health, Health, host="127.0.0.1", metrics=metrics) as server:
+        status, text = await get(server.port, "/metrics")
+    assert status == 200
+    assert "# TYPE workqueue_depth gauge" in text
+
+
+async def test_port_in_use_or_out_of_range_is_a_usage_error(probed: Probed) -> None:
+    for port in (probed.server.port, 70_000):
+        with pytest.raises(UsageError, match=rf"port {port}: .*health_port"):
+            await HealthServer(Health, Health, host="127.0.0.1", port=port).__aenter__()
+
+
+@pytest.mark.behaviour("C-81")
+async def test_standby_of_a_manager_is_ready_on_its_port(api_server: ApiServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    def manager(**options: object) -> Manager:
+        made = Manager(client=api_server.url, leader_election=LeaderElection("it"), **options)  # type: ignore[arg-type]
+
+        @made.controller(core_v1.CONFIG_MAPS)
+        async def maps(request: Request[core_v1.ConfigMap]) -> None:
+            running.set()
+
+        return made
+
+    running = asyncio.Event()
+    api_server.create("configmaps", {"metadata": {"name": "one"}})
+    async with asyncio.timeout(30), manager():
+        await running.wait()
+        running.clear()
+        async with manager(health_port=port, health_host="127.0.0.1") as standby:
+            while (await get(port, "/readyz"))[0] != 200:
+                pass
+            assert standby.snapshot()["leader"] is False
+            status, text = await get(port, "/livez?verbose")
+            assert status == 200
+            assert "[+]leadership ok" in text
+        assert not running.is_set()
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await get(port, "/livez")
