@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
+import yaml
 from servers import HERE, CannotServe
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 #: The environment variables of the single measurements: the folder of the cluster, and the number of Widgets.
 FOLDER, COUNT = "WIDGETS_CLUSTER", "WIDGETS_COUNT"
 WIDGETS = "/apis/example.com/v1"
-FINALIZER = "example.com/cleanup"
 _TEAMS = 10
 #: The status of an API server whose cache of a custom resource is not ready.
 _STARTING = 429
@@ -43,35 +43,8 @@ rules:
 - {{level: Metadata, users: ["{_USER}"]}}
 - {{level: None}}
 """
-_INTEGER, _STRING = {"type": "integer"}, {"type": "string"}
-_CONDITION = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_STATUS = {"ready": _INTEGER, "observedGeneration": _INTEGER, "conditions": {"type": "array", "items": _CONDITION}}
-_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "spec": {"type": "object", "properties": {"size": _INTEGER}},
-        "status": {"type": "object", "properties": _STATUS},
-    },
-}
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "listKind": "WidgetList", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": _SCHEMA},
-            }
-        ],
-    },
-}
+#: The Widgets of the example, whose controller is one of those that are measured.
+_DEFINITION = HERE.parent / "examples" / "widgets.yaml"
 
 
 class WidgetsCluster:
@@ -122,7 +95,8 @@ class WidgetsCluster:
         """Define Widgets, and return the kubeconfig of the controllers."""
         async with Cluster(self._path) as cluster:
             config = await self._authorize(cluster)
-            await cluster.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+            definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+            await cluster.request("POST", definitions, yaml.safe_load(_DEFINITION.read_text()))
             for team in range(_TEAMS):
                 await cluster.request("POST", "/api/v1/namespaces", {"metadata": {"name": f"team-{team}"}})
             for _ in range(100):
@@ -271,7 +245,7 @@ def is_converged(widget: dict[str, Any]) -> bool:
     """Return whether the controller has brought the Widget to its present specification."""
     status = widget.get("status", {})
     observed = status.get("observedGeneration") == widget["metadata"]["generation"]
-    return bool(observed and status.get("ready") == widget["spec"]["size"])
+    return bool(observed and status.get("size") == widget["spec"]["size"])
 
 
 def widget(name: str, size: int, group: str) -> dict[str, Any]:
@@ -310,7 +284,7 @@ def _seeds(count: int) -> Iterator[str]:
                 "labels": {"widget": name},
                 "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
             },
-            "data": {"widget": name},
+            "data": {"colour": "grey"},
         }
         yield f"put /registry/configmaps/{namespace}/{name}-0 {json.dumps(child)}\n"
         yield f"put /registry/example.com/widgets/{namespace}/{name} {json.dumps(owner)}\n"
@@ -330,12 +304,12 @@ def _seed(number: int, generation: int) -> dict[str, Any]:
     """Return a Widget that is converged in its first generation, and has another size in the second."""
     group = "changed" if number % _CHANGED == 0 else "same"
     name = f"{'write' if number % _WRITTEN == 1 else 'keep'}-{number:05}"
-    handled = json.dumps({"spec": {"size": 1}, "metadata": {"labels": {"group": group}}}) + "\n"
+    handled = json.dumps({"spec": {"size": 1, "colour": "grey"}, "metadata": {"labels": {"group": group}}}) + "\n"
     condition = {
         "type": "Ready",
         "status": "True",
-        "reason": "Complete",
-        "message": "1 of 1 ConfigMaps exist",
+        "reason": "Applied",
+        "message": "1 config maps are there",
         "lastTransitionTime": _TIME,
         "observedGeneration": 1,
     }
@@ -350,8 +324,8 @@ def _seed(number: int, generation: int) -> dict[str, Any]:
             "creationTimestamp": _TIME,
             "labels": {"group": group},
             "annotations": {"kopf.zalando.org/last-handled-configuration": handled},
-            "finalizers": [FINALIZER],
+            "finalizers": ["example.com/register"],
         },
-        "spec": {"size": generation},
-        "status": {"ready": 1, "observedGeneration": 1, "conditions": [condition]},
+        "spec": {"size": generation, "colour": "grey"},
+        "status": {"size": 1, "observedGeneration": 1, "conditions": [condition]},
     }

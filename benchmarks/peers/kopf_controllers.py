@@ -39,11 +39,11 @@ def add_write(runs: Runs) -> None:
     @kopf.on.resume("example.com", "v1", "widgets")
     async def on_resume(name: str, patch: kopf.Patch, **_: Any) -> None:
         if name.startswith("write-"):
-            patch.status["ready"] = 7
+            patch.status["size"] = 7
 
     @kopf.on.event("example.com", "v1", "widgets")
     async def on_event(namespace: str, name: str, status: kopf.Status, **_: Any) -> None:
-        if not name.startswith("write-") or status.get("ready") == 7:
+        if not name.startswith("write-") or status.get("size") == 7:
             runs.note(f"{namespace}/{name}")
 
 

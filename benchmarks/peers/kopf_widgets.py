@@ -1,4 +1,4 @@
-"""The Widget controller on kopf: each Widget keeps `spec.size` ConfigMaps. `kopf run --all-namespaces kopf_widgets.py`
+"""The controller of `examples/widgets.py` on kopf. `kopf run --all-namespaces kopf_widgets.py`
 
 kopf adds and removes its finalizer because there is a handler for deletions. It has no cache for children, and no
 handler for their changes: they are listed by a label, and an event of a deleted one leads to its Widget. An index of
@@ -14,11 +14,12 @@ import kopf
 from kubernetes_asyncio import client, config
 
 _WIDGETS = ("example.com", "v1", "widgets")
+register: dict[str, int] = {}  # in place of a system outside of the cluster
 
 
 @kopf.on.startup()
 async def start(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> None:
-    settings.persistence.finalizer = "example.com/cleanup"
+    settings.persistence.finalizer = "example.com/register"
     await config.load_config()
     memo.core, memo.custom = client.CoreV1Api(), client.CustomObjectsApi()
 
@@ -31,8 +32,9 @@ async def converge(body: kopf.Body, patch: kopf.Patch, memo: Any, **_: Any) -> N
 
 
 @kopf.on.delete(*_WIDGETS)
-async def clean_up(body: kopf.Body, memo: Any, **_: Any) -> None:
-    await make(body, 0, memo)
+async def clean_up(body: kopf.Body, name: str, **_: Any) -> None:
+    register.pop(name, None)
+    kopf.info(body, reason="Removed", message="Removed from the register")
 
 
 @kopf.on.event("configmaps", labels={"widget": kopf.PRESENT})
@@ -46,36 +48,45 @@ async def on_child(type: str | None, namespace: str, labels: kopf.Labels, memo: 
             raise
     else:
         if "deletionTimestamp" not in widget["metadata"]:
-            await make(widget, widget["spec"].get("size", 0), memo)
+            await apply(widget, memo)
 
 
 async def reconcile(body: kopf.Body, patch: kopf.Patch, memo: Any) -> None:
-    size, generation = body.spec.get("size", 0), body.metadata["generation"]
-    await make(body, size, memo)
+    size, generation = body.spec["size"], body.metadata["generation"]
+    register[body.metadata.name] = size
+    message = f"{size} config maps are there"
+    if await apply(body, memo):
+        kopf.info(body, reason="Applied", message=message)
     old = next((each for each in body.status.get("conditions", ()) if each["type"] == "Ready"), {})
-    condition = {"type": "Ready", "status": "True", "reason": "Complete", "observedGeneration": generation}
-    condition["message"] = f"{size} of {size} ConfigMaps exist"
+    condition = {"type": "Ready", "status": "True", "reason": "Applied", "message": message}
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     condition["lastTransitionTime"] = old["lastTransitionTime"] if old.get("status") == "True" else now
-    status = {"ready": size, "observedGeneration": generation, "conditions": [condition]}
+    condition["observedGeneration"] = generation
+    status = {"size": size, "observedGeneration": generation, "conditions": [condition]}
     if dict(body.status) != status:
         patch.status.update(status)
-        kopf.info(body, reason="Complete", message=f"{size} ConfigMaps exist")
 
 
-async def make(widget: Any, size: int, memo: Any) -> None:
-    """Create the ConfigMaps that the Widget lacks, and delete those that it has in excess."""
+async def apply(widget: Any, memo: Any) -> bool:
+    """Create and patch the children, delete those in excess, and return whether one changed."""
     namespace, owner = widget["metadata"]["namespace"], widget["metadata"]["name"]
     children = await memo.core.list_namespaced_config_map(namespace, label_selector=f"widget={owner}")
-    existing = {child.metadata.name for child in children.items}
-    wanted = {f"{owner}-{number}" for number in range(size)}
-    for name in sorted(wanted - existing):
-        child = {"metadata": {"name": name, "labels": {"widget": owner}}, "data": {"widget": owner}}
-        kopf.append_owner_reference(child, widget)
-        await memo.core.create_namespaced_config_map(namespace, child)
-    for name in sorted(existing - wanted):
+    existing = {child.metadata.name: child.data for child in children.items}
+    wanted = {f"{owner}-{number}" for number in range(widget["spec"]["size"])}
+    data, changed = {"colour": widget["spec"]["colour"]}, False
+    for name in sorted(wanted):
+        child = {"metadata": {"name": name, "labels": {"widget": owner}}, "data": data}
+        if name not in existing:
+            kopf.append_owner_reference(child, widget)
+            await memo.core.create_namespaced_config_map(namespace, child)
+        elif existing[name] != data:
+            await memo.core.patch_namespaced_config_map(name, namespace, child)
+        changed = changed or existing.get(name) != data
+    for name in sorted(existing.keys() - wanted):
         try:
             await memo.core.delete_namespaced_config_map(name, namespace)
         except client.ApiException as error:
             if error.status != 404:
                 raise
+        changed = True
+    return changed

@@ -75,7 +75,7 @@ func add(ctx context.Context, manager ctrl.Manager, mode string, noted *arrivals
 		return ctrl.NewControllerManagedBy(manager).For(&Widget{}, single).WithOptions(options).
 			Complete(noted.after(&writer{manager.GetClient()}))
 	case "widgets":
-		reconciler := &Reconciler{manager.GetClient(), manager.GetEventRecorder("widgets")}
+		reconciler := &Reconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("widgets")}
 		return addWidgets(ctx, manager, noted.after(reconciler))
 	}
 	return fmt.Errorf("unknown mode %q", mode)
@@ -90,7 +90,7 @@ func (w *writer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	widget := &Widget{}
 	widget.Namespace, widget.Name = request.Namespace, request.Name
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"ready":7}}`))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"size":7}}`))
 	return ctrl.Result{}, w.Status().Patch(ctx, widget, patch)
 }
 

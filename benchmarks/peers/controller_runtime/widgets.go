@@ -1,9 +1,10 @@
-// The Widget controller: each Widget keeps spec.size ConfigMaps.
+// The controller of examples/widgets.py: each Widget has as many ConfigMaps as its size, and an entry in a register.
 package main
 
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,17 +24,18 @@ import (
 )
 
 const (
-	finalizer  = "example.com/cleanup"
+	finalizer  = "example.com/register"
 	ownerIndex = "owner"
 	workers    = 4
 )
 
 type WidgetSpec struct {
-	Size int `json:"size,omitempty"`
+	Size   int    `json:"size"`
+	Colour string `json:"colour,omitempty"`
 }
 
 type WidgetStatus struct {
-	Ready              int                `json:"ready"`
+	Size               int                `json:"size"`
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -66,6 +68,7 @@ func newManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error)
 type Reconciler struct {
 	client.Client
 	recorder events.EventRecorder
+	register sync.Map // in place of a system outside of the cluster
 }
 
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -73,14 +76,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Get(ctx, request.NamespacedName, widget); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	before := client.MergeFrom(widget.DeepCopy())
+	before := client.MergeFromWithOptions(widget.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if !widget.DeletionTimestamp.IsZero() {
 		if !controllerutil.RemoveFinalizer(widget, finalizer) {
 			return ctrl.Result{}, nil
 		}
-		if err := r.prune(ctx, widget, 0); err != nil {
-			return ctrl.Result{}, err
-		}
+		r.register.Delete(widget.Name)
+		r.recorder.Eventf(widget, nil, corev1.EventTypeNormal, "Removed", "Remove", "Removed from the register")
 		return ctrl.Result{}, client.IgnoreNotFound(r.Patch(ctx, widget, before))
 	}
 	if controllerutil.AddFinalizer(widget, finalizer) {
@@ -88,65 +90,61 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 	}
-	for number := range widget.Spec.Size {
-		if err := r.ensure(ctx, widget, fmt.Sprintf("%s-%d", widget.Name, number)); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	if err := r.prune(ctx, widget, widget.Spec.Size); err != nil {
+	r.register.Store(widget.Name, widget.Spec.Size)
+	changed, err := r.apply(ctx, widget)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if changed {
+		r.recorder.Eventf(widget, nil, corev1.EventTypeNormal, "Applied", "Apply", "%d config maps are there", widget.Spec.Size)
 	}
 	return ctrl.Result{}, r.setStatus(ctx, widget)
 }
 
-func (r *Reconciler) ensure(ctx context.Context, widget *Widget, name string) error {
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: widget.Namespace, Name: name}}
-	if err := r.Get(ctx, client.ObjectKeyFromObject(child), child); client.IgnoreNotFound(err) != nil || err == nil {
-		return err
-	}
-	child.Data = map[string]string{"widget": widget.Name}
-	if err := controllerutil.SetControllerReference(widget, child, r.Scheme()); err != nil {
-		return err
-	}
-	return client.IgnoreAlreadyExists(r.Create(ctx, child))
-}
-
-// prune deletes the children whose numbers are not below the size.
-func (r *Reconciler) prune(ctx context.Context, widget *Widget, size int) error {
-	wanted := map[string]bool{}
-	for number := range size {
-		wanted[fmt.Sprintf("%s-%d", widget.Name, number)] = true
+// apply creates and patches the children, deletes those in excess, and returns whether it changed one.
+func (r *Reconciler) apply(ctx context.Context, widget *Widget) (bool, error) {
+	wanted, changed := map[string]bool{}, false
+	for number := range widget.Spec.Size {
+		child := &corev1.ConfigMap{}
+		child.Namespace, child.Name = widget.Namespace, fmt.Sprintf("%s-%d", widget.Name, number)
+		wanted[child.Name] = true
+		result, err := controllerutil.CreateOrPatch(ctx, r.Client, child, func() error {
+			child.Data = map[string]string{"colour": widget.Spec.Colour}
+			return controllerutil.SetControllerReference(widget, child, r.Scheme())
+		})
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || result != controllerutil.OperationResultNone
 	}
 	children := &corev1.ConfigMapList{}
 	owned := client.MatchingFields{ownerIndex: string(widget.UID)}
 	if err := r.List(ctx, children, client.InNamespace(widget.Namespace), owned); err != nil {
-		return err
+		return changed, err
 	}
 	for _, child := range children.Items {
 		if !wanted[child.Name] {
-			if err := r.Delete(ctx, &child); client.IgnoreNotFound(err) != nil {
-				return err
+			if err := r.Delete(ctx, &child, client.Preconditions{UID: &child.UID}); client.IgnoreNotFound(err) != nil {
+				return changed, err
 			}
+			changed = true
 		}
 	}
-	return nil
+	return changed, nil
 }
 
 func (r *Reconciler) setStatus(ctx context.Context, widget *Widget) error {
-	size, before := widget.Spec.Size, client.MergeFrom(widget.DeepCopy())
+	size, generation := widget.Spec.Size, widget.Generation
+	before := client.MergeFromWithOptions(widget.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	changed := meta.SetStatusCondition(&widget.Status.Conditions, metav1.Condition{
-		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Complete", ObservedGeneration: widget.Generation,
-		Message: fmt.Sprintf("%d of %d ConfigMaps exist", size, size),
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Applied", ObservedGeneration: generation,
+		Message: fmt.Sprintf("%d config maps are there", size),
 	})
-	if !changed && widget.Status.Ready == size && widget.Status.ObservedGeneration == widget.Generation {
+	if !changed && widget.Status.Size == size && widget.Status.ObservedGeneration == generation {
 		return nil
 	}
-	widget.Status.Ready, widget.Status.ObservedGeneration = size, widget.Generation
-	if err := r.Status().Patch(ctx, widget, before); err != nil {
-		return err
-	}
-	r.recorder.Eventf(widget, nil, corev1.EventTypeNormal, "Complete", "Reconcile", "%d ConfigMaps exist", size)
-	return nil
+	widget.Status.Size, widget.Status.ObservedGeneration = size, generation
+	return r.Status().Patch(ctx, widget, before)
 }
 
 func ownerOf(child client.Object) []string {
