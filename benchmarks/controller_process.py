@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
     from typing import Self
 
 _SECONDS = 180.0
@@ -110,6 +110,27 @@ class ControllerProcess:
         await self._command_line("usage")
         return msgspec.convert(await self._line(), Usage)
 
+    async def meanwhile(self, wait: Coroutine[Any, Any, None]) -> None:
+        """Wait for something that the controller does.
+
+        Raises:
+            RuntimeError: the process has exited first.
+        """
+        exited = asyncio.create_task(self._process.wait())
+        waiting = asyncio.create_task(wait)
+        try:
+            await asyncio.wait({exited, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise RuntimeError(self._last_words())
+            waiting.result()
+        finally:
+            exited.cancel()
+            waiting.cancel()
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        return f"{self._command[0]} has exited: {self._errors.read().decode(errors='replace')[-2000:]}"
+
     async def _command_line(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
@@ -120,7 +141,5 @@ class ControllerProcess:
         async with asyncio.timeout(_SECONDS):
             line = await self._process.stdout.readline()
         if not line:
-            self._errors.seek(0)
-            last = self._errors.read().decode(errors="replace")[-2000:]
-            raise RuntimeError(f"{self._command[0]} has exited: {last}")
+            raise RuntimeError(self._last_words())
         return json.loads(line)

@@ -112,7 +112,8 @@ async def _measure_widgets(cluster: Cluster, command: list[str], count: int) -> 
     cluster.sent()
     version, begin = await cluster.version(), perf_counter()
     async with asyncio.timeout(_PATIENCE), ControllerProcess(command, before=0, measured=count) as controller:
-        await cluster.wait_until_converged(changed_count(count), version, labelSelector="group=changed")
+        wait = cluster.wait_until_converged(changed_count(count), version, labelSelector="group=changed")
+        await controller.meanwhile(wait)
         converged = perf_counter()
         report = await controller.report()
         usage = await controller.usage()
@@ -123,12 +124,12 @@ async def _measure_widgets(cluster: Cluster, command: list[str], count: int) -> 
         }
         await asyncio.sleep(_REST)
         figures |= _counted("restart", cluster.sent())
-        figures |= await _measure_new(cluster)
+        figures |= await _measure_new(cluster, controller)
         figures |= await _measure_outage(cluster, controller)
     return figures
 
 
-async def _measure_new(cluster: Cluster) -> Figures:
+async def _measure_new(cluster: Cluster, controller: ControllerProcess) -> Figures:
     """Create Widgets, and wait until the controller has done its work for them."""
     version, begin = await cluster.version(), perf_counter()
     names = iter(range(_NEW))
@@ -141,7 +142,8 @@ async def _measure_new(cluster: Cluster) -> Figures:
     async with asyncio.TaskGroup() as group:
         for _ in range(_CREATORS):
             group.create_task(create())
-        group.create_task(cluster.wait_until_converged(_NEW, version, labelSelector="group=new"))
+        wait = cluster.wait_until_converged(_NEW, version, labelSelector="group=new")
+        group.create_task(controller.meanwhile(wait))
     seconds = perf_counter() - begin
     await asyncio.sleep(_REST)
     return {"new_per_second": _NEW / seconds, "new_requests": cluster.sent().total() / _NEW}
@@ -156,7 +158,7 @@ async def _measure_outage(cluster: Cluster, controller: ControllerProcess) -> Fi
     changed = {"spec": {"size": _NEW_SIZE + 1}}
     answer = await cluster.request("PATCH", f"{WIDGETS}/namespaces/team-0/widgets/new-0", changed)
     version = answer["metadata"]["resourceVersion"]
-    await cluster.wait_until_converged(1, version, fieldSelector="metadata.name=new-0")
+    await controller.meanwhile(cluster.wait_until_converged(1, version, fieldSelector="metadata.name=new-0"))
     seconds = perf_counter() - begin
     await asyncio.sleep(_REST)
     runs = (await controller.usage()).runs - before.runs

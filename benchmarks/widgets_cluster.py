@@ -1,8 +1,9 @@
 """A real API server with Widgets, for `controllers_real.py`: seeded in etcd, with a log of what the controller sends.
 
 The Widgets have the state that a Widget controller leaves behind: one ConfigMap each, a finalizer, and a status. kopf
-compares each object with an annotation in which it keeps the last state, so they have that, too. Controllers have a
-service account of their own, whose requests the API server logs.
+compares each object with an annotation in which it keeps the last state, so they have that, too; and the ConfigMaps
+have the managed fields of a server-side apply, which aioinformer compares. Controllers have a service account of their
+own, whose requests the API server logs.
 """
 
 from __future__ import annotations
@@ -273,6 +274,10 @@ def _seeds(count: int) -> Iterator[str]:
         namespace, owner = f"team-{number % _TEAMS}", _seed(number, 1)
         name = owner["metadata"]["name"]
         reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": name, "uid": owner["metadata"]["uid"]}
+        fields = {
+            "f:data": {"f:colour": {}},
+            "f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{reference["uid"]}"}}': {}}},
+        }
         child = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
@@ -283,6 +288,7 @@ def _seeds(count: int) -> Iterator[str]:
                 "creationTimestamp": _TIME,
                 "labels": {"widget": name},
                 "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
+                "managedFields": [{**_APPLIED, "fieldsV1": fields}],
             },
             "data": {"colour": "grey"},
         }
@@ -298,6 +304,13 @@ def _changes(count: int) -> Iterator[str]:
 
 
 _TIME = "2026-03-01T09:10:11Z"
+_APPLIED = {
+    "manager": "widgets",
+    "operation": "Apply",
+    "apiVersion": "v1",
+    "time": _TIME,
+    "fieldsType": "FieldsV1",
+}
 
 
 def _seed(number: int, generation: int) -> dict[str, Any]:
