@@ -60,7 +60,7 @@ async def run_write(runs: Runs) -> None:
 
 
 async def run_widgets(runs: Runs) -> None:
-    """Run the manager of `examples/widgets.py`; without leader election, because the last process has kept the Lease."""
+    """Run the manager of the example, without leader election: the last process may have kept the Lease."""
     sys.path.insert(0, str(HERE.parent / "examples"))
     manager: Manager = importlib.import_module("widgets").manager
     manager.leader_election = None
