@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
+    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
 
 T = TypeVar("T")
@@ -142,6 +143,8 @@ class Controller(Generic[T]):
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
             raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
         self._active: ActiveController | None = None
+        #: What its last run may have written unnoticed.
+        self._own: OwnWrites | None = None
 
     def primary(self) -> Primary[T]:
         """Return the input of the primary's objects."""

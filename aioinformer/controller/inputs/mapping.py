@@ -178,23 +178,18 @@ class Primary(Input[T]):
     Args:
         resource: of the objects.
         when: which adds and updates count: a `Predicate`, or a function of a `Change`; by default `content_changed`.
-        resync_period: how often all objects run again, in seconds; 0 for never.
-        options: of the informer; see `InformerOptions`.
+        options: of the informer; see `InformerOptions`. Without a `resync_period`, resyncs do not count.
 
     Raises:
         UsageError: an argument is invalid.
     """
 
-    def __init__(self, resource: Resource[T], *, when: When = None, resync_period: float = 0.0, **options: Any) -> None:
+    def __init__(self, resource: Resource[T], *, when: When = None, **options: Any) -> None:
         super().__init__(resource, when, content_changed, options)
-        self.resync_period = resync_period
 
     def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
         """Return the key itself."""
         return (key,)
-
-    def _resync_period(self) -> float:
-        return self.resync_period
 
 
 class Owns(Input[T]):

@@ -199,7 +199,7 @@ class ActiveController:
         self, tasks: Iterable[asyncio.Task[Any]], reason: str, seconds: float, hurry: asyncio.Future[None] | None = None
     ) -> None:
         """Cancel attempts, and wait for them; name those in the log that do not end in time."""
-        left = set(tasks)
+        left = {task for task in tasks if task not in self._attempts or not self._attempts[task].abandoned}
         for task in left:
             if (attempt := self._attempts.get(task)) is not None:
                 attempt.cut = reason
@@ -214,6 +214,7 @@ class ActiveController:
                 deadline = min(deadline, asyncio.get_running_loop().time() + 1.0)
         for task in left:
             _log.error("%s did not end within %g s of its cancellation: it is abandoned", task.get_name(), seconds)
+            self._attempts[task].abandoned = True
 
     # Work.
 
@@ -235,7 +236,7 @@ class ActiveController:
 
     def _begin(self, run: Run) -> None:
         if self._own.pending(run.key):  # an earlier wait has timed out
-            self._settle(run, "stale", None)
+            self._settle(run, "settled", None)
             return
         loop = asyncio.get_running_loop()
         attempt = Attempt(run, loop.time(), self._term)
@@ -279,6 +280,8 @@ class ActiveController:
 
     def _expire(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts[task]
+        if task.done():
+            return  # its result counts
         if not attempt.expired:
             attempt.expired = f"it took longer than the timeout of {self.controller.timeout:g} s"
             task.cancel()

@@ -18,7 +18,7 @@ from aioinformer.controller.request import (
     StaleCache,
     TerminalError,
 )
-from aioinformer.errors import ApiError, Conflict, TransportError
+from aioinformer.errors import ApiError, Conflict, TransportError, UsageError
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 
@@ -43,7 +43,7 @@ _EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, Conn
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 #: Outcomes that are no reason for a warning.
-_QUIET: Final = frozenset({"success", "again", "retry_after", "conflict", "cancelled"})
+_QUIET: Final = frozenset({"success", "again", "retry_after", "conflict", "cancelled", "settled"})
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -117,11 +117,12 @@ class Attempt:
         run, began, term: as given.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
+        abandoned: it has ignored its cancellation, and may not write any more.
         wrote: whether a write was sent.
         timer: of the timeout.
     """
 
-    __slots__ = ("began", "cut", "expired", "run", "term", "timer", "wrote")
+    __slots__ = ("abandoned", "began", "cut", "expired", "run", "term", "timer", "wrote")
 
     def __init__(self, run: Run, began: float, term: Term | None) -> None:
         self.run = run
@@ -129,6 +130,7 @@ class Attempt:
         self.term = term
         self.cut = ""
         self.expired = ""
+        self.abandoned = False
         self.wrote = False
         self.timer: asyncio.TimerHandle | None = None
 
@@ -140,12 +142,14 @@ class Attempt:
 
         Raises:
             LeadershipLost: the term is over.
+            UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
         self.wrote = True
-        if self.term is None:
-            return None
-        self.term.check()
-        return self.term.remaining
+        if self.term is not None:
+            self.term.check()
+        if self.abandoned:
+            raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not write")
+        return None if self.term is None else self.term.remaining
 
 
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
@@ -227,7 +231,7 @@ def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, followin
         _log.log(level, "%s: parked until an input changes: %s", what, following.reason)
     elif isinstance(outcome, Retry):
         error, now = outcome.error, asyncio.get_running_loop().time()
-        after = f"retrying in {following - now:.2g} s" if following is not None else "not retried"
+        after = f"retrying in {max(0.0, following - now):.2g} s" if following is not None else "not retried"
         if name in _QUIET:
             _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
         elif all(isinstance(each, _EXPECTED) for each in _leaves(error)):

@@ -226,9 +226,14 @@ class Session:
 
     async def add(self, controller: Controller[Any]) -> None:
         """Run another controller."""
+        refusal = UsageError(f"manager {self._manager.name} stops; add controllers before")
         if self._tasks is None or self._services is None:
-            raise UsageError(f"manager {self._manager.name} stops; add controllers before")
+            raise refusal
         supervised = await self._attach(controller)
+        if self._tasks is None:  # the stop has begun meanwhile
+            del self.controllers[controller.name]
+            await supervised.stop(self._hurry)
+            raise refusal
         self._services.informers.start()
         supervised.start(self._tasks)
 
@@ -280,7 +285,7 @@ class Session:
             self.end(f"controller {controller.name} has failed")
 
     async def _stop_controllers(self) -> None:
-        clock, running = asyncio.get_running_loop().time, self.controllers
+        clock, running = asyncio.get_running_loop().time, dict(self.controllers)  # `remove` may be under way
         began = clock()
         reports = await asyncio.gather(*(each.stop(self._hurry) for each in running.values()))
         self.report = StopReport(self._ending.result(), clock() - began, dict(zip(running, reports, strict=True)))

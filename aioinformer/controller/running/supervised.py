@@ -92,6 +92,9 @@ class Supervised:
         self._restarts = 0
         policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
+        if controller._own is not None:
+            self._own.take_over(controller._own)
+        controller._own = self._own
         self.active = self._new()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:

@@ -86,6 +86,17 @@ class OwnWrites:
         self._timeout = timeout
         self._keys: OrderedDict[ObjectName, Writes] = OrderedDict()
 
+    def take_over(self, earlier: OwnWrites) -> None:
+        """Go on with the writes of an earlier run of the controller: caches that others use, too, may not show them.
+
+        Args:
+            earlier: what it has recorded; ignored if it has another transport, of another cluster maybe.
+        """
+        if earlier._client.transport is self._client.transport:
+            for writes in earlier._keys.values():
+                writes.doubt()  # its informers may have stopped
+            self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
+
     def __len__(self) -> int:
         """Return the number of keys with writes that the caches may not show yet."""
         return len(self._keys)

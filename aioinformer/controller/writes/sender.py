@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
 from aioinformer.controller.writes.dry_run import pretend
 from aioinformer.errors import (
+    AioinformerError,
     AlreadyExists,
     ApiError,
     ApiNotFound,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+#: The least time between two questions to the fence about the same write, in seconds.
+_LEAST: Final = 0.1
 
 
 class UndeclaredWrite(UsageError):
@@ -151,7 +155,8 @@ class RecordingSender(Sender):
         """
         if self._fence is None or request.method == "GET":
             return await super().open(request)
-        limit = asyncio.timeout(self._fence())
+        limit = asyncio.timeout(granted := self._fence())
+        renewal = None if granted is None else _Renewal(limit, granted, self._fence)
         try:
             async with limit:
                 return await super().open(request)
@@ -159,6 +164,27 @@ class RecordingSender(Sender):
             if not limit.expired():
                 raise
             raise TransportError(f"{request.method} {request.path}: no answer before the leadership ended") from None
+        finally:
+            if renewal is not None:
+                renewal.timer.cancel()
+
+
+class _Renewal:
+    """Moves a time limit while the fence grants more time: a slow answer is awaited as long as the leadership lasts."""
+
+    def __init__(self, limit: asyncio.Timeout, granted: float, fence: Fence) -> None:
+        self._limit = limit
+        self._fence = fence
+        self._loop = asyncio.get_running_loop()
+        self.timer = self._loop.call_later(max(granted / 2, _LEAST), self._ask)
+
+    def _ask(self) -> None:
+        if self._limit.expired():
+            return
+        with suppress(AioinformerError):  # otherwise, the limit stays
+            granted = self._fence()
+            self._limit.reschedule(None if granted is None else self._loop.time() + granted)
+            self.timer = self._loop.call_later(max((granted or 0.0) / 2, _LEAST), self._ask)
 
 
 def _must_be_read(error: BaseException) -> bool:

@@ -74,6 +74,15 @@ async def test_write_under_way_ends_with_the_leadership(server: Server) -> None:
         assert informer.get_indexer().get_by_key("shop/b")
 
 
+async def test_slow_write_is_awaited_while_the_leadership_lasts(server: Server) -> None:
+    async with running(server, policy=WritePolicy(fence=Fence(6, 3.0))) as writes:
+        answers = server.hold_answers()
+        write = asyncio.create_task(writes.client(KEY).core.v1.configmaps.create(config_map("b")))
+        await asyncio.sleep(8)
+        answers.set()
+        assert (await write).metadata.name == "b"
+
+
 # Declared writes.
 
 
