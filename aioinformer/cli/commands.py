@@ -342,12 +342,22 @@ _NAMESPACES = click.option(
     help="Service account of the manifest. Default: the manager's name, in the namespace of its Lease, or default.",
 )
 @click.option("--as", "user", metavar="USER", default="", help="Review the permissions of this user instead of yours.")
-def check(manager: str, namespaces: tuple[str, ...], service_account: str | None, user: str, **server: Any) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Form of the manifest.",
+)
+def check(
+    manager: str, namespaces: tuple[str, ...], service_account: str | None, user: str, output: str, **server: Any
+) -> None:
     """Print the RBAC manifest that a manager of controllers needs, and compare it with a cluster.
 
     MODULE:NAME is the manager: module and variable. The current directory can be imported from.
 
-    stdout is YAML for kubectl: a ServiceAccount, Roles or ClusterRoles, and their bindings. They
+    stdout is a manifest for kubectl: a ServiceAccount, Roles or ClusterRoles, and their bindings. They
     permit what the inputs and the declared writes (writes=) of the controllers need, Events, and
     the Lease of the leader election. stderr says what the cluster lacks: kinds, versions, and
     permissions by SelfSubjectAccessReview. Without a cluster, stderr says that none was looked at.
@@ -368,7 +378,7 @@ def check(manager: str, namespaces: tuple[str, ...], service_account: str | None
 
     loaded = _manager(manager, namespaces)
     try:
-        options = CheckOptions(ServerOptions(**server), _account(service_account, loaded), user)
+        options = CheckOptions(ServerOptions(**server), _account(service_account, loaded), user, output)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write)))
@@ -383,7 +393,7 @@ def check(manager: str, namespaces: tuple[str, ...], service_account: str | None
     "--health-port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
-    help="Port of the probes /livez and /readyz. Default: that of the manager.",
+    help="Port of /livez, /readyz and /metrics. Default: that of the manager.",
 )
 @click.option(
     "--log-format",
@@ -429,7 +439,7 @@ def run(
 
 def _manager(place: str, namespaces: tuple[str, ...]) -> Manager:
     """Return the manager at a place, with other namespaces if there are any."""
-    from aioinformer.cli.controllers.loading import load_manager
+    from aioinformer.cli.controllers.loading import ModuleFailed, load_manager
     from aioinformer.factory.pool import checked_namespaces
 
     try:
@@ -439,6 +449,8 @@ def _manager(place: str, namespaces: tuple[str, ...]) -> Manager:
                 raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
             loaded.namespaces = checked_namespaces(names)
     except UsageError as error:
+        if isinstance(error, ModuleFailed):
+            click.echo(error.trace, err=True)
         raise click.UsageError(str(error)) from error
     return loaded
 

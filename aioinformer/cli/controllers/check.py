@@ -33,11 +33,13 @@ class CheckOptions:
         server: the cluster.
         account: the service account of the manager: name and namespace.
         user: whose permissions to review; "" for those of the connection.
+        form: of the manifest, "yaml" or "json".
     """
 
     server: ServerOptions
     account: tuple[str, str]
     user: str = ""
+    form: str = "yaml"
 
     @property
     def chosen(self) -> bool:
@@ -68,7 +70,7 @@ class CheckProgram(Program):
             note = f"Controller {controller} does not declare its writes; pass writes= to it, and check again."
             notes.append(note)
             logger.warning("%s", note)
-        self._write(manifest(name, namespace, rules, notes).encode())
+        self._write(manifest(name, namespace, rules, notes, self._options.form).encode())
         work = asyncio.create_task(self._review(), name="review of the cluster")
         code = await self.wait_for_end(work, _TIMEOUT, 1)
         return await self.stop(work, code)

@@ -9,16 +9,35 @@ from typing import TYPE_CHECKING
 
 from aioinformer.controller import Manager
 from aioinformer.errors import UsageError
+from aioinformer.logs import visible
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+
+class ModuleFailed(UsageError):
+    """The module of the manager raised an exception.
+
+    Attributes:
+        trace: the frames of the module and what it has called, and the exception, as Python prints them.
+    """
+
+    def __init__(self, module: str, error: Exception) -> None:
+        super().__init__(f"module {module} cannot be imported: {type(error).__name__}: {error}")
+        shown = traceback.TracebackException.from_exception(error)
+        own = (__file__, importlib.__file__)
+        frames = [each for each in shown.stack if each.filename not in own and not each.filename.startswith("<frozen")]
+        shown.stack = traceback.StackSummary.from_list(frames)
+        lines = "".join(shown.format()).splitlines()[bool(frames) :]  # the headline says nothing
+        self.trace = "\n".join(map(visible, lines))
 
 
 def load_manager(place: str) -> Manager:
     """Return the manager at a place, "MODULE:NAME". The current directory can be imported from.
 
     Raises:
-        UsageError: the place has another form, there is no manager, or the module raises.
+        UsageError: the place has another form, or there is no manager.
+        ModuleFailed: the module raises.
     """
     module_name, colon, name = place.partition(":")
     if not (module_name and colon and name):
@@ -48,15 +67,9 @@ def _import(name: str) -> ModuleType:
                 f"there is no module {error.name!r} in the current directory or on the path of Python; run the command "
                 "where `import` finds it, or set PYTHONPATH"
             ) from error
-        raise UsageError(f"module {name} cannot be imported: {_shown(error)}") from error
+        raise ModuleFailed(name, error) from error
     except Exception as error:
-        raise UsageError(f"module {name} cannot be imported: {_shown(error)}") from error
-
-
-def _shown(error: Exception) -> str:
-    """Return the error, and the place where it was raised."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})"
+        raise ModuleFailed(name, error) from error
 
 
 def _managers_in(module: ModuleType) -> str:

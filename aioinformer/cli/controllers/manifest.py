@@ -5,29 +5,41 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import yaml
 
 from aioinformer.cli.controllers.needs import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from aioinformer.cli.controllers.needs import Rule
 
 _API = "rbac.authorization.k8s.io"
 
 
-def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] = ()) -> str:
-    """Return YAML documents, each with its reasons as comments.
+def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] = (), form: str = "yaml") -> str:
+    """Return YAML documents, each with its reasons as comments, or JSON, which has no comments.
 
     Args:
         name: of the service account, the roles, and the bindings.
         namespace: of the service account.
         rules: sorted by namespace.
         notes: comments for the top.
+        form: "yaml", or "json" for one List.
     """
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
-    documents = ["".join(f"# {note}\n" for note in notes) + _yaml(account)]
+    found = list(_objects(name, namespace, rules))
+    if form == "json":
+        items = [each for _, each in found]
+        listed = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+        return msgspec.json.format(listed).decode() + "\n"
+    top = "".join(f"# {note}\n" for note in notes)
+    return top + "---\n".join(comments + _yaml(each) for comments, each in found)
+
+
+def _objects(name: str, namespace: str, rules: list[Rule]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects, each with its comments."""
+    yield "", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
     for place, grouped in groupby(rules, lambda rule: rule.namespace):
         found = list(grouped)
         comments = "".join(f"# {rule.what}: {'; '.join(rule.reasons)}\n" for rule in found)
@@ -46,8 +58,8 @@ def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] 
             "roleRef": {"apiGroup": _API, "kind": kind, "name": name},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         }
-        documents += [comments + _yaml(role), _yaml(binding)]
-    return "---\n".join(documents)
+        yield comments, role
+        yield "", binding
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

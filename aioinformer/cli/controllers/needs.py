@@ -91,12 +91,18 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         yield from _of_inputs(manager, controller)
         yield from _of_writes(manager, controller)
     if manager.recorder is None:
-        for namespace in _places(manager.namespaces, _EVENTS):
+        namespaces = set(manager.namespaces)
+        if namespaces and not all(each.resource.namespaced for each in manager.controllers.values()):
+            namespaces.add("default")  # has the Events about cluster-scoped objects
+        for namespace in _places(sorted(namespaces), _EVENTS):
             yield Rule(_EVENTS, "", ("create", "patch"), namespace, reasons=("records Events",))
     if (election := manager.leader_election) is not None:
         why = (f"leader election by the Lease {election.name}",)
         yield Rule(_LEASES, "", ("create",), election.namespace, reasons=why)
-        yield Rule(_LEASES, "", ("get", "list", "watch", "update"), election.namespace, (election.name,), why)
+        yield Rule(_LEASES, "", ("get", "update"), election.namespace, (election.name,), why)
+        if election.options.watch:
+            sooner = ("a standby notices the release of the Lease at once, instead of after the retry period",)
+            yield Rule(_LEASES, "", ("watch",), election.namespace, (election.name,), sooner)
 
 
 def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

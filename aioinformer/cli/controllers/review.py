@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.client import Client
-from aioinformer.errors import ApiError
+from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.resource import Resource
 
@@ -43,12 +43,15 @@ async def lacking(transport: Transport, rules: list[Rule], user: str = "") -> li
     # A rule for a kind that the cluster does not have yet is reviewed all the same: RBAC does not need the kind.
     client = Client(transport, impersonate=user or None).resource(_REVIEWS)
     gate = asyncio.Semaphore(_AT_ONCE)
-    async with asyncio.TaskGroup() as tasks:
-        reviews = [
-            (rule, verb, tasks.create_task(_is_allowed(client, gate, rule, verb), name=f"review of {rule}"))
-            for rule in rules
-            for verb in rule.verbs
-        ]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            reviews = [
+                (rule, verb, tasks.create_task(_is_allowed(client, gate, rule, verb), name=f"review of {rule}"))
+                for rule in rules
+                for verb in rule.verbs
+            ]
+    except* AioinformerError as failures:
+        raise failures.exceptions[0] from None
     refused: dict[Rule, list[str]] = {}
     for rule, verb, review in reviews:
         if not review.result():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -19,56 +20,44 @@ if TYPE_CHECKING:
 _LOOKS: Final = 4
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
     """A key in the queue; while it is ready, a node in the list of its lane."""
 
-    __slots__ = (
-        *("key", "group", "state", "run", "started"),
-        *(
-            "causes",
-            "left_out",
-            "changed",
-            "enqueued",
-            "priority",
-            "at",
-        ),  # of the request, if there are causes
-        *("since", "previous", "next"),  # in the lane
-    )
-
-    def __init__(self, key: ObjectName, group: Hashable) -> None:
-        self.key = key
-        self.group = group
-        self.state = 0
-        self.run: Run | None = None
-        self.started = float("-inf")
-        self.causes: tuple[Cause, ...] = ()
-        self.left_out = self.priority = 0
-        self.changed = False
-        self.enqueued = self.at = self.since = 0.0
-        self.previous: Entry | None = None
-        self.next: Entry | None = None
+    key: ObjectName
+    group: Hashable
+    state: int = 0
+    run: Run | None = None
+    started: float = float("-inf")
+    # Of the request, if there are causes.
+    causes: tuple[Cause, ...] = ()
+    left_out: int = 0
+    changed: bool = False
+    enqueued: float = 0.0
+    priority: int = 0
+    at: float = 0.0
+    # In the lane.
+    since: float = 0.0
+    previous: Entry | None = None
+    next: Entry | None = None
 
 
+@dataclass(slots=True, eq=False)
 class _Group:
-    __slots__ = ("id", "lanes", "runs")
-
-    def __init__(self, id: Hashable) -> None:
-        self.id = id
-        self.runs = 0
-        self.lanes: dict[int, _Lane] = {}
+    id: Hashable
+    runs: int = 0
+    lanes: dict[int, _Lane] = field(default_factory=dict)
 
 
+@dataclass(slots=True, eq=False)
 class _Lane:
     """The requests of one group and priority, first in, first out: a linked list, so that any can be removed."""
 
-    __slots__ = ("first", "group", "last", "priority", "watched")
-
-    def __init__(self, group: _Group, priority: int) -> None:
-        self.group = group
-        self.priority = priority
-        self.first: Entry | None = None
-        self.last: Entry | None = None
-        self.watched = False
+    group: _Group
+    priority: int
+    first: Entry | None = None
+    last: Entry | None = None
+    watched: bool = False
 
 
 #: Lanes in the order of their turns.
@@ -138,7 +127,11 @@ class Lanes:
 
     def pop(self, now: float) -> Entry | None:
         """Remove and return the next request, and count a run of its group; None if none may run."""
-        self._find_overdue(now)
+        for _ in range(_LOOKS):
+            if self._ages and self._ages[0][0] <= now:
+                lane = heappop(self._ages)[2]
+                lane.watched = False
+                self._update(lane, now)
         if not self._priorities:
             return None
         ring = self._overdue if self._turn_of_overdue and self._overdue else self._rings[self._priorities[-1]]
@@ -194,11 +187,3 @@ class Lanes:
         elif not overdue and not lane.watched and self._ageing < float("inf"):
             lane.watched = True
             heappush(self._ages, (lane.first.since + self._ageing, next(self._numbers), lane))
-
-    def _find_overdue(self, now: float) -> None:
-        for _ in range(_LOOKS):
-            if not self._ages or self._ages[0][0] > now:
-                return
-            lane = heappop(self._ages)[2]
-            lane.watched = False
-            self._update(lane, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -16,11 +17,6 @@ if TYPE_CHECKING:
     from aioinformer.resources.keys import ObjectName
 
 
-def namespace_of(key: ObjectName) -> Hashable:
-    """Return the namespace of a key: its group, if no other function is given."""
-    return key.namespace
-
-
 class QueueOptions(msgspec.Struct, frozen=True):
     """The options of a queue of requests.
 
@@ -30,7 +26,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
         min_interval: seconds between the starts of two runs of a key, retries included.
         ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`
             for never. `aioinformer.controller.queue.schedule` states the bound.
-        group: returns the group of a key, always the same one. Groups take turns.
+        group: returns the group of a key, always the same one; its namespace by default. Groups take turns.
         group_limit: how many runs of a group there may be at a time; None for no limit.
 
     Raises:
@@ -41,7 +37,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
     max_attempts: int | None = None
     min_interval: float = 0.0
     ageing: float = 30.0
-    group: Callable[[ObjectName], Hashable] = namespace_of
+    group: Callable[[ObjectName], Hashable] = attrgetter("namespace")
     group_limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -88,11 +84,9 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """The run succeeded, and the key runs again later, or earlier if there is another cause.
+    """The run succeeded. The key runs again at this time of the event loop's clock, or earlier for another cause.
 
-    Attributes:
-        at: the time of that run, in seconds of the event loop's clock.
-        priority: of that run; None for the priority of this one.
+    Without a priority, the next run has that of this one.
     """
 
     at: float
@@ -125,13 +119,7 @@ Outcome: TypeAlias = Finished | Again | Retry | Park
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Why a key does not run.
-
-    Attributes:
-        reason: that of `Park`, or the last error.
-        since: when it was parked, in seconds of the event loop's clock.
-        attempts: the attempt after which it was parked; 1 for the first.
-    """
+    """Why a key does not run; since when, by the event loop's clock; and after which attempt, 1 for the first."""
 
     reason: str
     since: float
@@ -144,7 +132,7 @@ class Failing(msgspec.Struct, eq=False):
     Attributes:
         attempts: how many attempts failed since the last success.
         error: the type of the latest error, and the place that raised it.
-        until: the end of the backoff, in seconds of the event loop's clock.
+        until: the end of the backoff, by the event loop's clock.
         delay: the latest delay of the backoff, without jitter.
         bypassed: whether a change has started an early run in this backoff.
         conflicts: how many runs in a row ended with a conflict.

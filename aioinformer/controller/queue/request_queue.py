@@ -6,6 +6,7 @@ import asyncio
 import random as _random
 import time
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,16 +29,7 @@ _TAKEOVER = Cause("takeover")
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True):
-    """The state of a queue of requests at a time.
-
-    Attributes:
-        time: of the event loop's clock, as all times in it.
-        ready: how many requests wait for a worker.
-        delayed: how many requests wait for their time.
-        running: the runs that are not finished.
-        parked: the keys that wait for a change, and why.
-        failing: keys whose last run did not succeed.
-    """
+    """The state of a queue of requests at a time of the event loop's clock: counts, runs, and keys with problems."""
 
     time: float
     ready: int
@@ -202,7 +194,7 @@ class RequestQueue:
         working = [now - run.started for run in tuple(schedule.running.values()) if not run.released]
         return QueueStatistics(
             name=self.name,
-            depth=schedule.ready,
+            depth=len(schedule.lanes),
             processing=len(working),
             delayed=schedule.delayed,
             adds=schedule.adds,
@@ -217,8 +209,8 @@ class RequestQueue:
     def snapshot(self, limit: int = 100) -> QueueSnapshot:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones."""
         schedule = self._schedule
-        running, failing = tuple(schedule.running.values()), schedule.failing(limit)
-        return QueueSnapshot(_now(), schedule.ready, schedule.delayed, running, self.parked(), failing)
+        running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.items(), limit))
+        return QueueSnapshot(_now(), len(schedule.lanes), schedule.delayed, running, self.parked(), failing)
 
     def _update(self) -> None:
         """Wake a worker if a run is available, all if the queue is drained, and set the timer."""
@@ -227,7 +219,7 @@ class RequestQueue:
             self._drained.set()
             while self._getters:
                 self._wake_getter()
-        elif self._getters and self._woken is None and schedule.available():
+        elif self._getters and self._woken is None and schedule.lanes.available():
             self._wake_getter()
         due = schedule.next_time()
         if self._timer is not None:

@@ -23,7 +23,7 @@ Guarantees:
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.controller.queue.causes import Cause
@@ -59,48 +59,30 @@ class Schedule:
     Args:
         options: the parameters.
         random: returns numbers in [0, 1), for jitter.
-
-    Attributes:
-        adds: how many requests have become ready.
-        retries: how many requests had a delay.
-        delayed: the number of requests whose time has not come.
-        running: the runs that are not finished.
-        parked: the keys that are parked.
-        draining: no more requests are accepted.
     """
 
     def __init__(self, options: QueueOptions, random: Callable[[], float]) -> None:
         self._options = options
         self._random = random
         self._entries: dict[ObjectName, Entry] = {}
-        self._lanes = Lanes(options.ageing, options.group_limit)
         #: (time, number, entry) of delayed and resting entries, valid if the entry still has that time.
         self._times: list[tuple[float, int, Entry]] = []
         self._numbers = count()
-        self._failing: dict[ObjectName, Failing] = {}
         self._shut_down = False
-        self.adds = self.retries = self.delayed = 0
+        # For the queue to read: the requests that are ready, runs that are not finished, and keys with problems.
+        self.lanes = Lanes(options.ageing, options.group_limit)
         self.running: dict[ObjectName, Run] = {}
+        self.failing: dict[ObjectName, Failing] = {}
         self.parked: dict[ObjectName, Parked] = {}
+        #: How many requests became ready, how many had a delay, and how many wait for their time.
+        self.adds = self.retries = self.delayed = 0
+        #: No more requests are accepted.
         self.draining = False
-
-    @property
-    def ready(self) -> int:
-        """The number of requests that are ready, some maybe at the limit of their group."""
-        return len(self._lanes)
 
     @property
     def idle(self) -> bool:
         """Whether no request is ready and none runs."""
-        return not self.running and not len(self._lanes)
-
-    def available(self) -> bool:
-        """Return whether `take` has a run, of what `advance` has made ready."""
-        return self._lanes.available()
-
-    def failing(self, limit: int) -> dict[ObjectName, Failing]:
-        """Return keys whose last run did not succeed, those that have failed for the longest time first."""
-        return dict(islice(self._failing.items(), limit))
+        return not self.running and not len(self.lanes)
 
     def add(self, key: ObjectName, cause: Cause, now: float, *, priority: int = 0, after: float = 0.0) -> None:
         """Request a run of a key, as `RequestQueue.add` describes."""
@@ -131,9 +113,9 @@ class Schedule:
         entry.changed = entry.changed or changed
         if priority > entry.priority:
             if entry.state == _READY:
-                self._lanes.remove(entry, now)
+                self.lanes.remove(entry, now)
                 entry.priority = priority
-                self._lanes.push(entry, now)
+                self.lanes.push(entry, now)
             entry.priority = priority
         if entry.state == _DELAYED:
             at = self._earliest(entry, at, changed)
@@ -147,10 +129,10 @@ class Schedule:
     def take(self, now: float) -> Run | None:
         """Start the next run; return None if no request is ready, or all groups with requests are at their limit."""
         self.advance(now)
-        entry = self._lanes.pop(now)
+        entry = self.lanes.pop(now)
         if entry is None:
             return None
-        record = self._failing.get(entry.key)
+        record = self.failing.get(entry.key)
         run = Run(
             entry.key,
             entry.causes,
@@ -174,7 +156,7 @@ class Schedule:
         if run.released:
             return False
         run.released = True
-        self._lanes.end_run(entry.group, now)
+        self.lanes.end_run(entry.group, now)
         return True
 
     def finish(self, run: Run, outcome: Outcome, now: float) -> Parked | float | None:
@@ -185,11 +167,11 @@ class Schedule:
         entry.run, entry.state = None, _NEW
         reason = outcome.reason if isinstance(outcome, Park) else None
         if isinstance(outcome, Retry) and (reason := self._count(run, outcome)) is None:
-            at = self._retry_time(self._failing[run.key], outcome, now)
+            at = self._retry_time(self.failing[run.key], outcome, now)
             self._request_again(entry, (_RETRY, *run.causes), at, run.priority, run.enqueued)
             entry.left_out += run.causes_left_out
         else:
-            self._failing.pop(run.key, None)
+            self.failing.pop(run.key, None)
         if isinstance(outcome, Again):
             priority = run.priority if outcome.priority is None else outcome.priority
             self._request_again(entry, (_RESULT,), outcome.at, priority, now)
@@ -244,7 +226,7 @@ class Schedule:
         dropped = (_DELAYED, _RESTING, _READY) if shut_down else (_DELAYED, _RESTING)
         for entry in [each for each in self._entries.values() if each.state in dropped]:
             if entry.state == _READY:
-                self._lanes.remove(entry, now)
+                self.lanes.remove(entry, now)
             self._drop(entry)
         self.delayed = 0
         self._times.clear()
@@ -257,7 +239,7 @@ class Schedule:
 
     def _count(self, run: Run, outcome: Retry) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""
-        backoff, record = self._options.backoff, self._failing.setdefault(run.key, Failing())
+        backoff, record = self._options.backoff, self.failing.setdefault(run.key, Failing())
         record.error = origin(outcome.error)
         record.conflicts = min(record.conflicts + 1, 30) if outcome.soon else 0
         if not outcome.counted or run.early:
@@ -299,7 +281,7 @@ class Schedule:
     def _earliest(self, entry: Entry, at: float, changed: bool) -> float:
         """Return when a cause may start a run. During a backoff, the first change may; others wait for its end."""
         at = max(at, entry.started + self._options.min_interval)
-        record = self._failing.get(entry.key)
+        record = self.failing.get(entry.key)
         if record is None or record.until <= at:
             return at
         if changed and not record.bypassed:
@@ -315,7 +297,7 @@ class Schedule:
         elif at <= now:
             entry.state = _READY
             self.adds += 1
-            self._lanes.push(entry, now)
+            self.lanes.push(entry, now)
         else:
             entry.state = _DELAYED
             self.delayed += 1

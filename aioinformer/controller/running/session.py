@@ -230,7 +230,7 @@ class Session:
         if self._tasks is None or self._services is None:
             raise refusal
         supervised = await self._attach(controller)
-        if self._tasks is None:  # the stop has begun meanwhile
+        if self.is_ending():  # meanwhile
             del self.controllers[controller.name]
             await supervised.stop(self._hurry)
             raise refusal

@@ -6,6 +6,7 @@ import json
 import signal
 from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 
 from tests.cli.controllers.programs import PROGRAM
@@ -35,6 +36,18 @@ async def test_manager_runs_until_a_signal(shell: Shell, kubeconfig: Path, numbe
     assert (finished.code, line, finished.lines) == (0, "patched shop/one", ["patched shop/one"])
     records = [json.loads(each) for each in finished.stderr.splitlines()]
     assert any(number.name in each["message"] and each["level"] == "info" for each in records)
+
+
+@pytest.mark.behaviour("C-81")
+async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, unused_tcp_port: int) -> None:
+    options = ("--kubeconfig", kubeconfig, "--health-port", str(unused_tcp_port))
+    command = await shell.start("run", "program:manager", *options)
+    await command.line()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as client:
+        for path in ("/livez", "/readyz"):
+            async with client.get(path) as response:
+                assert (response.status, await response.text()) == (200, "ok\n")
+    assert (await command.finish(signal.SIGTERM)).code == 0
 
 
 async def test_dry_run_writes_nothing(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:

@@ -33,7 +33,7 @@ def take(queue: Schedule, now: float = 0.0) -> str:
 
 
 def take_all(queue: Schedule, now: float = 0.0) -> list[str]:
-    return [take(queue, now) for _ in range(queue.ready)]
+    return [take(queue, now) for _ in range(len(queue.lanes))]
 
 
 @pytest.mark.behaviour("C-05")
@@ -134,7 +134,7 @@ def test_group_at_its_limit_is_passed_over() -> None:
         queue.add(key(text), UPDATED, 0.0, priority=-100 if text == "b/1" else 0)
     runs = [queue.take(0.0) for _ in range(4)]
     assert [run and str(run.key) for run in runs] == ["a/1", "a/2", "b/1", None]
-    assert not queue.available()
+    assert not queue.lanes.available()
     assert runs[0] is not None
     queue.finish(runs[0], Finished(), 0.0)
     assert take(queue) == "a/3"

@@ -145,6 +145,7 @@ async def test_drain_finishes_what_is_ready_and_drops_the_rest(tasks: asyncio.Ta
     assert not drain.done()
     queue.finish(third, Again(asyncio.get_running_loop().time() + 5))
     await drain
+    assert queue.snapshot().delayed == 0, "no retry comes after the end"
     with pytest.raises(QueueShutDown, match="request queue 'widgets' was shut down"):
         await queue.get()
 

@@ -42,7 +42,7 @@ class Key:
     @property
     def rests(self) -> float | None:
         """Seconds until the key runs; None if nothing is requested."""
-        return 0.0 if self.queue.ready else None if (at := self.queue.next_time()) is None else at - self.now
+        return 0.0 if len(self.queue.lanes) else None if (at := self.queue.next_time()) is None else at - self.now
 
 
 @pytest.mark.behaviour("C-09")
@@ -140,7 +140,7 @@ def test_key_is_parked_after_max_attempts_until_a_change() -> None:
     assert key.queue.parked == {KEY: Parked("3 attempts failed, the last with ValueError", 3.0, 3)}
     key.add(RESYNC)
     key.add(Cause("takeover"))
-    assert not key.queue.ready
+    assert not len(key.queue.lanes)
     key.add()
     assert not key.queue.parked
     assert key.rests == 0.0

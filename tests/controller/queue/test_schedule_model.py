@@ -236,7 +236,7 @@ class ScheduleMachine(RuleBasedStateMachine):
         waiting = {
             key: wanted for key, wanted in self.model.waiting(self.now).items() if self.model.has_place(key.namespace)
         }
-        assert self.schedule.available() == bool(waiting)
+        assert self.schedule.lanes.available() == bool(waiting)
         run = self.schedule.take(self.now)
         if run is None:
             assert not waiting, "a run is withheld"
@@ -296,8 +296,8 @@ class ScheduleMachine(RuleBasedStateMachine):
         assert self.schedule.parked == {key: each.parked for key, each in known.items() if each.parked}
         assert self.schedule.running == {key: each.run for key, each in known.items() if each.run}
         assert self.schedule.delayed == len(delayed)
-        assert self.schedule.ready == len(requested) - len(delayed)
-        assert self.schedule.idle == (not self.schedule.ready and not self.schedule.running)
+        assert len(self.schedule.lanes) == len(requested) - len(delayed)
+        assert self.schedule.idle == (not len(self.schedule.lanes) and not self.schedule.running)
         due = self.schedule.next_time()
         assert due is None or self.now < due <= min(delayed, default=math.inf)
         assert due is not None or not delayed
@@ -310,17 +310,17 @@ class ScheduleMachine(RuleBasedStateMachine):
             self.take()
             while self.runs:
                 self.finish(0, Finished())
-            if not self.schedule.ready and self.schedule.next_time() is None:
+            if not len(self.schedule.lanes) and self.schedule.next_time() is None:
                 break
             self.time_passes(5)
         assert not any(known.wanted for known in self.model.known.values()), "an add was lost"
         assert self.schedule._entries.keys() == self.schedule.parked.keys()
         if not self.model.draining:
-            assert not self.schedule.failing(1)
+            assert not self.schedule.failing
             for _ in range(10):
                 self.now += 10
                 self.schedule.take(self.now)
-            assert not self.schedule._lanes._groups
+            assert not self.schedule.lanes._groups
 
 
 @pytest.mark.behaviour("C-01", "C-02", "C-04", "C-08", "C-09", "C-11", "C-12", "C-14", "C-18")

@@ -1,0 +1,66 @@
+"""A standby on a real API server, with the permissions that `aioinformer check` prints."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from aioinformer.cli.controllers.manifest import manifest
+from aioinformer.cli.controllers.needs import needs
+from aioinformer.controller import LeaderElection, Manager
+from aioinformer.leaderelection import LeaderElectionOptions, LeaderElector
+from aioinformer.transport.auth.credentials import connect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.real_cluster import Operator, RealCluster
+
+#: A candidate with these times that takes over within seconds does so because of the watch.
+SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=300.0)
+
+
+def kubeconfig_of(cluster: RealCluster, user: str, path: Path) -> Path:
+    """Write a kubeconfig with which requests are sent as a user."""
+    config: dict[str, Any] = yaml.safe_load(cluster.kubeconfig.read_text())
+    for each in config["users"]:
+        each["user"]["as"] = user
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.mark.behaviour("C-75", "C-90")
+async def test_standby_with_the_printed_role_takes_over_a_release(
+    cluster: RealCluster, operator: Operator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    created = await operator.create("/api/v1/namespaces", {"metadata": {"generateName": "standby-"}})
+    namespace = created["metadata"]["name"]
+    manager = Manager("robot", leader_election=LeaderElection("it", namespace, SLOW), namespaces=[namespace])
+    for document in yaml.safe_load_all(manifest("robot", namespace, needs(manager))):
+        if document["kind"] != "ServiceAccount":
+            group = f"/apis/{document['apiVersion']}/namespaces/{namespace}"
+            await operator.create(f"{group}/{document['kind'].lower()}s", document)
+
+    config = kubeconfig_of(cluster, f"system:serviceaccount:{namespace}:robot", tmp_path / "kubeconfig")
+    waiting = asyncio.Event()
+
+    async def stand_by(stack: AsyncExitStack) -> None:
+        connection = await stack.enter_async_context(await connect(kubeconfig=config))
+        elector = LeaderElector(
+            connection, "it", namespace, identity="second", options=SLOW, on_new_leader=lambda leader: waiting.set()
+        )
+        async with elector.leading() as term:
+            assert term.token == 1
+
+    async with AsyncExitStack() as stack, asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        connection = await stack.enter_async_context(await connect(kubeconfig=config))
+        async with LeaderElector(connection, "it", namespace, identity="first", options=SLOW).leading():
+            tasks.create_task(stand_by(stack))
+            await waiting.wait()
+    assert "cannot be watched" not in caplog.text
