@@ -18,9 +18,14 @@ def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[s
 
     Args:
         package: the `__name__` of the package.
-        names_of: the names in each module, separated by spaces. Modules are named relative to the package.
+        names_of: the names in each module, separated by spaces. Modules are named relative to the package, those of
+            other rooms in full.
     """
-    modules = {name: f"{package}.{module}" for module, names in names_of.items() for name in names.split()}
+    modules = {
+        name: module if module.startswith("aioinformer.") else f"{package}.{module}"
+        for module, names in names_of.items()
+        for name in names.split()
+    }
 
     def load(name: str) -> object:
         import importlib

@@ -31,7 +31,23 @@ if TYPE_CHECKING:
     from aioinformer.controller.inputs.sources import Every, Source
     from aioinformer.controller.leadership import LeaderElection
     from aioinformer.controller.manager import Manager
-    from aioinformer.controller.queue.outcomes import (
+    from aioinformer.controller.request import (
+        LOW_PRIORITY,
+        NORMAL_PRIORITY,
+        Cause,
+        NothingToDo,
+        ReconcileTimeout,
+        Request,
+        Result,
+        RetryAfter,
+        TerminalError,
+    )
+    from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot, ManagerSnapshot, StopReport
+    from aioinformer.controller.running.session import ControllerFailed
+    from aioinformer.controller.running.supervised import Restart
+    from aioinformer.own_writes.own_writes import OwnWrites, StaleCache
+    from aioinformer.own_writes.sender import UndeclaredWrite, WritePolicy
+    from aioinformer.workqueue.requests.outcomes import (
         Again,
         Failing,
         Finished,
@@ -42,24 +58,7 @@ if TYPE_CHECKING:
         Retry,
         Run,
     )
-    from aioinformer.controller.queue.request_queue import QueueSnapshot, RequestQueue
-    from aioinformer.controller.request import (
-        LOW_PRIORITY,
-        NORMAL_PRIORITY,
-        Cause,
-        NothingToDo,
-        ReconcileTimeout,
-        Request,
-        Result,
-        RetryAfter,
-        StaleCache,
-        TerminalError,
-    )
-    from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot, ManagerSnapshot, StopReport
-    from aioinformer.controller.running.session import ControllerFailed
-    from aioinformer.controller.running.supervised import Restart
-    from aioinformer.controller.writes.own_writes import OwnWrites
-    from aioinformer.controller.writes.sender import UndeclaredWrite, WritePolicy
+    from aioinformer.workqueue.requests.request_queue import QueueSnapshot, RequestQueue
 
 __all__ = [
     "LOW_PRIORITY",
@@ -143,8 +142,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "helpers.finalizing": "Ending finalizing",
             "helpers.pruning": "AppliedSet ForeignObject apply_set",
             "helpers.status": "set_status",
-            "queue.outcomes": "Again Failing Finished Outcome Park Parked QueueOptions Retry Run",
-            "queue.request_queue": "QueueSnapshot RequestQueue",
+            "aioinformer.workqueue.requests.outcomes": (
+                "Again Failing Finished Outcome Park Parked QueueOptions Retry Run"
+            ),
+            "aioinformer.workqueue.requests.request_queue": "QueueSnapshot RequestQueue",
             "inputs.change": "Change",
             "inputs.loops": "LoopDetector",
             "inputs.mapping": "Input Owns Primary Watch",
@@ -156,10 +157,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             ),
             "inputs.sources": "Every Source",
             "request": (
-                "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter StaleCache "
+                "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter "
                 "TerminalError"
             ),
-            "writes.own_writes": "OwnWrites",
-            "writes.sender": "UndeclaredWrite WritePolicy",
+            "aioinformer.own_writes.own_writes": "OwnWrites StaleCache",
+            "aioinformer.own_writes.sender": "UndeclaredWrite WritePolicy",
         },
     )

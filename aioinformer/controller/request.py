@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from aioinformer.controller.queue.causes import LOW_PRIORITY as LOW_PRIORITY
-from aioinformer.controller.queue.causes import NORMAL_PRIORITY as NORMAL_PRIORITY
-from aioinformer.controller.queue.causes import Cause as Cause
-from aioinformer.controller.queue.causes import Trigger as Trigger
 from aioinformer.errors import AioinformerError, OptionError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.resources.references import ObjectReference
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY as LOW_PRIORITY
+from aioinformer.workqueue.requests.causes import NORMAL_PRIORITY as NORMAL_PRIORITY
+from aioinformer.workqueue.requests.causes import Cause as Cause
+from aioinformer.workqueue.requests.causes import Trigger as Trigger
 
 if TYPE_CHECKING:
     import logging
@@ -245,10 +245,6 @@ class NothingToDo(AioinformerError):
 
     `finalizing` raises it for an object that is gone, or that is being deleted and has no finalizer of the controller.
     """
-
-
-class StaleCache(AioinformerError):
-    """The caches did not have the own writes of a key in time. The key is retried with backoff."""
 
 
 class ReconcileTimeout(AioinformerError):

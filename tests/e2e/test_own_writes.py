@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.transport.auth.credentials import connect
-from tests.controller.write_rows import ROWS, check_row
+from tests.own_writes.write_rows import ROWS, check_row
 
 if TYPE_CHECKING:
     from tests.e2e.real_cluster import RealCluster

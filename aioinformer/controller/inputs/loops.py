@@ -14,9 +14,9 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aioinformer.controller.queue.causes import Cause
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+    from aioinformer.workqueue.requests.causes import Cause
 
 _log = get_logger("aioinformer.controller")
 

@@ -13,13 +13,13 @@ from aioinformer.controller.inputs.keys import key_of, keys_in
 from aioinformer.controller.inputs.owners import OWNER_INDEX, owner_references, owner_uids
 from aioinformer.controller.inputs.predicates import Predicate, content_changed, object_changed, predicate
 from aioinformer.controller.inputs.references import ReferenceIndex, References, synchronous
-from aioinformer.controller.queue.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
 from aioinformer.informer.options import merge_indexers, named_options
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown, ObjectName, split_meta_namespace_key
 from aioinformer.resources.resource import Resource
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.concurrency import Latch
 from aioinformer.controller.inputs.loops import LoopDetector
-from aioinformer.controller.queue.outcomes import Again, Finished, Retry
-from aioinformer.controller.queue.request_queue import RequestQueue
-from aioinformer.controller.request import NORMAL_PRIORITY, Request, StaleCache, TerminalError
+from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
     Attempt,
@@ -31,17 +29,20 @@ from aioinformer.controller.running.attempts import (
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Retry
+from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.queue.outcomes import Outcome, Run
     from aioinformer.controller.request import Cause
-    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
+    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.outcomes import Outcome, Run
 
 R = TypeVar("R")
 

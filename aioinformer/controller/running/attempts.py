@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aioinformer.controller.inputs.change import uid_of
 from aioinformer.controller.inputs.mapping import Owns
-from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Parked, Retry
 from aioinformer.controller.request import (
     NothingToDo,
     ReconcileTimeout,
     Result,
     RetryAfter,
-    StaleCache,
     TerminalError,
 )
 from aioinformer.errors import ApiError, Conflict, TransportError, UsageError
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
+from aioinformer.own_writes.own_writes import StaleCache
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping
 
     from aioinformer.cache.lister import Lister
     from aioinformer.client.client import Client
-    from aioinformer.controller.queue.outcomes import Run
     from aioinformer.controller.running.attached import Inputs
-    from aioinformer.controller.writes.own_writes import OwnWrites
     from aioinformer.leaderelection.elector import Term
+    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+    from aioinformer.workqueue.requests.outcomes import Run
 
 R = TypeVar("R")
 

@@ -9,10 +9,10 @@ import msgspec
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.controller.running.active import ActiveController
-from aioinformer.controller.writes.own_writes import OwnWrites
-from aioinformer.controller.writes.sender import WritePolicy
 from aioinformer.errors import InformerStopped, OptionError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.own_writes.own_writes import OwnWrites
+from aioinformer.own_writes.sender import WritePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.controller import Manager
-from tests.controller.writes.model import CONFIG_MAPS, Server
+from tests.own_writes.model import CONFIG_MAPS, Server
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:

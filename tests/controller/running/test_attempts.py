@@ -36,7 +36,7 @@ from tests.controller.running.setting import (
     settled,
     started,
 )
-from tests.controller.writes.model import PODS
+from tests.own_writes.model import PODS
 
 STEADY = QueueOptions(backoff=BackoffOptions(initial=1.0, jitter=0.0, factor=2.0))
 

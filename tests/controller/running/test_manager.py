@@ -27,7 +27,7 @@ from aioinformer.errors import UsageError
 from aioinformer.events import FakeRecorder
 from aioinformer.factory.factory import SharedInformerFactory
 from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
-from tests.controller.writes.model import PODS
+from tests.own_writes.model import PODS
 
 AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0, reset_after=300.0), limit=3)
 

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from aioinformer.controller.queue.causes import LOW_PRIORITY, Cause
-from aioinformer.controller.queue.outcomes import Finished, QueueOptions
-from aioinformer.controller.queue.schedule import Schedule
 from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import Finished, QueueOptions
+from aioinformer.workqueue.requests.schedule import Schedule
 
 UPDATED = Cause("updated")
 

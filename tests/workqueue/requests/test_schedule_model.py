@@ -23,11 +23,11 @@ from hypothesis.stateful import (
 )
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller.queue.causes import Cause, Trigger
-from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
-from aioinformer.controller.queue.schedule import Schedule
 from aioinformer.errors import UsageError
 from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.requests.causes import Cause, Trigger
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.schedule import Schedule
 
 KEYS = st.sampled_from([ObjectName("a", "1"), ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
 TRIGGERS: tuple[Trigger, ...] = ("initial", "resync", "takeover", "added", "updated", "deleted", "source", "requested")

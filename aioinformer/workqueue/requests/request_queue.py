@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aioinformer.concurrency import Slicer
-from aioinformer.controller.queue.causes import LOW_PRIORITY, Cause
-from aioinformer.controller.queue.outcomes import QueueOptions
-from aioinformer.controller.queue.schedule import Schedule
 from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
 from aioinformer.workqueue.queue import QueueShutDown
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import QueueOptions
+from aioinformer.workqueue.requests.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.controller.queue.outcomes import Failing, Outcome, Parked, Run
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.outcomes import Failing, Outcome, Parked, Run
 
 _TAKEOVER = Cause("takeover")
 
@@ -40,7 +40,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True):
 
 
 class RequestQueue:
-    """The requests of a controller. `aioinformer.controller.queue.schedule` states the order, and what is merged.
+    """The requests of a controller. `aioinformer.workqueue.requests.schedule` states the order, and what is merged.
 
     Only `get` and `drain` wait. The other methods are plain calls on the thread of the event loop: handlers
     call `add`. A batch of adds, without an await in between, wakes one worker, which wakes the next one if more is

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller.queue.causes import LOW_PRIORITY, Cause
-from aioinformer.controller.queue.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
-from aioinformer.controller.queue.schedule import Schedule
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.schedule import Schedule
 
 KEY = ObjectName("a", "1")
 UPDATED, RESYNC = Cause("updated"), Cause("resync")

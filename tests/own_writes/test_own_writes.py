@@ -13,8 +13,8 @@ from aioinformer.controller import StaleCache
 from aioinformer.errors import AlreadyExists, ApiError, TransportError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
-from tests.controller.writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
-from tests.controller.writes.support import KEY, config_map, running, settling
+from tests.own_writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
+from tests.own_writes.support import KEY, config_map, running, settling
 from tests.shell.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from aioinformer.controller.queue.causes import Cause
-    from aioinformer.controller.queue.outcomes import Run
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.causes import Cause
+    from aioinformer.workqueue.requests.outcomes import Run
 
 #: How many lanes `pop` looks at for their age. Lanes that become overdue at once are found faster than they are served.
 _LOOKS: Final = 4

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer.controller.queue.causes import LOW_PRIORITY, Cause
-from aioinformer.controller.queue.outcomes import Again, Finished, Park, QueueOptions, Retry, Run
-from aioinformer.controller.queue.request_queue import RequestQueue
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.queue import QueueShutDown
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Park, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.request_queue import RequestQueue
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from aioinformer.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from aioinformer.controller.queue.causes import Cause
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.causes import Cause
 
 
 class QueueOptions(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
         max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
         min_interval: seconds between the starts of two runs of a key, retries included.
         ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`
-            for never. `aioinformer.controller.queue.schedule` states the bound.
+            for never. `aioinformer.workqueue.requests.schedule` states the bound.
         group: returns the group of a key, always the same one; its namespace by default. Groups take turns.
         group_limit: how many runs of a group there may be at a time; None for no limit.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from tests.controller.writes.model import Server
+    from tests.own_writes.model import Server
 
 KEY = ObjectName("shop", "a")
 

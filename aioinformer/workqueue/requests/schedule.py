@@ -26,17 +26,17 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.controller.queue.causes import Cause
-from aioinformer.controller.queue.lanes import Entry, Lanes
-from aioinformer.controller.queue.outcomes import Again, Failing, Park, Parked, QueueOptions, Retry, Run
 from aioinformer.errors import UsageError
 from aioinformer.functions import origin
+from aioinformer.workqueue.requests.causes import Cause
+from aioinformer.workqueue.requests.lanes import Entry, Lanes
+from aioinformer.workqueue.requests.outcomes import Again, Failing, Park, Parked, QueueOptions, Retry, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.controller.queue.outcomes import Outcome
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.workqueue.requests.outcomes import Outcome
 
 #: The triggers that say that an input changed.
 CHANGES: Final = frozenset({"added", "updated", "deleted", "source", "requested"})

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
-from aioinformer.controller.writes.dry_run import pretend
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -20,6 +19,7 @@ from aioinformer.errors import (
     WriteOutcomeUnknown,
 )
 from aioinformer.logs import get_logger
+from aioinformer.own_writes.dry_run import pretend
 
 if TYPE_CHECKING:
     import logging
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response

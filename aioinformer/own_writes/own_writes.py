@@ -25,10 +25,9 @@ from aioinformer.cache.waiters import Write
 from aioinformer.client.bodies import decode
 from aioinformer.client.client import Client
 from aioinformer.client.targets import Metadata, read
-from aioinformer.controller.request import StaleCache
-from aioinformer.controller.writes.records import Flight, Unread, Writes
-from aioinformer.controller.writes.sender import RecordingSender, WritePolicy
 from aioinformer.errors import AioinformerError, ApiNotFound, DecodeError
+from aioinformer.own_writes.records import Flight, Unread, Writes
+from aioinformer.own_writes.sender import RecordingSender, WritePolicy
 from aioinformer.resources.resource import Resource
 from aioinformer.resources.selectors import label_selector_of
 from aioinformer.resources.versions import covers
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
-    from aioinformer.controller.writes.sender import Fence
     from aioinformer.informer.reader import InformerCache
+    from aioinformer.own_writes.sender import Fence
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -54,6 +53,10 @@ class _InNamespace(NamedTuple):
     """An object of which the namespace alone is known, to find out whether an informer watches it."""
 
     metadata: Metadata
+
+
+class StaleCache(AioinformerError):
+    """The caches did not have the own writes of a key in time. A controller retries the key with backoff."""
 
 
 class OwnWrites:

@@ -11,8 +11,8 @@ import pytest
 from aioinformer.controller import UndeclaredWrite, WritePolicy
 from aioinformer.errors import ApiNotFound, OptionError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
-from tests.controller.writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
-from tests.controller.writes.support import KEY, config_map, running, settling
+from tests.own_writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
+from tests.own_writes.support import KEY, config_map, running, settling
 from tests.shell.cluster import built_in
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from aioinformer.controller import OwnWrites
 from aioinformer.errors import AlreadyExists, WriteOutcomeUnknown
 from aioinformer.resources.keys import ObjectName
-from tests.controller.writes.model import CONFIG_MAPS, Server
+from tests.own_writes.model import CONFIG_MAPS, Server
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request

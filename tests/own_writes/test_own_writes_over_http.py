@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from aioinformer.transport import HttpTransport
-from tests.controller.write_rows import ROWS, check_row
+from tests.own_writes.write_rows import ROWS, check_row
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
