@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     )
     from aioinformer.controller.inputs.references import References
     from aioinformer.controller.inputs.sources import Every, Source
-    from aioinformer.controller.leadership import LeaderElection
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.request import (
         LOW_PRIORITY,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot, ManagerSnapshot, StopReport
     from aioinformer.controller.running.session import ControllerFailed
     from aioinformer.controller.running.supervised import Restart
+    from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.own_writes.own_writes import OwnWrites, StaleCache
     from aioinformer.own_writes.sender import UndeclaredWrite, WritePolicy
     from aioinformer.workqueue.requests.outcomes import (
@@ -133,7 +133,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         {
             "declaration": "Controller controller",
             "health": "Health",
-            "leadership": "LeaderElection",
+            "aioinformer.leaderelection.leadership": "LeaderElection",
             "manager": "Manager",
             "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
             "running.session": "ControllerFailed",

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from aioinformer.controller.declaration import Controller, controller
 from aioinformer.controller.health import Health, readiness
-from aioinformer.controller.leadership import LeaderElection
 from aioinformer.controller.running.session import ControllerFailed, Session
 from aioinformer.controller.running.supervised import Restart
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.pool import checked_namespaces
 from aioinformer.handlers.resync import checked_period
+from aioinformer.leaderelection.leadership import LeaderElection
 from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.transport.clients import Client

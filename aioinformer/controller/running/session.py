@@ -27,12 +27,12 @@ from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.leadership import Leadership
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.factory.pool import Informers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.leaderelection.elector import Term
+    from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
@@ -205,7 +205,7 @@ class Session:
             dry_run=manager.dry_run,
         )
         if manager.leader_election is not None and not manager.dry_run:
-            from aioinformer.controller.leadership import Leadership
+            from aioinformer.leaderelection.leadership import Leadership
 
             self.leadership = Leadership(transport, manager.leader_election)
         for controller in manager.controllers.values():

@@ -9,7 +9,7 @@ import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Health, Progress, Pulse, readiness
-from aioinformer.controller.leadership import Leadership
+from aioinformer.leaderelection.leadership import Leadership
 from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, started
 from tests.leaderelection.stalling_loop import stall
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller.leadership import LeaderElection, Leadership
 from aioinformer.errors import UsageError
 from aioinformer.leaderelection import LeaderElectionOptions, LeadershipLost, Term
+from aioinformer.leaderelection.leadership import LeaderElection, Leadership
 from tests.leaderelection.candidates import now
 from tests.leaderelection.lease_server import LeaseServer
 from tests.leaderelection.stalling_loop import stall
