@@ -128,6 +128,10 @@ class Manager:
             )
         if recorder is not None and not callable(getattr(recorder, "event", None)):
             raise UsageError(f"Manager: recorder must be an EventRecorder, not {recorder!r}")
+        if isinstance(controllers, Controller):
+            raise UsageError(f"Manager: controllers must be a list, not {controllers!r}; write [{controllers.name}]")
+        if health_port is not None and not (type(health_port) is int and 0 <= health_port < 65536):
+            raise OptionError(f"Manager: health_port must be a number from 0 to 65535, or None, not {health_port!r}")
         check_seconds(grace, "Manager: grace")
         check_metrics(metrics)
         self.name = name
@@ -149,6 +153,10 @@ class Manager:
         self._session: Session | None = None
         for each in controllers:
             self._declare(each)
+
+    def __repr__(self) -> str:
+        runs = ", ".join(self._controllers) or "no controllers"
+        return f"<manager {self.name} of {runs}{'' if self._session is None else ', running'}>"
 
     # Controllers.
 

@@ -93,7 +93,9 @@ class WritePolicy:
             (target.group, target.plural, verb) in self._declared for verb in (target.verb, exact)
         ):
             return
-        message = f"{target} is not declared: add {exact!r} for {target.what} to writes= of the controller"
+        message = (
+            f"{target} is not declared: add {exact!r} for {target.what.partition('/')[0]} to writes= of the controller"
+        )
         if self._strict:
             raise UndeclaredWrite(message)
         if (target.what, exact) not in self._warned:

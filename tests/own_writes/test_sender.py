@@ -142,8 +142,8 @@ async def test_undeclared_write_is_warned_of_once(server: Server, caplog: pytest
             await writes.client(KEY).apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [message.partition(";")[0] for message in warnings] == [
-        f"patch deployments.apps/{part} shop/a is not declared: add '{part}/patch' for deployments.apps/{part} to "
-        "writes= of the controller"
+        f"patch deployments.apps/{part} shop/a is not declared: add '{part}/patch' for deployments.apps to writes= "
+        "of the controller"
         for part in ("scale", "status")
     ]
 

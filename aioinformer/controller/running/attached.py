@@ -12,6 +12,7 @@ from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
+from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ _log = get_logger("aioinformer.controller")
 
 #: Seconds that a cancelled task of a user has to end, before it is named in the log and not awaited any more.
 CLEANING_UP: Final = 10.0
+#: Seconds without all first lists before the log says what a controller waits for.
+PATIENCE: Final = 10.0
+
+_REMEDIES: Final = {
+    Phase.NOT_FOUND: "apply the CustomResourceDefinition, and compare the version with `kubectl api-resources`",
+    Phase.FORBIDDEN: "grant `list` and `watch`; `aioinformer check` prints the roles",
+    Phase.UNAUTHORIZED: "check the credentials",
+}
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -161,9 +170,10 @@ class Inputs:
         for each in known:
             if each.input.resource.gvr == resource.gvr:
                 return each
-        name, names = self._controller.name, ", ".join(each.input.resource.gvr for each in known) or "none"
         where = "owns or watches" if kind is Input else kind.__name__.lower()
-        raise UsageError(f"controller {name} has no input {resource.gvr}, only {names}: add it to {where}")
+        names = ", ".join(each.input.resource.gvr for each in known)
+        others = f" ({'inputs' if kind is Input else where}: {names})" if names else ""
+        raise UsageError(f"controller {self._controller.name} does not watch {resource.gvr}{others}: add it to {where}")
 
     # Running.
 
@@ -204,11 +214,25 @@ class Inputs:
         return [f"{each.informer.name}: {each.informer.state}" for each in waiting]
 
     async def _wait_for_sync(self, on_synced: Callable[[], None]) -> None:
-        for each in self._attached:
-            await each.registration.wait_for_sync()
+        log_wait = asyncio.get_running_loop().call_later(PATIENCE, self._log_wait)
+        try:
+            for each in self._attached:
+                await each.registration.wait_for_sync()
+        finally:
+            log_wait.cancel()
         sizes = (f"{len(each.informer.get_indexer())} {each.input.resource.plural}" for each in self._attached)
         _log.info("controller %s has synced: %s", self._controller.name, ", ".join(sizes))
         on_synced()
+
+    def _log_wait(self) -> None:
+        remedies = [_REMEDIES.get(each.informer.state.phase, "") for each in self._attached]
+        hint = "".join(f"; {remedy}" for remedy in dict.fromkeys(remedies) if remedy)
+        _log.warning(
+            "controller %s waits, and begins by itself once all inputs have synced: %s%s",
+            self._controller.name,
+            ", ".join(self.waits_for()),
+            hint,
+        )
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):

@@ -427,8 +427,8 @@ async def test_reads_of_resources_that_are_no_inputs_are_refused() -> None:
     async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile)):
         await started()
     assert messages == [
-        "controller it has no input v1/pods, only v1/configmaps: add it to owns or watches",
-        "controller it has no input v1/pods, only none: add it to owns",
+        "controller it does not watch v1/pods (inputs: v1/configmaps): add it to owns or watches",
+        "controller it does not watch v1/pods: add it to owns",
     ]
 
 

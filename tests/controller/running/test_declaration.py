@@ -96,6 +96,9 @@ def test_async_callables_are_accepted(function: Callable[..., Any]) -> None:
         ({"name": ""}, "name must be"),
         ({"client": 5}, "client: expected"),
         ({"namespaces": "shop"}, "namespaces must be a list"),
+        ({"health_port": "8080"}, "health_port must be a number"),
+        ({"health_port": 65536}, "health_port must be a number"),
+        ({"controllers": controller(MAPS)(reconcile)}, r"must be a list, .*; write \[reconcile\]"),
         ({"namespaces": ["", "shop"]}, "for all of them, pass none"),
         ({"grace": -1}, "grace"),
         ({"restart": "never"}, r"restart must be Restart"),
@@ -120,6 +123,9 @@ def test_decorators_name_the_controller_after_the_function() -> None:
     assert (declared.workers, declared.reconcile) == (2, reconcile)
     with pytest.raises(UsageError, match="manager has a controller maps already"):
         manager.controller(MAPS, name="maps")(reconcile)
+    assert repr(manager) == "<manager manager of maps>"
+    with pytest.raises(UsageError, match="write the resource in the decorator"):
+        manager.controller(reconcile)  # type: ignore[arg-type]
 
 
 def test_declaration_that_does_not_run_says_so() -> None:

@@ -243,6 +243,19 @@ async def test_several_managers_run_in_one_process() -> None:
 
 
 @pytest.mark.behaviour("C-67")
+async def test_controller_that_cannot_start_says_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    server.refuse_reads = 404
+    async with manager_of(server, Controller("it", CONFIG_MAPS, Runs())):
+        await asyncio.sleep(30)
+    waits = [each.getMessage() for each in caplog.records if " waits" in each.getMessage()]
+    assert waits == [
+        "controller it waits, and begins by itself once all inputs have synced: informer of configmaps: not_found: "
+        "404 Not Found; apply the CustomResourceDefinition, and compare the version with `kubectl api-resources`"
+    ]
+
+
+@pytest.mark.behaviour("C-67")
 async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pytest.LogCaptureFixture) -> None:
     server, runs, others = server_with("a"), Runs(), Runs()
     server.put("pods", pod("p"))
