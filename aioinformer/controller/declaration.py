@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
-    from aioinformer.controller.writes.own_writes import OwnWrites
+    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Parked
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 #: How many other keys are checked with each write: they may never run again.
 _SWEEP: Final = 2
+#: How many live reads are sent at a time: after an outage, many keys may need one.
+_READS: Final = 4
 _OBJECTS: ObjectType[Any] = ObjectType(Resource("", "v1", "objects", ""))
 
 
@@ -87,6 +89,7 @@ class OwnWrites:
         self._client = client if field_manager is None else client.with_options(field_manager=field_manager)
         self._inputs = inputs
         self._timeout = timeout
+        self._reading = asyncio.Semaphore(_READS)
         self._keys: OrderedDict[ObjectName, Writes] = OrderedDict()
 
     def take_over(self, earlier: OwnWrites) -> None:
@@ -155,7 +158,8 @@ class OwnWrites:
             await flight.ended.wait()
         await self._wait(writes)  # first: the cache must have all objects of a collection that was deleted
         for unread in list(writes.unread.values()):
-            await self._read(writes, unread)
+            async with self._reading:
+                await self._read(writes, unread)
         await self._wait(writes)
 
     async def _wait(self, writes: Writes) -> None:

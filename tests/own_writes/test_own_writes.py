@@ -238,6 +238,22 @@ async def test_failed_live_read_is_repeated_by_the_next_wait(server: Server) -> 
         assert await settling(writes) > 0
 
 
+async def test_live_reads_after_an_outage_are_few_at_a_time(server: Server) -> None:
+    keys = [ObjectName("shop", str(number)) for number in range(50)]
+    async with running(server) as writes:
+        server.fault = lambda request: "before"
+        for key in keys:
+            with suppress(TransportError):
+                await maps_of(writes.client(key)).create(config_map(key.name))
+        server.reading.clear()
+        waits = [asyncio.create_task(writes.settle(key)) for key in keys]
+        await settled()
+        assert len(server.reads) == 4
+        server.reading.set()
+        await asyncio.gather(*waits)
+        assert (len(server.reads), len(writes)) == (50, 0)
+
+
 async def test_write_that_fails_during_the_read_is_read_again(server: Server) -> None:
     async with running(server) as writes:
         maps = maps_of(writes.client(KEY))

@@ -128,7 +128,7 @@ class Lanes:
     def pop(self, now: float) -> Entry | None:
         """Remove and return the next request, and count a run of its group; None if none may run."""
         for _ in range(_LOOKS):
-            if self._ages and self._ages[0][0] <= now:
+            if self._ages and (self._ages[0][0] <= now or self._ages[0][2].first is None):
                 lane = heappop(self._ages)[2]
                 lane.watched = False
                 self._update(lane, now)

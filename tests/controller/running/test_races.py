@@ -13,9 +13,9 @@ from aioinformer.controller import Controller, LeaderElection, Request, Result
 from aioinformer.errors import UsageError
 from aioinformer.leaderelection import LeaderElectionOptions
 from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
-from tests.controller.writes.model import PODS
 from tests.leaderelection.lease_server import LeaseServer
 from tests.leaderelection.stalling_loop import stall
+from tests.own_writes.model import PODS
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request as HttpRequest

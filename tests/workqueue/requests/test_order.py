@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from random import Random
+from weakref import WeakSet
 
 import pytest
 
@@ -166,3 +167,21 @@ def test_released_run_counts_for_no_limit_but_keeps_its_key() -> None:
     assert queue.take(0.0) is None
     queue.finish(run, Finished(), 0.0)
     assert take(queue) == "a/1"
+
+
+def test_groups_without_requests_leave_nothing() -> None:
+    class Group:
+        """A group that can be referred to weakly."""
+
+    groups: WeakSet[Group] = WeakSet()
+
+    def group_of(key: ObjectName) -> Group:
+        groups.add(group := Group())
+        return group
+
+    queue = schedule(group=group_of)
+    for number in range(1000):
+        queue.add(ObjectName("a", str(number)), UPDATED, 0.0)
+    assert len(groups) == 1000
+    take_all(queue)
+    assert len(groups) < 10
