@@ -234,7 +234,8 @@ def controller(resource: Resource[T], *, name: str = "", **options: Any) -> Call
     Raises:
         UsageError: an argument is invalid.
     """
-    if inspect.isfunction(resource):
+    given: Any = resource
+    if inspect.isfunction(given):
         raise UsageError("controller: write the resource in the decorator: @manager.controller(WIDGETS)")
     _checked_resource(resource, "controller: resource")
 
