@@ -218,7 +218,7 @@ async def test_writes_that_settle_late_are_no_failure(caplog: pytest.LogCaptureF
 # Leadership.
 
 
-@pytest.mark.behaviour("C-79")
+@pytest.mark.behaviour("C-95")
 @pytest.mark.parametrize("fault", ["silent", "down", "stalled", "slow"])
 async def test_no_write_is_sent_after_the_renew_deadline(fault: str) -> None:
     cluster = Cluster()
