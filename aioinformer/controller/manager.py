@@ -270,6 +270,9 @@ class Manager:
         The exit code is 0 after a signal or `stop()`, 1 if a controller has failed for good, and 2 if the manager is
         used or configured wrongly. A second signal ends the program at once. Without a configuration of logging, lines
         of level INFO go to stderr.
+
+        Raises:
+            UsageError: an event loop runs in this thread.
         """
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         sys.exit(self.run_as_program())
@@ -279,7 +282,19 @@ class Manager:
 
         Args:
             connect: provides the transport instead of `client`.
+
+        Raises:
+            UsageError: an event loop runs in this thread.
         """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise UsageError(
+                f"manager {self.name}: main() starts an event loop of its own, and one runs already; write "
+                "`async with manager:` or `await manager.run()`"
+            )
         code = 0
         with asyncio.Runner() as runner:
             try:

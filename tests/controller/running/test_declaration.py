@@ -128,6 +128,11 @@ def test_decorators_name_the_controller_after_the_function() -> None:
         manager.controller(reconcile)  # type: ignore[arg-type]
 
 
+async def test_main_within_an_event_loop_names_the_other_ways() -> None:
+    with pytest.raises(UsageError, match="write `async with manager:`"):
+        Manager().main()
+
+
 def test_declaration_that_does_not_run_says_so() -> None:
     declared = Controller("it", MAPS, reconcile)
     for call in (lambda: declared.enqueue("default/a"), declared.parked, declared.retry_parked, declared.snapshot):
