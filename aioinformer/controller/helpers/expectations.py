@@ -136,7 +136,7 @@ class Expectations:
         except BaseException as error:
             if _proves_no_effect(error):
                 expected.deleted.discard(name)
-            if not isinstance(error, ApiNotFound):
+            if not isinstance(error, ApiNotFound) or not error.name:
                 raise
 
     def _observe(self, key: ObjectName, name: str, *, is_leaving: bool) -> None:

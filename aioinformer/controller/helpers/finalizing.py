@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.metadata import ObjectMeta
@@ -91,8 +91,11 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     def change(current: Any) -> Any:
         return remove_finalizer(current, name) if _is_being_deleted(current) else current
 
-    with suppress(ApiNotFound):
+    try:
         await _edit(request, name, change)
+    except ApiNotFound as error:
+        if not error.name:
+            raise
 
 
 async def _with_finalizer(request: Request[Any], name: str) -> Any:
@@ -107,7 +110,9 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
 
     try:
         written = await _edit(request, name, change)
-    except ApiNotFound:
+    except ApiNotFound as error:
+        if not error.name:  # the resource is not served at the moment, as during the start of a server
+            raise
         return None
     request.object = from_document(request, written)
     return written

@@ -187,5 +187,7 @@ async def _delete(request: Request[Any], resource: Resource[Any], obj: Any) -> N
     try:
         # The default of some kinds, such as Jobs, leaves their own objects behind.
         await request.client.resource(resource).delete(str(object_name(obj)), uid=uid, propagation="Background")
-    except (ApiNotFound, Conflict):
+    except (ApiNotFound, Conflict) as error:
+        if isinstance(error, ApiNotFound) and not error.name:  # the resource is not served at the moment
+            raise
         request.log.debug("%s %s is gone already", resource.group_resource, object_name(obj))

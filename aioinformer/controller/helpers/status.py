@@ -14,7 +14,6 @@ from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.controller.helpers.objects import as_mapping, from_document, keeps, whole_objects
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
-from aioinformer.resources.restmapper import UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +70,9 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
         return request.object
     try:
         stored = await _write(request, start, status, known)
-    except (ApiNotFound, UnknownResource):
+    except ApiNotFound as error:
+        if not error.name:  # the resource is not served at the moment, as during the start of a server
+            raise
         return None
     status.note_dropped(stored)
     request.object = written = from_document(request, stored)

@@ -11,7 +11,7 @@ import pytest
 from aioinformer import Indexer, ObjectName, OptionError, WriteOutcomeUnknown
 from aioinformer.client import Client
 from aioinformer.controller import Expectations, Request, RetryAfter
-from aioinformer.errors import Invalid
+from aioinformer.errors import ApiNotFound, Invalid
 from aioinformer.models import core_v1
 from tests.client.scripted import Answer, Scripted, refusal, unreachable
 from tests.controller.helpers.bench import WIDGETS, Bench
@@ -183,9 +183,15 @@ async def test_key_waits_for_its_deletions(shown: str) -> None:
 
 @pytest.mark.behaviour("C-87")
 async def test_deletion_of_what_is_gone_is_not_expected() -> None:
-    controller = Controller(refusal(404, "NotFound"))
+    controller = Controller(refusal(404, "NotFound", name="web-1"))
     await controller.delete("web-1")
     assert await controller.may_run()
+
+
+async def test_deletion_in_a_resource_that_is_not_served_is_an_error() -> None:
+    controller = Controller(refusal(404, "NotFound"))
+    with pytest.raises(ApiNotFound):
+        await controller.delete("web-1")
 
 
 @pytest.mark.behaviour("C-88")
