@@ -182,7 +182,8 @@ class Harness:
                 return Converged(now - begin, scheduler.steps, len(self.writes))
             if now > begin + self._patience or scheduler.steps > steps + _MOST_STEPS:
                 taken = f"after {now - begin:.0f} s and {scheduler.steps - steps} steps"
-                raise NotConverged(f"{taken}: {self._trouble() or 'events go on without end'}")
+                problem = idle_writes(self.writes, now - 2 * quiet) or self._trouble()
+                raise NotConverged(f"{taken}: {problem or 'events go on without end'}")
 
     def _trouble(self) -> str:
         """Return why the manager does not rest; "" if it does."""
