@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
-from aioinformer.logs import VISIBLE
+from aioinformer.logs import VISIBLE, get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ def configure_logging(form: str) -> None:
     handler.addFilter(VISIBLE)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for noisy in ("asyncio", "aiohttp"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+        get_logger(noisy).setLevel(logging.WARNING)
 
 
 def run_manager(manager: Manager, server: ServerOptions) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from aioinformer.logs import get_logger
 from aioinformer.testing.harness.checker import HarnessFailure
 from aioinformer.testing.harness.harness import Harness
 from aioinformer.testing.harness.loop import VirtualTimeLoop
@@ -51,7 +51,7 @@ def run(
         HarnessFailure: the controller does not do what it must. The scenario may raise other errors. Their notes have
             the story of the run, with the warnings that were logged, and the plan that repeats it.
     """
-    state, log = random.getstate(), logging.getLogger("aioinformer")
+    state, log = random.getstate(), get_logger("aioinformer")
 
     async def live() -> Outcome:
         harness = Harness(make_manager, plan, **options)
