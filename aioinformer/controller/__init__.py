@@ -11,24 +11,6 @@ if TYPE_CHECKING:
     from aioinformer.controller.helpers.finalizing import Ending, finalizing
     from aioinformer.controller.helpers.pruning import AppliedSet, ForeignObject, apply_set
     from aioinformer.controller.helpers.status import set_status
-    from aioinformer.controller.inputs.change import Change
-    from aioinformer.controller.inputs.loops import LoopDetector
-    from aioinformer.controller.inputs.mapping import Input, Owns, Primary, Watch
-    from aioinformer.controller.inputs.owners import OWNER_INDEX
-    from aioinformer.controller.inputs.predicates import (
-        Predicate,
-        annotations_changed,
-        condition_changed,
-        content_changed,
-        fields_changed,
-        generation_changed,
-        labels_changed,
-        object_changed,
-        predicate,
-        version_changed,
-    )
-    from aioinformer.controller.inputs.references import References
-    from aioinformer.controller.inputs.sources import Every, Source
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.request import (
         LOW_PRIORITY,
@@ -44,6 +26,24 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot, ManagerSnapshot, StopReport
     from aioinformer.controller.running.session import ControllerFailed
     from aioinformer.controller.running.supervised import Restart
+    from aioinformer.inputs.change import Change
+    from aioinformer.inputs.loops import LoopDetector
+    from aioinformer.inputs.mapping import Input, Owns, Primary, Watch
+    from aioinformer.inputs.owners import OWNER_INDEX
+    from aioinformer.inputs.predicates import (
+        Predicate,
+        annotations_changed,
+        condition_changed,
+        content_changed,
+        fields_changed,
+        generation_changed,
+        labels_changed,
+        object_changed,
+        predicate,
+        version_changed,
+    )
+    from aioinformer.inputs.references import References
+    from aioinformer.inputs.sources import Every, Source
     from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.own_writes.own_writes import OwnWrites, StaleCache
     from aioinformer.own_writes.sender import UndeclaredWrite, WritePolicy
@@ -146,16 +146,16 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
                 "Again Failing Finished Outcome Park Parked QueueOptions Retry Run"
             ),
             "aioinformer.workqueue.requests.request_queue": "QueueSnapshot RequestQueue",
-            "inputs.change": "Change",
-            "inputs.loops": "LoopDetector",
-            "inputs.mapping": "Input Owns Primary Watch",
-            "inputs.references": "References",
-            "inputs.owners": "OWNER_INDEX",
-            "inputs.predicates": (
+            "aioinformer.inputs.change": "Change",
+            "aioinformer.inputs.loops": "LoopDetector",
+            "aioinformer.inputs.mapping": "Input Owns Primary Watch",
+            "aioinformer.inputs.references": "References",
+            "aioinformer.inputs.owners": "OWNER_INDEX",
+            "aioinformer.inputs.predicates": (
                 "Predicate annotations_changed condition_changed content_changed fields_changed generation_changed "
                 "labels_changed object_changed predicate version_changed"
             ),
-            "inputs.sources": "Every Source",
+            "aioinformer.inputs.sources": "Every Source",
             "request": (
                 "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter "
                 "TerminalError"

@@ -14,7 +14,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.concurrency import Latch
-from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -28,6 +27,7 @@ from aioinformer.controller.running.attempts import (
 )
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown

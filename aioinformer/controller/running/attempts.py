@@ -7,8 +7,6 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from aioinformer.controller.inputs.change import uid_of
-from aioinformer.controller.inputs.mapping import Owns
 from aioinformer.controller.request import (
     NothingToDo,
     ReconcileTimeout,
@@ -17,6 +15,8 @@ from aioinformer.controller.request import (
     TerminalError,
 )
 from aioinformer.errors import ApiError, Conflict, TransportError, UsageError
+from aioinformer.inputs.change import uid_of
+from aioinformer.inputs.mapping import Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache

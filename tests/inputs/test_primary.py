@@ -12,8 +12,8 @@ from aioinformer.controller import Predicate, Primary, fields_changed, predicate
 from aioinformer.errors import UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.controller.inputs.inputs import Requests
-from tests.controller.inputs.states import FLEETS, WIDGETS
+from tests.inputs.inputs import Requests
+from tests.inputs.states import FLEETS, WIDGETS
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

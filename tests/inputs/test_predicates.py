@@ -17,10 +17,10 @@ from aioinformer.controller import (
     predicate,
     version_changed,
 )
-from aioinformer.controller.inputs import content
-from aioinformer.controller.inputs.change import Change
 from aioinformer.errors import UsageError
-from tests.controller.inputs.states import document, update, view_of, widget
+from aioinformer.inputs import content
+from aioinformer.inputs.change import Change
+from tests.inputs.states import document, update, view_of, widget
 
 FINALIZED = {"finalizers": ["example.com/cleanup"]}
 

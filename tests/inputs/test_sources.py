@@ -11,11 +11,11 @@ import pytest
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Every, Source
-from aioinformer.controller.inputs.sources import source_of
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.inputs.sources import source_of
 from aioinformer.resources.keys import ObjectName
-from tests.controller.inputs.inputs import Requests
-from tests.controller.inputs.states import WIDGETS, widget
+from tests.inputs.inputs import Requests
+from tests.inputs.states import WIDGETS, widget
 from tests.shell.virtual_time import settled
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from aioinformer.controller import OWNER_INDEX, Owns
 from aioinformer.errors import UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
-from tests.controller.inputs.inputs import Requests, owned_by, owner
-from tests.controller.inputs.states import FLEETS, WIDGETS
+from tests.inputs.inputs import Requests, owned_by, owner
+from tests.inputs.states import FLEETS, WIDGETS
 from tests.shell.collection import Collection
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from aioinformer.controller import (
     labels_changed,
     version_changed,
 )
-from aioinformer.controller.inputs.change import Change
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.controller.inputs.inputs import Requests
-from tests.controller.inputs.states import WIDGETS, document
+from aioinformer.inputs.change import Change
+from tests.inputs.inputs import Requests
+from tests.inputs.states import WIDGETS, document
 from tests.shell.collection import Collection
 
 

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.record import labels_of
-from aioinformer.controller.inputs.change import Change
-from aioinformer.controller.inputs.content import (
+from aioinformer.errors import UsageError
+from aioinformer.functions import function_name, plain_function
+from aioinformer.inputs.change import Change
+from aioinformer.inputs.content import (
     decode,
     json_of,
     same_content,
@@ -23,8 +25,6 @@ from aioinformer.controller.inputs.content import (
     split,
     value_at,
 )
-from aioinformer.errors import UsageError
-from aioinformer.functions import function_name, plain_function
 
 #: True, False, or None for no answer.
 Decide: TypeAlias = Callable[[Change], bool | None]

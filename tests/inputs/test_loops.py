@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from aioinformer.controller import Cause, LoopDetector, Primary
-from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.inputs.content import differing_fields
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
-from tests.controller.inputs.states import WIDGETS, document, view_of, widget
+from tests.inputs.states import WIDGETS, document, view_of, widget
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

@@ -13,8 +13,8 @@ from aioinformer.errors import UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
-from tests.controller.inputs.inputs import Requests
-from tests.controller.inputs.states import FLEETS, WIDGETS, widget
+from tests.inputs.inputs import Requests
+from tests.inputs.states import FLEETS, WIDGETS, widget
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.errors import USER_ERRORS
+from aioinformer.inputs.content import differing_fields
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:

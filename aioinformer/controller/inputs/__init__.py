@@ -1,1 +1,0 @@
-"""The inputs of controllers: which changes of which objects make which keys run."""
