@@ -1,9 +1,9 @@
 """Combine the small reads of a busy stream.
 
 A server writes each event of a watch by itself. Each write wakes the event loop, and a wake-up costs more than the
-processing of the event. At thousands of events a second, the coalescer sets the low-water mark of the socket
-(SO_RCVLOWAT) to the size of several events, for at most two milliseconds. The kernel collects events until the mark is
-reached. This is a nap.
+processing of the event. At many hundred events a second, the coalescer sets the low-water mark of the socket
+(SO_RCVLOWAT) to the size of several events, for three milliseconds at most. The kernel collects events until the mark
+is reached. This is a nap.
 
 * The first events after a quiet time are read at once, and so is everything if events are rare.
 * A nap takes place while reads are small and frequent. It ends when the expected number of bytes has arrived, when the
@@ -28,10 +28,12 @@ _FREQUENT: Final = 0.0016
 _PATIENCE: Final = 3
 #: Larger reads need no nap, in bytes. It is also the most that a nap waits for.
 _LARGE: Final = 64 * 1024
-#: For how many seconds events are collected, and after which a nap ends in any case. As timers of asyncio have a
-#: resolution of a millisecond, most naps must end by the number of bytes.
+#: For how many seconds events are collected if many come in that time; otherwise, a nap collects this number of pieces.
 _NAP: Final = 0.0012
-_LIMIT: Final = 0.0019
+_PIECES: Final = 3
+#: After how many seconds a nap ends in any case. Timers of asyncio have a resolution of a millisecond, so most naps
+#: must end by the number of bytes.
+_LIMIT: Final = 0.0032
 #: The share of the expected bytes that ends a nap.
 _ENOUGH: Final = 0.95
 #: A nap must be likely to combine this number of pieces at least: what it delays has left the caches of the processor.
@@ -106,8 +108,9 @@ class ReadCoalescer:
         rate = size / gap if gap > 0 else self._rate
         self._rate = (self._rate + rate) / 2 if self._frequent > 0 else rate
         self._frequent += 1
-        enough = min(_LARGE, int(self._rate * _NAP * _ENOUGH))
-        if self._frequent < _PATIENCE or enough < _WORTHWHILE * self._piece:
+        soon = max(self._rate * _NAP, min(_PIECES * self._piece, self._rate * _LIMIT))
+        enough = min(_LARGE, int(soon * _ENOUGH))
+        if self._frequent < _PATIENCE or soon < _WORTHWHILE * self._piece:
             if self._waits_for > 1:
                 self._wait_for(1)
             return

@@ -75,8 +75,8 @@ class HttpTransport:
             event.
         read_bufsize: bytes that may wait for the reader before reading pauses.
         compression: request gzip. Costs CPU time on both sides; useful on slow networks.
-        coalesce_reads: let the kernel collect the events of a busy watch, for a good millisecond, or 2 ms if events
-            become rare. Watches with fewer than about 1,800 events a second are not delayed.
+        coalesce_reads: let the kernel collect the events of a busy watch: three at a time, or those of a good
+            millisecond, for at most 3 ms. Watches with fewer than about 600 events a second are not delayed.
         reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
             once, at a fraction of the cost, and its connections share one read buffer; "aiohttp" is aiohttp's parser.
             Default: the environment variable AIOINFORMER_READER, or "lean". Borrowed sessions always use aiohttp's.

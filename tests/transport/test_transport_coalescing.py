@@ -77,7 +77,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.mark.parametrize("rate", [1, 100, 500, 1000])
+@pytest.mark.parametrize("rate", [1, 100, 500, 600])
 def test_reads_at_a_low_rate_are_not_delayed(clock: Clock, rate: int) -> None:
     for _ in range(100):
         clock.arrive(1 / rate)
@@ -91,11 +91,18 @@ def test_frequent_reads_are_combined(clock: Clock) -> None:
     assert clock.reads == [PIECE] * 4 + [5 * PIECE] * 8
 
 
-def test_nap_is_limited_to_two_milliseconds(clock: Clock) -> None:
+@pytest.mark.parametrize(("rate", "pieces"), [(700, 2), (1000, 3), (2000, 3), (3000, 4)])
+def test_nap_combines_few_pieces_at_a_moderate_rate(clock: Clock, rate: int, pieces: int) -> None:
+    for _ in range(4 + 10 * pieces):
+        clock.arrive(1 / rate)
+    assert clock.reads[-9:] == [pieces * PIECE] * 9
+
+
+def test_nap_is_limited_to_three_milliseconds(clock: Clock) -> None:
     for _ in range(4):
         clock.arrive(0.00025)
     assert clock.naps
-    assert [due - clock.now for due, _ in clock.timers] == [pytest.approx(0.0019)]
+    assert [due - clock.now for due, _ in clock.timers] == [pytest.approx(0.0032)]
     clock.arrive(0.001)
     clock.arrive(1.0)
     assert clock.reads[4] == PIECE  # at the end of the nap
@@ -118,7 +125,7 @@ def test_useless_naps_are_given_up_for_a_while(clock: Clock) -> None:
     naps = 0
     for _ in range(300):  # the server sends a single piece whenever a nap begins
         naps += clock.naps
-        clock.arrive(0.0018 if clock.naps else 0.00025)
+        clock.arrive(0.0035 if clock.naps else 0.00025)
     assert 3 <= naps <= 30  # without giving up, 75
 
 
