@@ -124,7 +124,7 @@ def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
                 yield Rule(resource, subresource, (simple,), place, reasons=why)
                 if not subresource and simple in _CHANGING and _has_status(resource):
                     yield Rule(resource, "status", (simple,), place, reasons=why)
-            # A write whose answer was lost is settled by a list of this one object.
+            # `apply_set` and `edit` get an object; a write whose answer was lost is settled by a list of this one.
             yield Rule(resource, "", ("get", "list"), place, reasons=why)
     if controller.owns:
         owner = controller.resource

@@ -142,12 +142,11 @@ class _Owner:
         try:
             found = self._request.lister(resource).get(str(key))
         except NotFound:
-            # A list needs no other permission than the informer does.
-            named = self._request.client.resource(resource).list(
-                "", {"metadata.name": key.name}, namespace=key.namespace
-            )
-            found = next(iter(await named), None)
-            if found is None:
+            try:
+                found = await self._request.client.resource(resource).get(str(key))
+            except ApiNotFound as error:
+                if not error.name:  # the resource is not served at the moment
+                    raise
                 return None
         if self._has(found):
             return found

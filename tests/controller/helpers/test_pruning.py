@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, SharedInformerFactory, UsageError
+from aioinformer import ApiError, ApiNotFound, SharedInformerFactory, UsageError
 from aioinformer.controller import ForeignObject, apply_set
 from aioinformer.models import core_v1
 from tests.controller.helpers.bench import CLEANUP, Bench
@@ -98,6 +98,18 @@ async def test_object_of_others_is_not_touched(bench: Bench, caches: Any, cached
         await apply_set(await bench.request(), [settings("a"), settings("taken")], resources=BOTH)
     assert bench.writes() == []
     assert "a" not in names(bench)
+
+
+@pytest.mark.behaviour("C-86")
+async def test_uncached_names_are_read_one_by_one(bench: Bench, caches: Any) -> None:
+    request = await bench.request()
+    bench.writes()
+    async with bench.server.fault("not_found", resources=["configmaps"], verbs=["get"]):
+        with pytest.raises(ApiNotFound, match="could not find the requested resource"):
+            await apply_set(request, [settings("a")], resources=BOTH)
+    assert [entry.verb for entry in bench.server.requests] == ["get"]
+    await apply_set(request, [settings("a")], resources=BOTH)
+    assert [entry.verb for entry in bench.server.requests] == ["get", "get", "patch"]
 
 
 @pytest.mark.behaviour("C-86")
