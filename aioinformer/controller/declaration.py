@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.client.targets import VERBS
-from aioinformer.controller.request import NORMAL_PRIORITY, Cause
+from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.resync import checked_period
@@ -213,7 +213,7 @@ class Controller(Generic[T]):
 
     def _running(self) -> ActiveController:
         if self._active is None:
-            raise UsageError(f"controller {self.name} does not run; add it to a Manager, and start that")
+            raise NotRunning(f"controller {self.name} does not run; add it to a Manager, and start that")
         return self._active
 
     def __repr__(self) -> str:

@@ -247,5 +247,9 @@ class NothingToDo(AioinformerError):
     """
 
 
+class NotRunning(UsageError):
+    """A controller that does not run was called. It may run later: a reconciler that raises this is retried."""
+
+
 class ReconcileTimeout(AioinformerError):
     """A run took longer than the controller's `timeout`, and was cancelled. A TimeoutError of the user is another."""

@@ -2,8 +2,8 @@
 
 There are two measurements, neither of which costs anything for a single event:
 
-- A task that calls handlers runs `Steps`, which times each step from one suspension to the next. During a step, no
-  other code runs on the event loop, whether the handler is a coroutine function or not.
+- A task that calls handlers, or a reconciler, runs `Steps`, which times each step from one suspension to the next.
+  During a step, no other code runs on the event loop, whether the handler is a coroutine function or not.
 - Transforms, decoders and index functions of users are timed for each call (`Stalls.timed`). Time that is attributed to
   them is not attributed to the handler that called them, too.
 """
@@ -19,6 +19,7 @@ from aioinformer.concurrency import Root
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Callable, Coroutine
 
 _log = get_logger("aioinformer.handlers")
@@ -36,15 +37,17 @@ class Stalls:
 
     Args:
         name: of the informer.
+        log: for the warnings.
 
     Attributes:
         blamed: for how many seconds functions have blocked the event loop so far.
     """
 
-    __slots__ = ("_name", "_quiet_until", "blamed")
+    __slots__ = ("_log", "_name", "_quiet_until", "blamed")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, log: logging.Logger = _log) -> None:
         self.blamed = 0.0
+        self._log = log
         self._name = name
         self._quiet_until: dict[str, float] = {}
 
@@ -81,7 +84,7 @@ class Stalls:
             key = key_of(argument)
         except Exception:
             key = "an object without key"
-        _log.warning(
+        self._log.warning(
             "%s blocked the event loop for %.2f s with %s; all other tasks waited. Await slow operations, or run them "
             "in a thread",
             subject,
@@ -102,7 +105,7 @@ class Steps(Root):
     """A coroutine with timed steps.
 
     Args:
-        coroutine: the body of the task.
+        coroutine: the body of the task; its result is that of the task.
         stalls: time that is attributed to other functions during a step is subtracted.
         report: called with the seconds of a step that takes longer than `LIMIT`.
     """

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import inspect
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.concurrency import Latch
@@ -27,6 +28,8 @@ from aioinformer.controller.running.attempts import (
 )
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.functions import function_name
+from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
@@ -77,6 +80,7 @@ class ActiveController:
         self._services = services
         self._own = own
         self._loops = LoopDetector(controller.name)
+        self._stalls = Stalls(controller.name, _log)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
         self._dispatcher: asyncio.Task[None] | None = None
@@ -250,7 +254,8 @@ class ActiveController:
             self._conclude(attempt, *outcome_of_rubbish(coroutine))
             return
         name = f"controller {self.name}: {run.key}"
-        task: asyncio.Task[Any] = loop.create_task(coroutine, name=name, context=self._context.copy())
+        steps = Steps(coroutine, self._stalls, partial(self._blocked, run.key))
+        task: asyncio.Task[Any] = loop.create_task(steps, name=name, context=self._context.copy())
         self._attempts[task] = attempt
         if self.controller.timeout is not None:
             attempt.timer = loop.call_later(self.controller.timeout, self._expire, task)
@@ -278,6 +283,9 @@ class ActiveController:
             term=attempt.term,
             resource=self.controller.resource,
         )
+
+    def _blocked(self, key: ObjectName, seconds: float) -> None:
+        self._stalls.blame(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
 
     def _expire(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts[task]

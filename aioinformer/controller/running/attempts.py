@@ -7,19 +7,22 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.controller.request import (
     NothingToDo,
+    NotRunning,
     ReconcileTimeout,
     Result,
     RetryAfter,
     TerminalError,
 )
-from aioinformer.errors import ApiError, Conflict, TransportError, UsageError
+from aioinformer.errors import ApiError, Conflict, InformerStopped, TransportError, UsageError
 from aioinformer.inputs.change import uid_of
 from aioinformer.inputs.mapping import Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
+from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, Retry
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
 _EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
+#: Errors of use that may pass without a change of the program.
+_PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 #: Outcomes that are no reason for a warning.
@@ -207,7 +212,10 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "conflict", Retry(error, counted=False, soon=True)
     if _all(leaves, LeadershipLost):
         return "cancelled", Retry(error, 0.0, counted=False)
-    return "error", Retry(error)
+    if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
+        return "error", Park(_text(leaves[0]), error)
+    asked = max((each.retry_after or 0.0 for each in leaves if isinstance(each, ApiError)), default=0.0)
+    return "error", Retry(error, least_delay=min(asked, MAX_RETRY_AFTER))
 
 
 def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
@@ -228,7 +236,8 @@ def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, followin
     what = f"controller {controller}: attempt {run.attempt} for {run.key}"
     if isinstance(following, Parked):
         level = logging.ERROR if name == "error" else logging.WARNING
-        _log.log(level, "%s: parked until an input changes: %s", what, following.reason)
+        wrong = outcome.error if isinstance(outcome, Park) else None
+        _log.log(level, "%s: parked until an input changes: %s", what, following.reason, exc_info=wrong)
     elif isinstance(outcome, Retry):
         error, now = outcome.error, asyncio.get_running_loop().time()
         after = f"retrying in {max(0.0, following - now):.2g} s" if following is not None else "not retried"

@@ -101,18 +101,24 @@ class Retry(msgspec.Struct, frozen=True):
         delay: seconds until the next run; None for the delay of the backoff.
         counted: the attempt failed: it counts for the backoff and for `max_attempts`. Otherwise no cause waits.
         soon: the run conflicted with another writer: the delay is 20 to 40 ms, and doubles with each conflict in a row.
+        least_delay: seconds before which no run starts, an early one included: the server asked to wait.
     """
 
     error: BaseException
     delay: float | None = None
     counted: bool = True
     soon: bool = False
+    least_delay: float = 0.0
 
 
 class Park(msgspec.Struct, frozen=True):
-    """The key does not run again before a change of an input or `retry_parked`; the reason is for people."""
+    """The key does not run again before a change of an input or `retry_parked`; the reason is for people.
+
+    The error is for the log, with its traceback.
+    """
 
     reason: str
+    error: BaseException | None = None
 
 
 Outcome: TypeAlias = Finished | Again | Retry | Park
@@ -134,6 +140,7 @@ class Failing(msgspec.Struct, eq=False):
         error: the type of the latest error, and the place that raised it.
         until: the end of the backoff, by the event loop's clock.
         delay: the latest delay of the backoff, without jitter.
+        least: the time before which no run starts, an early one included.
         bypassed: whether a change has started an early run in this backoff.
         conflicts: how many runs in a row ended with a conflict.
     """
@@ -142,5 +149,6 @@ class Failing(msgspec.Struct, eq=False):
     error: str = ""
     until: float = float("-inf")
     delay: float = 0.0
+    least: float = float("-inf")
     bypassed: bool = False
     conflicts: int = 0

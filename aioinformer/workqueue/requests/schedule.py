@@ -263,6 +263,8 @@ class Schedule:
             at = record.until
         else:
             at = now + (record.delay or backoff.initial) * (1 + backoff.jitter * self._random())
+        record.least = now + outcome.least_delay
+        at = max(at, record.least)
         if outcome.counted and not outcome.soon:
             record.until = max(record.until, at)
         return at
@@ -282,6 +284,7 @@ class Schedule:
         """Return when a cause may start a run. During a backoff, the first change may; others wait for its end."""
         at = max(at, entry.started + self._options.min_interval)
         record = self.failing.get(entry.key)
+        at = at if record is None else max(at, record.least)
         if record is None or record.until <= at:
             return at
         if changed and not record.bypassed:

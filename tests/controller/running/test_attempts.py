@@ -25,7 +25,10 @@ from aioinformer.controller import (
     TerminalError,
     Watch,
 )
-from aioinformer.errors import Conflict, UsageError
+from aioinformer.errors import ApiError, Conflict, InformerStopped, UsageError
+from aioinformer.functions import function_name
+from aioinformer.handlers import stalls
+from aioinformer.resources.restmapper import UnknownResource
 from tests.controller.running.setting import (
     CONFIG_MAPS,
     Runs,
@@ -238,6 +241,7 @@ def raising(error: BaseException, seen: list[float]) -> Any:
 
 
 CONFLICT = Conflict(409, "Conflict", "the object has been modified")
+BUSY = ApiError(503, "ServiceUnavailable", retry_after=30.0)
 
 
 @pytest.mark.behaviour("C-54")
@@ -250,6 +254,11 @@ CONFLICT = Conflict(409, "Conflict", "the object has been modified")
         (CONFLICT, 0.03, True),
         (ExceptionGroup("two", [CONFLICT, CONFLICT]), 0.03, True),
         (ExceptionGroup("two", [CONFLICT, ValueError("no")]), 1.0, False),
+        (BUSY, 30.0, False),
+        (ExceptionGroup("two", [ValueError("no"), BUSY]), 30.0, False),
+        (InformerStopped("it has stopped"), 1.0, False),
+        (UnknownResource("widgets"), 1.0, False),
+        (ExceptionGroup("two", [UsageError("no"), CONFLICT]), 1.0, False),
     ],
 )
 async def test_errors_decide_about_the_retry(
@@ -275,6 +284,52 @@ async def test_terminal_error_parks_and_nothing_to_do_ends() -> None:
     async with manager_of(server_with("a"), controller):
         await asyncio.sleep(3600)
         assert (len(seen), controller.snapshot()["results"]) == (1, {"success": 1})
+
+
+@pytest.mark.behaviour("C-54")
+async def test_wrong_program_parks_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    server = server_with("read", "written", "called")
+    stopped = Controller("stopped", CONFIG_MAPS, Runs())
+
+    async def reconcile(request: Request[Any]) -> None:
+        if request.name == "read":
+            request.owned(PODS)
+        elif request.name == "written":
+            await request.client.core.v1.pods.create({"metadata": {"name": "p", "namespace": "default"}})
+        else:
+            stopped.enqueue("default/a")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY, writes={})
+    async with manager_of(server, controller):
+        await asyncio.sleep(60)
+        assert {key.name: each.reason for key, each in controller.parked().items()} == {
+            "read": "controller it does not watch v1/pods: add it to owns",
+            "written": "create pods in default is not declared: add 'create' for pods to writes= of the controller",
+        }
+        assert list(controller.snapshot()["failing"]) == ["default/called"]
+    (line,) = (each for each in caplog.records if "attempt 1 for default/read: parked until" in each.getMessage())
+    assert (line.levelno, bool(line.exc_info)) == (logging.ERROR, True)
+
+
+@pytest.mark.behaviour("C-58")
+async def test_attempt_that_blocks_the_event_loop_is_named(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 1000.0
+    monkeypatch.setattr(stalls, "perf_counter", lambda: seconds)
+
+    async def reconcile(request: Request[Any]) -> Result:
+        nonlocal seconds
+        await asyncio.sleep(1)
+        seconds += 0.3 if request.name == "b" else 0.05
+        return Result(after=10)
+
+    async with manager_of(server_with("a", "b"), Controller("it", CONFIG_MAPS, reconcile)):
+        await asyncio.sleep(30)
+    (line,) = (each.getMessage() for each in caplog.records if each.levelno == logging.WARNING)
+    assert line.startswith(
+        f"controller it: {function_name(reconcile)} blocked the event loop for 0.30 s with default/b"
+    )
 
 
 class Odd(BaseException):

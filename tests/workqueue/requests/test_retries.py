@@ -119,6 +119,22 @@ def test_change_during_the_failed_attempt_starts_an_early_run() -> None:
 
 
 @pytest.mark.behaviour("C-10")
+def test_change_does_not_start_before_the_time_the_server_asked_for() -> None:
+    key = Key()
+    key.add()
+    key.run(Retry(ValueError("busy"), least_delay=30.0))
+    assert key.rests == 30.0
+    key.add()
+    assert key.rests == 30.0
+    run = key.take()
+    assert run is None
+    key.run(FAILED)
+    assert key.rests == 2.0, "the backoff goes on as usual"
+    key.add()
+    assert key.rests == 0.0
+
+
+@pytest.mark.behaviour("C-10")
 @pytest.mark.parametrize("trigger", ["initial", "resync", "takeover"])
 def test_what_is_no_change_waits_for_the_backoff(trigger: str) -> None:
     key = Key()

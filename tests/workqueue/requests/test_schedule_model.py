@@ -47,6 +47,7 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
         st.sampled_from([None, 0.0, 3.0]),
         counted=st.booleans(),
         soon=st.booleans(),
+        least_delay=st.sampled_from([0.0, 0.0, 6.0]),
     ),
 )
 
@@ -73,12 +74,14 @@ class Known:
     attempts: int = 0
     delay: float = 0.0
     until: float = -math.inf
+    least: float = -math.inf
     bypassed: bool = False
     conflicts: int = 0
     parked: Parked | None = None
 
     def succeed(self) -> None:
         self.attempts, self.delay, self.until, self.bypassed, self.conflicts = 0, 0.0, -math.inf, False, 0
+        self.least = -math.inf
 
 
 @dataclass
@@ -106,7 +109,7 @@ class Model:
         self.hold(known)
 
     def allowed(self, known: Known, at: float, changed: bool) -> float:
-        at = max(at, known.started + self.options.min_interval)
+        at = max(at, known.started + self.options.min_interval, known.least)
         if at < known.until and changed and not known.bypassed:
             known.bypassed = True
             return at
@@ -147,6 +150,8 @@ class Model:
                     at = now + min(8.0, 0.02 * 2 ** (known.conflicts - 1))
                 elif known.until > now:
                     at = known.until
+                known.least = now + outcome.least_delay
+                at = max(at, known.least)
                 if outcome.counted and not outcome.soon:
                     known.until = max(known.until, at)
                 again = Wanted(at, run.priority, run.enqueued, [RETRY], run.causes_left_out)
