@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
     from aioinformer.informer.reader import InformerCache
-    from aioinformer.own_writes.sender import Fence
+    from aioinformer.own_writes.sender import Fence, Log
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -107,14 +107,15 @@ class OwnWrites:
         """Return the number of keys with writes that the caches may not show yet."""
         return len(self._keys)
 
-    def client(self, key: ObjectName, *, fence: Fence | None = None) -> Client:
+    def client(self, key: ObjectName, *, fence: Fence | None = None, log: Log | None = None) -> Client:
         """Return a client that records its writes for a key.
 
         Args:
             key: of the run.
             fence: instead of that of the policy, such as that of the current term of leadership.
+            log: instead of that of the policy, such as that of the request.
         """
-        return self._client.with_sender(lambda sender: RecordingSender(sender, self, key, fence))
+        return self._client.with_sender(lambda sender: RecordingSender(sender, self, key, fence, log))
 
     def pending(self, key: ObjectName) -> bool:
         """Return whether a run of the key must await `settle` first. The call is cheap."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 #: The least time between two questions to the fence about the same write, in seconds.
 _LEAST: Final = 0.1
 
@@ -51,7 +52,7 @@ class WritePolicy:
         strict: an undeclared write raises. Otherwise it is sent, and a warning is logged for each resource and verb.
         dry_run: writes are logged, and not sent.
         fence: called right before each attempt of a write, repetitions included; see `Fence`.
-        log: for warnings, and for the writes of a dry run.
+        log: for warnings, and for the writes of a dry run, unless a client has its own.
 
     Attributes:
         dry_run, fence, log: as given.
@@ -67,11 +68,11 @@ class WritePolicy:
         strict: bool = False,
         dry_run: bool = False,
         fence: Fence | None = None,
-        log: logging.Logger | logging.LoggerAdapter[Any] | None = None,
+        log: Log | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.fence = fence
-        self.log = log or get_logger("aioinformer.controller")
+        self.log: Log = log or get_logger("aioinformer.controller")
         self._strict = strict
         self._warned: set[tuple[str, str]] = set()
         self._declared: set[tuple[str, str, str]] | None = None if declared is None else set()
@@ -82,8 +83,12 @@ class WritePolicy:
                 assert self._declared is not None
                 self._declared.add((resource.group, resource.plural, verb))
 
-    def check(self, target: Target) -> None:
+    def check(self, target: Target, log: Log) -> None:
         """Check that a write is declared.
+
+        Args:
+            target: of the write.
+            log: for the warning.
 
         Raises:
             UndeclaredWrite: it is not, and the policy is strict.
@@ -100,7 +105,7 @@ class WritePolicy:
             raise UndeclaredWrite(message)
         if (target.what, exact) not in self._warned:
             self._warned.add((target.what, exact))
-            self.log.warning("%s; it is sent, but the RBAC rules of the declaration do not permit it", message)
+            log.warning("%s; it is sent, but the RBAC rules of the declaration do not permit it", message)
 
 
 class RecordingSender(Sender):
@@ -111,13 +116,17 @@ class RecordingSender(Sender):
         writes: records the writes, and has the policy.
         key: of the run.
         fence: instead of that of the policy.
+        log: instead of that of the policy.
     """
 
-    def __init__(self, sender: Sender, writes: OwnWrites, key: ObjectName, fence: Fence | None = None) -> None:
+    def __init__(
+        self, sender: Sender, writes: OwnWrites, key: ObjectName, fence: Fence | None = None, log: Log | None = None
+    ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._writes = writes
         self._key = key
         self._fence = fence or writes.policy.fence
+        self._log = log or writes.policy.log
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
@@ -131,9 +140,9 @@ class RecordingSender(Sender):
         if target is None:
             return await super().exchange(request, settings, safe=safe)
         policy = self._writes.policy
-        policy.check(target)
+        policy.check(target, self._log)
         if policy.dry_run:
-            policy.log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))
+            self._log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))
             cached = self._writes.cached(target)
             return await pretend(target, request, None if cached is None else cached.json, self._exchange_once)
         if settings.dry_run:

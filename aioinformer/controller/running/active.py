@@ -270,11 +270,12 @@ class ActiveController:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
+        log = RequestLog(_log, self.name, run.key)
         return Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services.event),
-            RequestLog(_log, self.name, run.key),
+            RequestContext(attempt, self.inputs, self._own, self._services.event, log),
+            log,
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,

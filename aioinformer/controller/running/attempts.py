@@ -79,21 +79,28 @@ class RequestContext:
         inputs: of the controller.
         own: the own writes of the controller.
         event: records an Event: object, type, reason, message.
+        log: of the request.
     """
 
-    __slots__ = ("_attempt", "_inputs", "_own", "event")
+    __slots__ = ("_attempt", "_inputs", "_log", "_own", "event")
 
     def __init__(
-        self, attempt: Attempt, inputs: Inputs, own: OwnWrites, event: Callable[[Any, str, str, str], None]
+        self,
+        attempt: Attempt,
+        inputs: Inputs,
+        own: OwnWrites,
+        event: Callable[[Any, str, str, str], None],
+        log: RequestLog,
     ) -> None:
         self.event = event
         self._attempt = attempt
         self._inputs = inputs
         self._own = own
+        self._log = log
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self._own.client(key, fence=self._attempt.before_write)
+        return self._own.client(key, fence=self._attempt.before_write, log=self._log)
 
     def lister(self, resource: Resource[R]) -> Lister[R]:
         """Return the lister of an input of the controller."""

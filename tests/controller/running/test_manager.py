@@ -490,7 +490,9 @@ async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
         await settled()
     assert (names, server.writes) == (["child", "child"], [])
     assert "dry run: event Normal Created is not sent: it made a pod" in caplog.text
-    assert "dry run: create pods in default" in caplog.text
+    lines = [record for record in caplog.records if "dry run: create pods in default" in record.getMessage()]
+    assert lines[0].getMessage().startswith("it default/a: dry run: create pods in default")
+    assert (vars(lines[0])["controller"], vars(lines[0])["key"]) == ("it", "default/a")
 
 
 async def test_undeclared_write_raises_under_pytest_and_warns_otherwise(caplog: pytest.LogCaptureFixture) -> None:
@@ -507,7 +509,7 @@ async def test_undeclared_write_raises_under_pytest_and_warns_otherwise(caplog: 
         async with manager_of(server_with("a"), controller, strict_writes=strict):
             await started()
         assert found == errors
-    assert "create pods in default is not declared: add 'create' for pods to writes=" in caplog.text
+    assert "it default/a: create pods in default is not declared: add 'create' for pods to writes=" in caplog.text
 
 
 async def test_events_go_to_the_given_recorder() -> None:
