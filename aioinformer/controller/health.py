@@ -96,7 +96,8 @@ def readiness(snapshot: ManagerSnapshot) -> Health:
     checks = {"manager": "" if snapshot["running"] else "it does not run"}
     for name, each in snapshot["controllers"].items():
         failure, waits = snapshot["failed"].get(name, ""), each["waits_for"]
-        checks[f"controller {name}"] = failure or (f"not synced: {', '.join(waits)}" if waits else "")
+        lag = "not caught up" if each["phase"] == "catching up" else "not synced"
+        checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(waits)}" if waits else "")
     if (caches := snapshot["informers"]) is None:
         return Health(checks)
     for name, cache in caches["informers"].items():

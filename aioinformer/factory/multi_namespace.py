@@ -216,6 +216,10 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         members = list(self._members.items())
         return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
 
+    def lister_watchers(self) -> list[ListerWatcher[T]]:
+        """Return what the informer lists and watches in the namespaces. Before the start, there is none."""
+        return [each.source.lister_watcher for each in self._members.values() if each.source]
+
     # Life.
 
     async def _follow(self) -> None:

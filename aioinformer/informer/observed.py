@@ -153,6 +153,10 @@ class ObservedInformer(InformerCache[T]):
         """Return the reflectors by namespace; by "" if there is one for all. Empty before the start."""
         return {"": self._source.controller.reflector} if self._source is not None else {}
 
+    def lister_watchers(self) -> list[ListerWatcher[T]]:
+        """Return what the informer lists and watches: one collection, or one for each namespace."""
+        return [self._lister_watcher]
+
     def release_identity(self) -> None:
         """Let another informer have the identity, and export no metrics of this one any more."""
         if self._identity is not None:

@@ -26,6 +26,7 @@ from aioinformer.controller.running.attempts import (
     outcome_of_error,
     outcome_of_rubbish,
 )
+from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
@@ -81,6 +82,7 @@ class ActiveController:
         self._own = own
         self._loops = LoopDetector(controller.name)
         self._stalls = Stalls(controller.name, _log)
+        self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
         self._dispatcher: asyncio.Task[None] | None = None
@@ -144,21 +146,28 @@ class ActiveController:
         self._dispatch_if_permitted()
 
     def permit(self, term: Term | None = None) -> None:
-        """Let the controller work from now on, in a term of leadership if it needs one."""
+        """Let the controller work from now on, in a term of leadership if it needs one.
+
+        In a new term, it begins once its caches have all that the server has now: the last writes of the former leader.
+        """
         if self._was_permitted:
             # Another process has led meanwhile, and has done some of the work that this one had planned.
             self.queue.take_over(self.inputs.keys())
         self._was_permitted = self.permitted = True
         self._term = term
+        if term is not None:
+            self._catch_up.begin()
         self._dispatch_if_permitted()
 
     async def revoke(self) -> None:
         """Stop working because the leadership is lost: cancel the attempts, and wait until they have ended."""
         self.permitted, self._term = False, None
-        if self._dispatcher is not None:
-            self._dispatcher.cancel()
-            self._dispatcher = None
+        dispatcher, self._dispatcher = self._dispatcher, None
+        if dispatcher is not None:
+            dispatcher.cancel()
         await self._cut(self._attempts, "the leadership is lost", CLEANING_UP)
+        if dispatcher is not None:
+            await asyncio.wait({dispatcher}, timeout=CLEANING_UP)  # it may be closing the response to a list
 
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
@@ -229,6 +238,7 @@ class ActiveController:
 
     async def _dispatch(self) -> None:
         try:
+            await self._catch_up.wait()
             while True:
                 while len(self._attempts) >= self.controller.workers:
                     self._worker_freed = asyncio.get_running_loop().create_future()
@@ -357,12 +367,14 @@ class ActiveController:
 
     @property
     def phase(self) -> str:
-        """ "syncing", "standby", "working" or "stopping"."""
+        """ "syncing", "standby", "catching up", "working" or "stopping"."""
         if self._closing:
             return "stopping"
         if not self.synced:
             return "syncing"
-        return "working" if self.permitted else "standby"
+        if not self.permitted:
+            return "standby"
+        return "working" if self._catch_up.is_done else "catching up"
 
     def snapshot(self) -> ControllerSnapshot:
         """Return the state of the controller, as plain data: names and counts, no contents."""
@@ -371,7 +383,7 @@ class ActiveController:
             "name": self.name,
             "resource": self.controller.resource.gvr,
             "phase": self.phase,
-            "waits_for": self.inputs.waits_for(),
+            "waits_for": self.inputs.waits_for() + (self._catch_up.waits_for() if self.permitted else []),
             "workers": self.controller.workers,
             "running": [
                 {

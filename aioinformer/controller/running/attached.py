@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.request import Cause
+    from aioinformer.controller.running.catching_up import CurrentCaches
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -50,6 +51,7 @@ class Services(msgspec.Struct, frozen=True):
         informers: where the informers come from.
         event: records an Event: object, type, reason, message.
         random: returns numbers in [0, 1).
+        caches: compares the caches with the server when a term of leadership begins.
         metrics: of the queues; None for none.
         resync_period: of controllers that have none of their own.
         strict: whether an undeclared write raises.
@@ -60,6 +62,7 @@ class Services(msgspec.Struct, frozen=True):
     informers: Informers
     event: Callable[[Any, str, str, str], None]
     random: Callable[[], float]
+    caches: CurrentCaches
     metrics: MetricsProvider | None = None
     resync_period: float = 0.0
     strict: bool = False
@@ -146,6 +149,10 @@ class Inputs:
     def primary(self) -> SharedIndexInformer[Any]:
         """The informer of the primary's objects."""
         return self._acquired[0]
+
+    def informers(self) -> list[SharedIndexInformer[Any]]:
+        """Return the informers of all inputs, each one once."""
+        return list(dict.fromkeys(self._acquired))
 
     def includes(self, key: ObjectName) -> bool:
         """Return whether the informer watches the namespace of a key. If not, a missing object may well exist."""

@@ -34,8 +34,8 @@ class ControllerSnapshot(TypedDict):
     Attributes:
         name: of the controller.
         resource: "apps/v1/deployments".
-        phase: "syncing", "standby", "working", "stopping", or "failed".
-        waits_for: the inputs that have not synced, and why.
+        phase: "syncing", "standby", "catching up", "working", "stopping", or "failed".
+        waits_for: the inputs that have not synced, or may lack writes of the former leader, and why.
         workers: how many keys are reconciled at a time.
         running: the attempts that run.
         settling: keys whose own writes are not in the caches yet.

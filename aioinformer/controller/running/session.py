@@ -17,6 +17,7 @@ from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
 from aioinformer.controller.running.attached import Services
+from aioinformer.controller.running.catching_up import CurrentCaches
 from aioinformer.controller.running.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
@@ -199,6 +200,7 @@ class Session:
             informers=self.informers,
             event=await self._events(stack, transport),
             random=random.random,
+            caches=CurrentCaches(random.random),
             metrics=manager.metrics,
             resync_period=manager.resync_period,
             strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
