@@ -16,6 +16,7 @@ from aioinformer.inputs.keys import keys_in
 from aioinformer.inputs.mapping import Owns, Primary, Watch
 from aioinformer.inputs.sources import Every, Source, source_of
 from aioinformer.reflector.options import check_seconds
+from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from aioinformer.workqueue.requests.outcomes import QueueOptions
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from aioinformer.inputs.change import Change
     from aioinformer.inputs.predicates import Predicate
     from aioinformer.own_writes.own_writes import OwnWrites
-    from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Parked
 
 T = TypeVar("T")
@@ -189,7 +189,11 @@ class Controller(Generic[T]):
         Raises:
             UsageError: the controller does not run, or a key does not fit the resource.
         """
-        names = None if keys is None else [self.key_of(key) for key in _checked_list(keys, "retry_parked", "[key]")]
+        names = (
+            None
+            if keys is None
+            else [self.key_of(key) for key in _checked_list(keys, f"controller {self.name}: retry_parked", "[key]")]
+        )
         return self._running().queue.retry_parked(names)
 
     def snapshot(self) -> ControllerSnapshot:
@@ -206,10 +210,16 @@ class Controller(Generic[T]):
         Raises:
             UsageError: it does not fit the resource.
         """
-        found = list(keys_in(key, self.resource, "", f"controller {self.name}: the caller"))
-        if len(found) != 1:
-            raise UsageError(f"controller {self.name}: expected one key, not {len(found)}")
-        return found[0]
+        try:
+            [name] = keys_in(key, self.resource, "", f"controller {self.name}: the caller")
+        except (UsageError, ValueError) as error:
+            shown = repr(str(key)) if isinstance(key, (str, ObjectName)) else f"an object of type {type(key).__name__}"
+            scope, form = ("namespaced", "namespace/name") if self.resource.namespaced else ("cluster-scoped", "name")
+            raise UsageError(
+                f"controller {self.name}: {shown} is no key of {self.resource.group_resource}, which are {scope}; pass "
+                f"{form!r}, an ObjectName, or an object with these in its metadata"
+            ) from error
+        return name
 
     def _running(self) -> ActiveController:
         if self._active is None:

@@ -128,11 +128,15 @@ def differing_fields(old: Any, new: Any, limit: int) -> dict[str, tuple[Any, Any
     """Return the paths of fields that differ between two states, with both values; None for an absent field.
 
     Both states are decoded. What each write changes is left out, and so is everything beyond `limit` fields.
+
+    Raises:
+        ValueError: decoding a state could block the event loop.
     """
     first, second = json_of(old), json_of(new)
     found: dict[str, tuple[Any, Any]] = {}
-    if not (is_heavy(first) or is_heavy(second)):
-        _compare("", decode(first), decode(second), found, limit)
+    if is_heavy(first) or is_heavy(second):
+        raise ValueError("the objects are too large to be compared")
+    _compare("", decode(first), decode(second), found, limit)
     return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.cache.objects.views import View
 from aioinformer.errors import USER_ERRORS
 from aioinformer.inputs.content import differing_fields
 from aioinformer.logs import get_logger
@@ -33,8 +35,9 @@ class _Streak:
 
     Attributes:
         times: when the last runs ended.
-        flaps: how often fields changed, by the object and the path; None until fields are compared.
-        values: the last values of each field.
+        flaps: how often fields changed, by the object and the path; None until fields are compared. The path is "" for
+            fields that the class of the user does not have.
+        values: the last values of each field; of "", the name of the class.
     """
 
     __slots__ = ("flaps", "times", "values")
@@ -109,8 +112,12 @@ class LoopDetector:
             fields = differing_fields(old, new, _FIELDS)
         except USER_ERRORS:
             return  # an object that cannot be decoded has no fields to name
+        what = f"{resource.group_resource} {changed}"
+        if not fields and not isinstance(new, (View, Mapping)):
+            streak.flaps[what, ""] += 1
+            streak.values[what, ""] = deque([type(new).__name__])
         for path, (before, after) in fields.items():
-            field = f"{resource.group_resource} {changed}", path
+            field = what, path
             if field not in streak.flaps and len(streak.flaps) >= _FIELDS:
                 continue
             streak.flaps[field] += 1
@@ -150,6 +157,11 @@ def _shown(value: Any) -> str:
 
 def _described(field: tuple[str, str], values: list[str]) -> str:
     what, path = field
+    if not path:
+        return (
+            f"{what} changes in a field that class {values[0]} does not have (versions and managed fields are not "
+            "compared)"
+        )
     if not values:
         return f"{path} of {what} changes (values of Secrets are not shown)"
     if len(set(values)) == 2:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import msgspec
+import pydantic
 import pytest
 
 from aioinformer.controller import Cause, LoopDetector, Primary
@@ -170,6 +173,33 @@ def test_unreadable_states_are_no_error(caplog: pytest.LogCaptureFixture) -> Non
         detector.ran(WEB, [UPDATED], float(number), wrote=True)
         detector.saw(WEB, WIDGETS, WEB, object(), object())
     assert "the changed fields are not known" in caplog.text
+
+
+@dataclass
+class AsDataclass:
+    metadata: dict[str, Any]
+
+
+class AsStruct(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+class AsModel(pydantic.BaseModel):
+    metadata: dict[str, Any]
+
+
+@pytest.mark.behaviour("C-35")
+@pytest.mark.parametrize("kind", [AsDataclass, AsStruct, AsModel])
+def test_field_that_the_class_lacks_is_named_so(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        old, new = (kind(metadata={"name": "web", "resourceVersion": str(at)}) for at in (number, number + 1))
+        detector.saw(WEB, WIDGETS, WEB, old, new)
+    assert (
+        f"widgets.example.com shop/web changes in a field that class {kind.__name__} does not have (versions and "
+        "managed fields are not compared). Write only"
+    ) in caplog.text
 
 
 @pytest.mark.behaviour("C-35")

@@ -449,7 +449,7 @@ async def test_keys_outside_of_the_namespaces_do_not_run() -> None:
         await started()
         with pytest.raises(UsageError, match="controller it does not watch the namespace of other/a"):
             controller.enqueue("other/a")
-        with pytest.raises(UsageError, match="configmaps are namespaced"):
+        with pytest.raises(UsageError, match="controller it: 'a' is no key of configmaps, which are namespaced"):
             controller.enqueue("a")
         assert sorted(f"{each.namespace}/{each.name}" for each in runs.requests) == ["default/a", "default/b"]
 

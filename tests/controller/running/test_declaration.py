@@ -10,6 +10,7 @@ import pytest
 from aioinformer.controller import Controller, Manager, Owns, controller
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
+from aioinformer.resources.keys import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +127,26 @@ def test_decorators_name_the_controller_after_the_function() -> None:
     assert repr(manager) == "<manager manager of maps>"
     with pytest.raises(UsageError, match="write the resource in the decorator"):
         manager.controller(reconcile)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "shown", "form"),
+    [
+        (MAPS, "a/b/c", "'a/b/c' is no key of configmaps, which are namespaced", "'namespace/name'"),
+        (MAPS, ObjectName("", "a"), "'a' is no key", "'namespace/name'"),
+        (MAPS, ["default/a", "default/b"], "an object of type list is no key", "'namespace/name'"),
+        (MAPS, {"data": {"password": "hunter2"}}, "an object of type dict is no key", "'namespace/name'"),
+        (core_v1.NODES, "default/a", "'default/a' is no key of nodes, which are cluster-scoped", "'name'"),
+    ],
+)
+def test_wrong_key_is_refused_with_the_right_form(resource: Any, key: Any, shown: str, form: str) -> None:
+    declared = Controller("it", resource, reconcile)
+    for call in (declared.enqueue, lambda each: declared.retry_parked([each])):
+        with pytest.raises(UsageError) as refusal:
+            call(key)
+        assert str(refusal.value).startswith(f"controller it: {shown}")
+        assert f"; pass {form}, an ObjectName, or an object" in str(refusal.value)
+        assert "hunter2" not in str(refusal.value)
 
 
 async def test_main_within_an_event_loop_names_the_other_ways() -> None:
