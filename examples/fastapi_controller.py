@@ -1,7 +1,8 @@
 """A controller inside of a FastAPI service: a webhook says which image a Deployment gets.
 
     POST /images/{namespace}/{name}   {"image": "shop:1.2"}: note the image, and run the controller
-    GET  /readyz                      200 while the controller works, 503 otherwise
+    GET  /livez                       503 if the process must be restarted, 200 otherwise
+    GET  /readyz                      200 while the caches are complete and fresh, 503 otherwise
 
 Only Deployments with the label example.com/deliver=yes are changed. If one is changed by hand, the
 controller sets the image again. Several services may share the process: nothing is global.
@@ -18,7 +19,7 @@ from typing import Annotated
 from fastapi import Body, FastAPI, Response
 
 from aioinformer import evolve
-from aioinformer.controller import Manager, Request
+from aioinformer.controller import Health, Manager, Request
 from aioinformer.models import apps_v1
 
 manager = Manager("delivery")
@@ -59,7 +60,15 @@ async def pushed(namespace: str, name: str, body: Annotated[dict[str, str], Body
     delivery.enqueue(key)
 
 
+def answer(health: Health) -> Response:
+    return Response(str(health), status_code=200 if health else 503)
+
+
+@app.get("/livez")
+async def livez() -> Response:
+    return answer(manager.alive())
+
+
 @app.get("/readyz")
 async def readyz() -> Response:
-    phase = delivery.snapshot()["phase"]
-    return Response(phase, status_code=200 if phase == "working" else 503)
+    return answer(manager.ready())

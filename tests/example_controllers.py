@@ -170,6 +170,10 @@ async def fastapi_controller(user: User) -> None:
         return next(each for each in found if each.metadata.name == "shop").spec.template.spec.containers[0].image
 
     await user.until(apps_v1.DEPLOYMENTS, image)
+    async with aiohttp.ClientSession() as session:
+        for probe in ("livez", "readyz"):
+            async with session.get(f"{user.url}/{probe}") as answer:
+                assert (answer.status, await answer.text()) == (200, "ok")
     url = f"{user.url}/images/{NAMESPACE}/shop"
     async with aiohttp.ClientSession() as session, session.post(url, json={"image": "shop:1.2"}) as answer:
         assert answer.status == 202

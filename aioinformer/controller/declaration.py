@@ -55,8 +55,9 @@ class Controller(Generic[T]):
         workers: how many keys are reconciled at the same time.
         timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit.
         queue: backoff, limits and fairness.
-        writes: what the reconciler may write: resource -> verbs, such as "patch", which include those of subresources,
-            or "status/patch". None: its writes are not checked.
+        writes: what the reconciler may write: resource -> verbs, such as "patch", which includes that of the status, or
+            "status/patch" and "scale/patch" for a subresource alone. `aioinformer check` makes the roles of them.
+            None: its writes are not checked.
 
         elected: whether only the leader runs it, if the manager has leader election.
         resync_period: seconds between runs for all objects; 0 for the manager's period.

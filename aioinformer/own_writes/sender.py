@@ -47,8 +47,8 @@ class WritePolicy:
     """What is checked before each write of a controller.
 
     Args:
-        declared: resource -> verbs: "create", "update", "patch", "delete" and "deletecollection" for objects and all
-            their subresources, "status/patch" for one subresource alone. None: nothing is checked.
+        declared: resource -> verbs: "create", "update", "patch", "delete" and "deletecollection" for objects and their
+            status, "scale/patch" for a subresource alone. None: nothing is checked.
         strict: an undeclared write raises. Otherwise it is sent, and a warning is logged for each resource and verb.
         dry_run: writes are logged, and not sent.
         fence: called right before each attempt of a write, repetitions included; see `Fence`.
@@ -94,9 +94,9 @@ class WritePolicy:
             UndeclaredWrite: it is not, and the policy is strict.
         """
         exact = f"{target.subresource}/{target.verb}" if target.subresource else target.verb
-        if self._declared is None or any(
-            (target.group, target.plural, verb) in self._declared for verb in (target.verb, exact)
-        ):
+        # Other subresources, such as `scale` and `eviction`, are permissions that few controllers need.
+        verbs = (target.verb, exact) if target.subresource == "status" else (exact,)
+        if self._declared is None or any((target.group, target.plural, verb) in self._declared for verb in verbs):
             return
         message = (
             f"{target} is not declared: add {exact!r} for {target.what.partition('/')[0]} to writes= of the controller"

@@ -21,7 +21,7 @@ _EVENTS: Resource[Any] = Resource("", "v1", "events", kind="Event")
 _LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease")
 #: In the order in which people read them.
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-#: The verbs for which a subresource is a target of its own.
+#: The verbs that include those of the status; `WritePolicy` permits the same.
 _CHANGING: Final = ("update", "patch")
 
 

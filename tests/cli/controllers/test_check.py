@@ -10,7 +10,7 @@ import yaml
 
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import Controller, Manager, Request
-from aioinformer.models import core_v1
+from aioinformer.models import apps_v1, core_v1
 from aioinformer.testing import ApiServer
 from tests.cli.controllers.programs import PROGRAM
 
@@ -71,6 +71,20 @@ async def test_manifest_in_json_has_the_same_objects(shell: Shell) -> None:
     listed = json.loads("\n".join(as_json.lines))
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
     assert listed["items"] == documents(as_yaml.lines)
+
+
+@pytest.mark.behaviour("C-90")
+def test_verb_includes_the_status_and_no_other_subresource() -> None:
+    async def reconcile(request: Request[Any]) -> None: ...
+
+    for verbs, expected in {
+        ("patch",): {"deployments": ["get", "list", "patch"], "deployments/status": ["patch"]},
+        ("status/patch",): {"deployments": ["get", "list"], "deployments/status": ["patch"]},
+        ("scale/patch",): {"deployments": ["get", "list"], "deployments/scale": ["patch"]},
+    }.items():
+        manager = Manager("m", [Controller("c", core_v1.NODES, reconcile, writes={apps_v1.DEPLOYMENTS: verbs})])
+        found = {rule.what: list(rule.verbs) for rule in needs(manager) if rule.what.startswith("deployments")}
+        assert found == expected
 
 
 @pytest.mark.behaviour("C-91")
