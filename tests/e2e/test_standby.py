@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from aioinformer import set_controller_reference
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.controller import LeaderElection, Manager
+from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.leaderelection import LeaderElectionOptions, LeaderElector
+from aioinformer.models import core_v1
 from aioinformer.transport.auth.credentials import connect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from aioinformer.transport.auth.credentials import Connection
     from tests.e2e.real_cluster import Operator, RealCluster
 
 #: A candidate with these times that takes over within seconds does so because of the watch.
@@ -64,3 +67,49 @@ async def test_standby_with_the_printed_role_takes_over_a_release(
             tasks.create_task(stand_by(stack))
             await waiting.wait()
     assert "cannot be watched" not in caplog.text
+
+
+@pytest.mark.behaviour("C-79")
+async def test_handover_amid_writes_creates_no_child_twice(
+    cluster: RealCluster, operator: Operator, tmp_path: Path
+) -> None:
+    created = await operator.create("/api/v1/namespaces", {"metadata": {"generateName": "handover-"}})
+    namespace = created["metadata"]["name"]
+    await operator.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "parent"}})
+    config = kubeconfig_of(cluster, f"system:serviceaccount:{namespace}:robot", tmp_path / "kubeconfig")
+
+    async def reconcile(request: Request[core_v1.ConfigMap]) -> None:
+        children = len(request.owned(core_v1.SECRETS))
+        began.set()
+        if children >= 20:
+            some.set()
+        if children >= 60:
+            done.set()
+        elif request.name == "parent":
+            child = {"metadata": {"generateName": "child-", "namespace": namespace}}
+            await request.client.core.v1.secrets.create(set_controller_reference(child, request.reference))
+
+    def manager_of(connection: Connection | None) -> Manager:
+        controller = Controller(
+            "it", core_v1.CONFIG_MAPS, reconcile, owns=[core_v1.SECRETS], writes={core_v1.SECRETS: ("create",)}
+        )
+        election = LeaderElection("it", namespace, SLOW)
+        return Manager("robot", [controller], client=connection, leader_election=election, namespaces=[namespace])
+
+    for document in yaml.safe_load_all(manifest("robot", namespace, needs(manager_of(None)))):
+        if document["kind"] != "ServiceAccount":
+            group = f"/apis/{document['apiVersion']}/namespaces/{namespace}"
+            await operator.create(f"{group}/{document['kind'].lower()}s", document)
+
+    began, some, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    async with asyncio.timeout(120), await connect(kubeconfig=config) as connection:
+        second = manager_of(connection)
+        async with AsyncExitStack() as stack:
+            async with manager_of(connection):
+                await began.wait()
+                await stack.enter_async_context(second)
+                await some.wait()
+            await done.wait()
+            results = second.snapshot()["controllers"]["it"]["results"]
+        assert len(await connection.client.core.v1.secrets.namespaced(namespace).list()) == 60
+        assert results.keys() == {"success"}

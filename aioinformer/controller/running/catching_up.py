@@ -192,19 +192,22 @@ async def _catch_up(informer: SharedIndexInformer[Any], patience: float) -> None
     """
     slicer = Slicer()
     lacking: list[ShownWrite] = []
-    unlisted: dict[str, Record] = {record.key: record for record in informer.get_indexer().store.items()}
+    cached: list[Record] = list(informer.get_indexer().store.items())
+    listed: set[str] = set()
     for lister_watcher in informer.lister_watchers():
         async with aclosing(_pages(lister_watcher)) as pages:
             async for version, items in pages:
                 if informer.shows(informer.expect(Write("", "", version))):  # the cache has reached this version
                     return
                 for item in items:
-                    unlisted.pop(item.key, None)
+                    listed.add(item.key)
                     if not isinstance(item, DecodeError) and (missing := _lacks(informer, item)) is not None:
                         lacking.append(missing)
                     await slicer.pause()
-    # The version of the list is that of the server, so each unlisted object was deleted, or has left the selection.
-    lacking += [informer.expect(Write(key, record.uid, ""), gone=True) for key, record in unlisted.items()]
+    for record in cached:
+        if record.key not in listed:  # it was deleted, or has left the selection, since it was cached before the list
+            lacking.append(informer.expect(Write(record.key, record.uid, ""), gone=True))
+        await slicer.pause()
     await _until_shown(informer, lacking, patience)
 
 
