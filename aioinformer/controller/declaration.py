@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 from aioinformer.client.targets import VERBS
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
@@ -23,9 +23,11 @@ from aioinformer.workqueue.requests.outcomes import QueueOptions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
+    from aioinformer.controller.options import ControllerOptions
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
+    from aioinformer.informer.options import InformerOptions
     from aioinformer.inputs.change import Change
     from aioinformer.inputs.predicates import Predicate
     from aioinformer.own_writes.own_writes import OwnWrites
@@ -95,7 +97,7 @@ class Controller(Generic[T]):
         elected: bool = True,
         resync_period: float = 0.0,
         grace: float | None = None,
-        informer: Mapping[str, Any] | None = None,
+        informer: InformerOptions[Any] | None = None,
     ) -> None:
         if not _NAME.fullmatch(str(name)):
             raise OptionError(
@@ -231,7 +233,9 @@ class Controller(Generic[T]):
         return f"<controller {self.name} of {self.resource.gvr}{'' if self._active is None else ', running'}>"
 
 
-def controller(resource: Resource[T], *, name: str = "", **options: Any) -> Callable[[Reconciler], Controller[T]]:
+def controller(
+    resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions]
+) -> Callable[[Reconciler], Controller[T]]:
     """Return a decorator that makes a `Controller` of an async function, named after it.
 
         @controller(WIDGETS, owns=[CONFIG_MAPS])

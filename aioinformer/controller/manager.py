@@ -20,7 +20,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from aioinformer.controller.declaration import Controller, controller
 from aioinformer.controller.health import Health, readiness
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
+    from aioinformer.controller.options import ControllerOptions
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.report import ManagerSnapshot, StopReport
     from aioinformer.events import Recorder
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
+
+T = TypeVar("T")
 
 _log = get_logger("aioinformer.controller")
 
@@ -166,8 +169,8 @@ class Manager:
         return dict(self._controllers)
 
     def controller(
-        self, resource: Resource[Any], *, name: str = "", **options: Any
-    ) -> Callable[[Reconciler], Controller[Any]]:
+        self, resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions]
+    ) -> Callable[[Reconciler], Controller[T]]:
         """Return a decorator that makes a `Controller` of an async function, and adds it. Use it before the start.
 
         Args:
@@ -180,7 +183,7 @@ class Manager:
         """
         declare = controller(resource, name=name, **options)
 
-        def add(reconcile: Reconciler) -> Controller[Any]:
+        def add(reconcile: Reconciler) -> Controller[T]:
             if self._session is not None:
                 raise UsageError(f"manager {self.name} runs: use `await manager.add(controller)`")
             declared = declare(reconcile)

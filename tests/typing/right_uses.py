@@ -38,6 +38,18 @@ from aioinformer import (
 from aioinformer.cache import Storage
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.client import Client, ResourceClient
+from aioinformer.controller import (
+    Controller,
+    Every,
+    Manager,
+    Owns,
+    QueueOptions,
+    Request,
+    Result,
+    Watch,
+    controller,
+    version_changed,
+)
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
 from aioinformer.models import (
     MetadataView,
@@ -419,3 +431,32 @@ async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.P
     assert_type(await informer.wait_for(pod, gone=True, timeout=None), core_v1.Pod | None)
     assert_type(await informer.wait_for("shop/a"), core_v1.Pod)
     assert_type((await informer.lister().after(pod, timeout=5)).list(), list[core_v1.Pod])
+
+
+async def reconcile(request: Request[Widget]) -> Result | None:
+    assert_type(request.object, Widget | None)
+    assert_type(request.lister(core_v1.PODS).list(), list[core_v1.Pod])
+    assert_type(request.owned(core_v1.SECRETS), list[core_v1.Secret])
+    return Result(after=5)
+
+
+def controllers(manager: Manager) -> None:
+    assert_type(controller(WIDGETS)(reconcile), Controller[Widget])
+    assert_type(controller(WIDGETS, when=lambda change: change.new is not None)(reconcile), Controller[Widget])
+    declared = manager.controller(
+        WIDGETS,
+        name="widgets",
+        owns=[core_v1.SECRETS, Owns(core_v1.CONFIG_MAPS)],
+        watches=[Watch(core_v1.NODES, to=lambda node: [])],
+        sources=[Every(600)],
+        when=version_changed,
+        workers=2,
+        timeout=None,
+        queue=QueueOptions(max_attempts=3),
+        writes={core_v1.SECRETS: ("create", "patch"), WIDGETS: ["status/patch"]},
+        elected=False,
+        resync_period=60,
+        grace=5,
+        informer={"namespace": "shop", "label_selector": "app=web"},
+    )(reconcile)
+    assert_type(declared, Controller[Widget])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, SharedIndexInformer, set_condition
+from aioinformer.controller import Controller, Manager, QueueOptions, controller
 from aioinformer.models import ObjectMeta, apps_v1, batch_v1, core_v1, meta_v1, rbac_v1
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from aioinformer import DeletedFinalStateUnknown, HttpTransport, SharedInformerFactory
     from aioinformer.client import Client
+    from aioinformer.controller import Change, Request, Result
     from aioinformer.models import Object
 
 
@@ -169,3 +171,40 @@ async def changes(client: Client, pod: core_v1.Pod, informer: SharedIndexInforme
     await client.core.v1.pods.edit(3, lambda each: each)  # wrong
     await client.core.v1.pods.edit(pod, {"spec": {}})  # wrong
     set_condition(pod, "Ready", "yes", "Started")  # wrong
+
+
+async def reconcile(request: Request[core_v1.Pod]) -> Result | None:
+    print(request.object.metadata)  # wrong
+    return None
+
+
+def plain(request: Request[core_v1.Pod]) -> None:
+    print(request)
+
+
+def controllers(manager: Manager) -> None:
+    manager.controller(core_v1.PODS, own=[core_v1.SECRETS])(reconcile)  # wrong
+    manager.controller(core_v1.PODS, owns=core_v1.SECRETS)(reconcile)  # wrong
+    manager.controller("v1/pods")(reconcile)  # wrong
+    manager.controller(core_v1.PODS)(plain)  # wrong
+    controller(core_v1.PODS, worker=3)(reconcile)  # wrong
+    controller(core_v1.PODS, workers="3")(reconcile)  # wrong
+    controller(core_v1.PODS, queue={"max_attempts": 3})(reconcile)  # wrong
+    controller(core_v1.PODS, queue=QueueOptions(attempts=3))(reconcile)  # wrong
+    controller(core_v1.PODS, writes={"pods": ["patch"]})(reconcile)  # wrong
+    controller(core_v1.PODS, informer={"labels": "app=web"})(reconcile)  # wrong
+    Controller("pods", core_v1.PODS, reconcile, informer={"labels": "app=web"})  # wrong
+    nodes: Controller[core_v1.Node] = controller(core_v1.PODS)(reconcile)  # wrong
+    print(nodes)
+
+
+def decorated(manager: Manager) -> None:
+    @manager.controller(core_v1.PODS, resync=60.0)  # wrong
+    async def pods(request: Request[core_v1.Pod]) -> None:
+        print(request)
+
+    print(pods)
+
+
+def selects(change: Change) -> bool:
+    return change.kind == "updated"  # wrong

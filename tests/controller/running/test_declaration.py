@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aioinformer.controller import Controller, Manager, Owns, controller
+from aioinformer.controller.options import ControllerOptions
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
@@ -152,6 +154,11 @@ def test_wrong_key_is_refused_with_the_right_form(resource: Any, key: Any, shown
 async def test_main_within_an_event_loop_names_the_other_ways() -> None:
     with pytest.raises(UsageError, match="write `async with manager:`"):
         Manager().main()
+
+
+def test_options_of_the_decorators_are_those_of_the_class() -> None:
+    parameters = list(inspect.signature(Controller).parameters)
+    assert parameters == ["name", "resource", "reconcile", *ControllerOptions.__annotations__]
 
 
 def test_declaration_that_does_not_run_says_so() -> None:
