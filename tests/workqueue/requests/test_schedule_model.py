@@ -40,7 +40,7 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.just(Park("it cannot work")),
     st.builds(Again, st.integers(-1, 9).map(float), st.sampled_from([None, -100, 5])),
     st.just(Retry(PROBLEM)),
-    st.just(Retry(PROBLEM)),
+    st.just(Retry(PROBLEM, least_delay=6.0)),
     st.builds(
         Retry,
         st.just(PROBLEM),
