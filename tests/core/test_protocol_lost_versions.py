@@ -92,6 +92,22 @@ def test_version_is_sent_again_after_a_complete_list() -> None:
     assert talk.ask() == "stream @20"
 
 
+def test_version_lost_in_an_outage_costs_the_shortest_delay() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    for _ in range(5):
+        talk.ask()
+        talk.break_off()
+    assert talk.delay() > 10
+    talk.ask()
+    talk.refuse(410)
+    assert talk.delay() == pytest.approx(0.8)
+    for delay in (1.6, 3.2):  # the list that follows is refused
+        talk.ask()
+        talk.refuse(410)
+        assert talk.delay() == pytest.approx(delay)
+
+
 def test_retry_after_of_a_410_is_honored() -> None:
     talk = watching("a")
     talk.error(410, after=60, retryAfterSeconds=40)

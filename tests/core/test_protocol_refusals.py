@@ -69,18 +69,35 @@ def test_refused_streaming_list_honors_retry_after() -> None:
     assert talk.now == 9
 
 
-def test_backoff_longer_than_retry_after_is_kept() -> None:
-    talk = Conversation(PAGES)
-    for _ in range(5):
+def test_delay_that_the_server_asks_for_does_not_grow() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    delays = []
+    for _ in range(12):
         talk.ask()
-        talk.refuse(500)
+        talk.refuse(429, retry_after=3)
+        delays.append(talk.delay())
+    assert delays == [3] * 12
     talk.ask()
-    talk.refuse(503, retry_after=1)
-    assert talk.delay() > 20
+    talk.refuse(500)
+    assert talk.delay() == pytest.approx(3.2)  # the last two counted as failures, since there were ten before
+
+
+def test_server_that_asks_for_a_short_delay_for_long_is_left_alone() -> None:
+    talk = Conversation(PAGES)
+    delays = []
+    for _ in range(16):
+        talk.ask()
+        talk.refuse(503, retry_after=1)
+        delays.append(talk.delay())
+    assert max(delays[:10]) <= 2
+    assert delays[-1] > 20
 
 
 def test_health_starts_at_the_retry_after_time() -> None:
     talk = Conversation(PAGES)
+    talk.ask()
+    talk.refuse(500)
     talk.ask()
     talk.refuse(503, retry_after=1000)
     talk.ask()

@@ -460,8 +460,11 @@ class ListWatchProtocol:
         state.set_list_reason("expired")
         if state.pace.at_rest(now):
             state.recover(error, now, Stage.DECIDE, kind="expired", message=f"{error}: listing again")
-        else:
-            state.fail(error, now, Stage.DECIDE)
+            return
+        if state.pace.is_first("expired"):
+            # The server answers again, after an outage. The shortest delay spreads the lists of many clients.
+            state.pace.reset_backoff()
+        state.fail(error, now, Stage.DECIDE)
 
     def _on_stream_refused(self, error: ApiError, now: float) -> None:
         state = self.state

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from aioinformer.backoff import BackoffOptions
 
+#: For how many failures in a row the delay is the one that the server asked for, as in client-go's requests.
+_PATIENCE: Final = 10
 _PHASE_OF_STATUS: Final = {
     401: Phase.UNAUTHORIZED,
     403: Phase.FORBIDDEN,
@@ -55,10 +57,21 @@ class Pace:
         self._backoff = Backoff(options, random=random)
         self._used: tuple[str, ...] = ()
 
-    def delay(self, now: float) -> None:
-        """Count a failure and start its delay."""
+    def delay(self, now: float, asked: float | None = None) -> None:
+        """Count a failure and start its delay.
+
+        The first failures in a row after which the server asks for a time cost that time: the delay of a server that
+        starts does not grow, and the next one is no longer than without them.
+
+        Args:
+            now: the time.
+            asked: for how many seconds the server asked.
+        """
         self.attempts += 1
-        self.not_before = max(self.not_before, now + self._backoff.next(now))
+        if not asked or self.attempts > _PATIENCE:
+            self.not_before = max(self.not_before, now + self._backoff.next(now))
+        if asked:
+            self.hold(asked, now)
         self.limit_burst(now)
 
     def hold(self, seconds: float, now: float) -> None:
@@ -68,10 +81,16 @@ class Pace:
 
     def allow_immediate(self, kind: str, now: float) -> bool:
         """Count an error of this kind. Return whether a request may follow without delay: only after the first."""
+        if not self.is_first(kind):
+            return False
+        self.limit_burst(now)
+        return True
+
+    def is_first(self, kind: str) -> bool:
+        """Count an error of this kind; return whether it is the first."""
         if kind in self._used:
             return False
         self._used += (kind,)
-        self.limit_burst(now)
         return True
 
     def reset(self, *kinds: str) -> None:
@@ -187,10 +206,9 @@ class ProtocolState:
         return True
 
     def fail(self, error: Exception, now: float, stage: Stage) -> None:
-        """Report and show a failure, and enter a stage after a delay."""
+        """Report and show a failure, and enter a stage after a delay: that of the backoff, or that of the server."""
         self.report(error)
-        self.pace.delay(now)
-        self.honor_retry_after(error, now)
+        self.pace.delay(now, getattr(error, "retry_after", None))
         status = error.status if isinstance(error, ApiError) else 0
         self.show(_PHASE_OF_STATUS.get(status, Phase.BACKING_OFF), str(error))
         self.enter(stage)
