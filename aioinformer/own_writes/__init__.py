@@ -1,4 +1,5 @@
-"""Own writes: a client that records them, and waits until the caches of this process show them.
+"""Writes that caches may not have yet: those of this process, which are recorded, and those of others.
 
-Controllers use it between the runs of a key. `aioinformer.controller` exports `OwnWrites`.
+Controllers wait for their own between the runs of a key, and for those of a former leader before they work.
+`aioinformer.controller` exports `OwnWrites`.
 """

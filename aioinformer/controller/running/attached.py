@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.request import Cause
-    from aioinformer.controller.running.catching_up import CurrentCaches
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.inputs.loops import LoopDetector
     from aioinformer.metrics import MetricsProvider
+    from aioinformer.own_writes.current import CurrentCaches
     from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.controller")

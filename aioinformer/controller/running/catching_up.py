@@ -1,127 +1,25 @@
 """`CatchUp`: in a new term of leadership, wait until the caches have the last writes of the former leader.
 
-The former leader may write until its Lease ends, and the caches of a standby may lag behind. So the metadata of each
-input is listed once, consistently and page by page, and compared with the cache. What the cache lacks is awaited.
-
-The version of such a list alone does not help: it counts all writes to the server, and the watch of a collection
-without changes reports it only with the next bookmark, up to a minute later. But if the cache reaches this version
-meanwhile, the rest of the list is not read.
+The former leader may write until its Lease ends, and the caches of a standby may lag behind.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
 
-from aioinformer.backoff import Backoff, BackoffOptions
-from aioinformer.cache.waiters import Write
-from aioinformer.concurrency import Slicer, is_ending
-from aioinformer.errors import AioinformerError, DecodeError
 from aioinformer.logs import get_logger
-from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ListOptions, ReflectorOptions
-from aioinformer.reflector.pager import read_page
-from aioinformer.reflector.protocol.messages import PageEnded
-from aioinformer.reflector.watch_events import RecordDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection
+    from collections.abc import Callable, Collection
 
-    from aioinformer.cache.objects.record import Record
-    from aioinformer.cache.waiters import ShownWrite
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.reflector.listwatch import ListerWatcher
+    from aioinformer.own_writes.current import CurrentCaches
 
 _log = get_logger("aioinformer.controller")
 
-_BACKOFF: Final = BackoffOptions(initial=0.5, cap=30.0)
-#: Seconds until the server is read again. What a cache lacks may never arrive, such as after a restore from a backup.
-#: They double each time.
-_PATIENCE: Final = 5.0
-_MOST_PATIENCE: Final = 80.0
 #: Seconds of waiting after which the log says so.
 _LONG: Final = 1.0
-_READING: Final = ReflectorOptions()
-
-
-class StaleInput(AioinformerError):
-    """The cache of an input does not have in time what the server has."""
-
-
-class _Progress:
-    """Of one informer: up to when its cache is current, and why it is not.
-
-    Attributes:
-        current_at: the cache has all that the server had at this time.
-        problem: of the last attempt; "" for none.
-        lock: held by the controller that reads the server.
-    """
-
-    def __init__(self) -> None:
-        self.current_at = float("-inf")
-        self.problem = ""
-        self.lock = asyncio.Lock()
-
-
-class CurrentCaches:
-    """Waits until caches are current. The controllers of a manager share it, so that each informer is compared once.
-
-    Args:
-        random: returns numbers in [0, 1), for the delays after failures.
-    """
-
-    def __init__(self, random: Callable[[], float]) -> None:
-        self._random = random
-        self._known: WeakKeyDictionary[SharedIndexInformer[Any], _Progress] = WeakKeyDictionary()
-
-    def is_current(self, informer: SharedIndexInformer[Any], since: float) -> bool:
-        """Return whether a cache is known to have all that the server had at a time."""
-        return self._progress(informer).current_at >= since
-
-    def problem(self, informer: SharedIndexInformer[Any]) -> str:
-        """Return why the last attempt for an informer has failed; "" if it has not."""
-        return self._progress(informer).problem
-
-    async def wait(self, informer: SharedIndexInformer[Any], since: float, name: str) -> None:
-        """Return once a cache has all that the server had at a time. Failures are retried with backoff until cancelled.
-
-        Args:
-            informer: must have synced.
-            since: by the clock of the event loop.
-            name: of the controller, for the log.
-        """
-        progress, backoff, patience = self._progress(informer), Backoff(_BACKOFF, random=self._random), _PATIENCE
-        clock, task = asyncio.get_running_loop().time, asyncio.current_task()
-        async with progress.lock:
-            progress.problem = ""  # of an earlier term
-            while progress.current_at < since:
-                began = clock()
-                try:
-                    await _catch_up(informer, patience)
-                except StaleInput as error:
-                    patience = min(2 * patience, _MOST_PATIENCE)
-                    progress.problem = str(error)
-                    _log.warning("%s; comparing it with the server again", _warning(name, informer, error))
-                except (Exception, asyncio.CancelledError) as error:  # a transport of the user may raise anything
-                    if is_ending(error, task):
-                        raise
-                    known = isinstance(error, AioinformerError)
-                    progress.problem = str(error) if known else repr(error)
-                    delay = backoff.next(clock())
-                    _log.warning(
-                        "%s; comparing it with the server again in %.1f s",
-                        _warning(name, informer, progress.problem),
-                        delay,
-                        exc_info=None if known else error,
-                    )
-                    await asyncio.sleep(delay)
-                else:
-                    progress.current_at, progress.problem = began, ""
-
-    def _progress(self, informer: SharedIndexInformer[Any]) -> _Progress:
-        return self._known.setdefault(informer, _Progress())
 
 
 class CatchUp:
@@ -157,9 +55,10 @@ class CatchUp:
             return
         loop = asyncio.get_running_loop()
         began = loop.time()
+        who = f"controller {self._name} leads, and does not work yet"
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
-                waiting = self._caches.wait(informer, self._since, self._name)
+                waiting = self._caches.wait(informer, self._since, who)
                 tasks.create_task(waiting, name=f"controller {self._name}: {informer.name} catches up")
         self._since = None
         if (seconds := loop.time() - began) > _LONG:
@@ -174,84 +73,3 @@ class CatchUp:
             return []
         waiting = (each for each in self._informers() if not self._caches.is_current(each, since))
         return [f"{each.name}: {self._caches.problem(each) or 'compared with the server'}" for each in waiting]
-
-
-def _warning(name: str, informer: SharedIndexInformer[Any], problem: object) -> str:
-    return (
-        f"controller {name} leads, and does not work yet: the {informer.name} may lack writes of the former leader: "
-        f"{problem}"
-    )
-
-
-async def _catch_up(informer: SharedIndexInformer[Any], patience: float) -> None:
-    """Compare a cache with what the server has now, and wait until the cache has it.
-
-    Raises:
-        StaleInput: the cache does not have it within `patience` seconds after the list.
-        Exception: the server cannot be read.
-    """
-    slicer = Slicer()
-    lacking: list[ShownWrite] = []
-    cached: list[Record] = list(informer.get_indexer().store.items())
-    listed: set[str] = set()
-    for lister_watcher in informer.lister_watchers():
-        async with aclosing(_pages(lister_watcher)) as pages:
-            async for version, items in pages:
-                if informer.shows(informer.expect(Write("", "", version))):  # the cache has reached this version
-                    return
-                for item in items:
-                    listed.add(item.key)
-                    if not isinstance(item, DecodeError) and (missing := _lacks(informer, item)) is not None:
-                        lacking.append(missing)
-                    await slicer.pause()
-    for record in cached:
-        if record.key not in listed:  # it was deleted, or has left the selection, since it was cached before the list
-            lacking.append(informer.expect(Write(record.key, record.uid, ""), gone=True))
-        await slicer.pause()
-    await _until_shown(informer, lacking, patience)
-
-
-def _lacks(informer: SharedIndexInformer[Any], item: Record) -> ShownWrite | None:
-    """Return what proves that a cache has a listed object; None if it has it."""
-    cached = informer.get_indexer().store.item(item.key)
-    if cached is not None and (cached.uid, cached.resource_version) == (item.uid, item.resource_version):
-        return None
-    shown = informer.expect(Write(item.key, item.uid, item.resource_version))
-    return None if informer.shows(shown) else shown
-
-
-async def _until_shown(informer: SharedIndexInformer[Any], lacking: list[ShownWrite], patience: float) -> None:
-    limit = asyncio.timeout(patience)
-    try:
-        async with limit:
-            for shown in lacking:
-                with suppress(DecodeError):  # the cache has received it
-                    await informer.wait_until_shown(shown)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-    left = [shown.write.key for shown in lacking if not shown()]
-    if not left:
-        return
-    what = f"{left[0]} and {len(left) - 1} more" if len(left) > 1 else "".join(left)
-    at = informer.last_sync_resource_version
-    raise StaleInput(f"it is at version {at}, and lacks changes of {what} after {patience:g} s")
-
-
-async def _pages(lister_watcher: ListerWatcher[Any]) -> AsyncGenerator[tuple[str, list[Record | DecodeError]]]:
-    """Yield the version of a consistent list, and the metadata of the objects of each page."""
-    if isinstance(lister_watcher, ListWatch):
-        lister_watcher = lister_watcher.only_metadata()
-    decoder = RecordDecoder()
-    options: ListOptions | None = ListOptions(limit=_READING.page_size)
-    while options is not None:
-        items: list[Record | DecodeError] = []
-        version = token = ""
-        async with aclosing(read_page(lister_watcher, options, decoder, _READING)) as answers:
-            async for answer in answers:
-                if isinstance(answer, PageEnded):
-                    version, token = answer.resource_version, answer.continue_token
-                else:
-                    items += answer.items
-        yield version, items
-        options = ListOptions(limit=_READING.page_size, continue_token=token) if token else None
