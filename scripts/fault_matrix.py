@@ -1,6 +1,6 @@
-"""Measure an informer during each fault, and generate docs/fault-matrix.md from the figures.
+"""Measure an informer and controllers during each fault, and generate docs/fault-matrix.md from the figures.
 
-Without options, the script measures for about two minutes, and writes docs/fault-matrix.json and the page. With
+Without options, the script measures for about three minutes, and writes docs/fault-matrix.json and the page. With
 `--render` it writes the page from the existing figures. With `--check` it writes nothing, and exits with status 1 if
 the page or the rows do not agree with the figures.
 """
@@ -12,12 +12,14 @@ import asyncio
 import json
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
+from tests.faults.controllers import CONTROLLER_ROWS, measure  # noqa: E402
 from tests.faults.matrix import LASTS, ROWS, measure_all  # noqa: E402
 
 PAGE = PROJECT / "docs" / "fault-matrix.md"
@@ -44,6 +46,25 @@ phases, wrong objects or invalid notifications differ from the page.
 _RESTORED = """\
 The wrong objects in the last row are those that [no client can detect](faults.md): the restored server reused the lost
 resourceVersions before the watch was open again. The next change of such an object, or the next list, corrects it.
+"""
+_CONTROLLERS = f"""\
+## Controllers
+
+Two controllers run through these faults, in virtual time: that of
+[`examples/widgets.py`](write-a-controller.md#the-whole-controller), and one whose children have generated names.
+Widgets are created, changed and deleted five times a second. In each row, all converges after the fault, no child is
+created twice, no finalizer is lost, and no write is sent later than the renew deadline of 10 s after the last
+successful renewal of the Lease. Tests measure each row again.
+
+- *Writes*: that reached the server from the begin of the fault on, without Leases and Events.
+- *Terms*: of leadership in all; more than one if the Lease could not be renewed.
+- *Caught up*: seconds from the end of the fault until the last write.
+- *Latest write*: the longest time in seconds from the last successful renewal to a write.
+
+A fault lasts {LASTS:g} s, unless the row states another time.
+
+| fault | writes | terms | caught up, s | latest write, s |
+|---|--:|--:|--:|--:|
 """
 _OTHERS = """\
 ## Other libraries
@@ -102,17 +123,26 @@ def render(figures: dict[str, Any]) -> str:
     lines.append("| fault | lists | watches | max. in 1 s | phases | caught up, s | wrong | invalid |")
     lines.append("|---|--:|--:|--:|---|--:|--:|--:|")
     for cell in figures["rows"]:
-        lasts = "" if cell["seconds"] == LASTS else f" ({cell['seconds']:g} s)"
         shown = ", ".join(f"`{phase}`" for phase in cell["shown"])
         lines.append(
-            f"| {cell['title']}{lasts} | {cell['lists']} | {cell['watches']} | {cell['busiest']} | {shown} "
+            f"| {cell['title']}{_lasts(cell)} | {cell['lists']} | {cell['watches']} | {cell['busiest']} | {shown} "
             f"| {cell['caught_up']:.1f} | {cell['lost']} | {cell['untrue']} |"
         )
-    lines += ["", _RESTORED, _OTHERS.rstrip("\n")]
+    lines += ["", _RESTORED, _CONTROLLERS.rstrip("\n")]
+    for cell in figures["controllers"]:
+        lines.append(
+            f"| {cell['title']}{_lasts(cell)} | {cell['writes']} | {cell['terms']} | {cell['caught_up']:.1f} "
+            f"| {cell['latest']:.1f} |"
+        )
+    lines += ["", _OTHERS.rstrip("\n")]
     for cell in figures["rows"]:
         if cell["title"] in _PEERS:
             lines.append("| " + " | ".join([cell["title"], _brief(cell), *_PEERS[cell["title"]]]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _lasts(cell: dict[str, Any]) -> str:
+    return "" if cell["seconds"] == LASTS else f" ({cell['seconds']:g} s)"
 
 
 def _brief(cell: dict[str, Any]) -> str:
@@ -126,6 +156,8 @@ def find_problems(figures: dict[str, Any], page: str) -> list[str]:
     found = []
     if [cell["title"] for cell in figures["rows"]] != [row.title for row in ROWS]:
         found.append("docs/fault-matrix.json does not have the rows of tests/faults/matrix.py")
+    if [cell["title"] for cell in figures["controllers"]] != [row.title for row in CONTROLLER_ROWS]:
+        found.append("docs/fault-matrix.json does not have the rows of tests/faults/controllers.py")
     if page != render(figures):
         found.append("docs/fault-matrix.md does not agree with docs/fault-matrix.json")
     return found
@@ -144,7 +176,9 @@ def main() -> int:
         return bool(found)
     if not arguments.render:
         machine = f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}"
-        figures = {"machine": machine, "rows": asyncio.run(measure_all())}
+        rows = asyncio.run(measure_all())
+        controllers = [{**asdict(measure(row)), "seconds": row.lasts} for row in CONTROLLER_ROWS]
+        figures = {"machine": machine, "rows": rows, "controllers": controllers}
         FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
     PAGE.write_text(render(json.loads(FIGURES.read_text())))
     return 0
