@@ -36,7 +36,7 @@ class Request(msgspec.Struct, frozen=True):
         late_head: the head of the response may come as late as the first byte of its body: no limit of the transport
             applies to it. Use it for watches: some proxies hold back the head until the first event.
         stream: the body is an endless stream of small pieces, such as the events of a watch. A transport may read
-            frequent pieces up to 2 ms late, in order to read several at once.
+            frequent pieces up to 3 ms late, in order to read several at once.
     """
 
     path: str

@@ -108,6 +108,16 @@ def test_version_lost_in_an_outage_costs_the_shortest_delay() -> None:
         assert talk.delay() == pytest.approx(delay)
 
 
+def test_version_lost_after_retry_after_is_listed_with_a_delay() -> None:
+    talk = watching("a")
+    talk.end(after=60)
+    talk.ask()
+    talk.refuse(429, retry_after=3)  # all clients of the server return at the same time
+    talk.ask()
+    talk.refuse(410)
+    assert talk.delay() == pytest.approx(0.8)
+
+
 def test_retry_after_of_a_410_is_honored() -> None:
     talk = watching("a")
     talk.error(410, after=60, retryAfterSeconds=40)

@@ -94,6 +94,29 @@ def test_server_that_asks_for_a_short_delay_for_long_is_left_alone() -> None:
     assert delays[-1] > 20
 
 
+@pytest.mark.parametrize("status", [429, 500])
+def test_backoff_grows_although_watches_open_in_between(status: int) -> None:
+    talk = watching("a")
+    for _ in range(30):
+        talk.error(status, retryAfterSeconds=1)
+        if talk.ask().startswith("list"):
+            talk.page("a")
+            talk.ask()
+        talk.accept()
+    assert talk.now > 300
+
+
+def test_server_that_returns_from_a_long_outage_is_asked_as_it_wishes() -> None:
+    talk = watching("a")
+    talk.break_off(after=60)
+    for _ in range(15):
+        talk.ask()
+        talk.break_off()
+    talk.ask()
+    talk.refuse(429, retry_after=1)
+    assert talk.delay() == 1
+
+
 def test_health_starts_at_the_retry_after_time() -> None:
     talk = Conversation(PAGES)
     talk.ask()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _EVERY = 8
 #: The largest number of requests in ten seconds, without later pages.
 MOST_IN_TEN_SECONDS = 24
-#: The largest number of failing requests in two minutes.
-MOST_IN_VAIN = 16
+#: The largest number of failing requests in two minutes. With `Retry-After: 1`, there are up to 18: ten until the
+#: backoff counts, too, and its delays add up to 110 s.
+MOST_IN_VAIN = 20
 #: Seconds that an informer without a watch may look healthy after a refusal, which may arrive slowly.
 _MOMENT_OF_HEALTH = 15.0
 

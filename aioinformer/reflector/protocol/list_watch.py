@@ -4,8 +4,9 @@ Rule 1. All decisions on the next request are made here, and there is nothing el
         randomness, no await. `next_step()` returns what to do, `receive()` takes the answer; time is an argument.
 Rule 2. The protocol never ends and never gives up. Every state has a next step, and accepts every answer.
 Rule 3. The protocol never sends requests in a tight loop. Each failure costs a delay of one common backoff, and no
-        request is sent before the time that the server named. After a few kinds of errors, a request may follow
-        immediately, but only once (`Pace`). No combination of them leads to more than three requests in two seconds.
+        request is sent before the time that the server named, which replaces the delay ten times. After a few kinds of
+        errors, a request may follow immediately, but only once (`Pace`). No combination of them leads to more than
+        three requests in two seconds.
 Rule 4. No problem is hidden. An error that costs a delay is shown in `phase` and `reason` until a watch is open, or a
         list is complete if no watch is served. Errors without a delay are logged.
 Rule 5. The end of a watch is not a failure, however it ends, if the watch brought an event that was new or lasted a

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from aioinformer.backoff import BackoffOptions
 
-#: For how many failures in a row the delay is the one that the server asked for, as in client-go's requests.
+#: How often the delay is the one that the server asked for, before the backoff counts, too; as in client-go's requests.
 _PATIENCE: Final = 10
 _PHASE_OF_STATUS: Final = {
     401: Phase.UNAUTHORIZED,
@@ -49,26 +49,34 @@ class Pace:
         attempts: the number of delays in a row that failures caused; 0 after a success.
     """
 
-    __slots__ = ("_backoff", "_used", "attempts", "not_before")
+    __slots__ = ("_backoff", "_held_until", "_holds", "_reset_after", "_used", "attempts", "not_before")
 
     def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
         self.not_before = 0.0
         self.attempts = 0
         self._backoff = Backoff(options, random=random)
+        self._reset_after = options.reset_after
+        #: How many delays of the server have replaced those of the backoff since the last rest, and when the last ends.
+        self._holds = 0
+        self._held_until = float("-inf")
         self._used: tuple[str, ...] = ()
 
     def delay(self, now: float, asked: float | None = None) -> None:
         """Count a failure and start its delay.
 
-        The first failures in a row after which the server asks for a time cost that time: the delay of a server that
-        starts does not grow, and the next one is no longer than without them.
+        If the server asks for a time, that is the delay, and the backoff does not grow: ten times until the backoff is
+        reset. A server that asks again and again gets the longer one of both delays.
 
         Args:
             now: the time.
             asked: for how many seconds the server asked.
         """
         self.attempts += 1
-        if not asked or self.attempts > _PATIENCE:
+        if self.at_rest(now):
+            self._holds = 0
+        if asked and self._holds < _PATIENCE:
+            self._holds += 1
+        else:
             self.not_before = max(self.not_before, now + self._backoff.next(now))
         if asked:
             self.hold(asked, now)
@@ -76,7 +84,7 @@ class Pace:
 
     def hold(self, seconds: float, now: float) -> None:
         """Send no request for as long as the server asked for (RFC 9110, 10.2.3)."""
-        self.not_before = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
+        self.not_before = self._held_until = max(self.not_before, now + min(seconds, MAX_RETRY_AFTER))
         self._backoff.extend(self.not_before)
 
     def allow_immediate(self, kind: str, now: float) -> bool:
@@ -101,6 +109,7 @@ class Pace:
     def reset_backoff(self) -> None:
         """Make the next delay the shortest one. A delay that has started is not changed."""
         self._backoff.reset()
+        self._holds, self._held_until = 0, float("-inf")
 
     def limit_burst(self, now: float) -> None:
         """Count the end of a request. At most three requests are sent in two seconds, for any combination of errors."""
@@ -108,7 +117,7 @@ class Pace:
 
     def at_rest(self, now: float) -> bool:
         """Return whether the last failure was so long ago that the next delay would be the shortest one."""
-        return self._backoff.at_rest(now)
+        return self._backoff.at_rest(now) and now - self._held_until >= self._reset_after
 
 
 class ProtocolState:
