@@ -25,6 +25,7 @@ from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import read_page
 from aioinformer.reflector.protocol.messages import PageEnded
 from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.resources.versions import version_number
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -140,14 +141,14 @@ async def _catch_up(informer: SharedIndexInformer[Any], patience: float) -> None
     for lister_watcher in informer.lister_watchers():
         async with aclosing(_pages(lister_watcher)) as pages:
             async for version, items in pages:
-                if informer.shows(informer.expect(Write("", "", version))):  # the cache has reached this version
+                if version and informer.shows(informer.expect(Write("", "", version))):  # the cache has reached it
                     return
                 for item in items:
                     listed.add(item.key)
                     if not isinstance(item, DecodeError) and (missing := _lacks(informer, item)) is not None:
                         lacking.append(missing)
                     await slicer.pause()
-    for record in cached:
+    for record in cached if "" not in listed else ():  # an object without a readable name may be any of them
         if record.key not in listed:  # it was deleted, or has left the selection, since it was cached before the list
             lacking.append(informer.expect(Write(record.key, record.uid, ""), gone=True))
         await slicer.pause()
@@ -173,12 +174,20 @@ async def _until_shown(informer: SharedIndexInformer[Any], lacking: list[ShownWr
     except TimeoutError:
         if not limit.expired():
             raise
-    left = [shown.write.key for shown in lacking if not shown()]
+    unreadable = _never_shown(informer)
+    left = [shown.write.key for shown in lacking if not shown() and not unreadable & {shown.write.key, ""}]
     if not left:
         return
     what = f"{left[0]} and {len(left) - 1} more" if len(left) > 1 else "".join(left)
     at = informer.last_sync_resource_version
     raise StaleInput(f"it is at version {at}, and lacks changes of {what} after {patience:g} s")
+
+
+def _never_shown(informer: SharedIndexInformer[Any]) -> set[str]:
+    """Return the keys of undecodable objects, if versions have no order: then nothing shows that they were received."""
+    reflectors = informer.reflectors().values()
+    ordered = all(each.is_ordered and version_number(each.last_sync_resource_version) >= 0 for each in reflectors)
+    return set() if ordered else set(informer.undecodable())
 
 
 async def _pages(lister_watcher: ListerWatcher[Any]) -> AsyncGenerator[tuple[str, list[Record | DecodeError]]]:

@@ -215,6 +215,29 @@ async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
 
 
 @pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("opaque", [False, True])
+async def test_undecodable_object_does_not_stop_a_new_leader(opaque: bool) -> None:
+    server, runs = Cluster(), Runs()
+    server.opaque = opaque
+    server.put("configmaps", config_map("a"))
+    server.put("pods", pod("bad"))
+    server.put("pods", pod("p"))
+
+    def refuse(obj: Any) -> Any:
+        if obj.metadata.name == "bad":
+            raise ValueError("it cannot be read")
+        return obj
+
+    controller = Controller("it", CONFIG_MAPS, runs, owns=[Owns(PODS, transform=refuse)])
+    async with elected(server, controller):
+        await started()
+        server.put("deployments", pod("d"))
+        await server.hand_over()
+        await asyncio.sleep(60)
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-79")
 async def test_stop_while_waiting_is_quick() -> None:
     server, runs, tasks = Cluster(), Runs(), asyncio.all_tasks()
     async with elected(server, child_controller(runs)):
