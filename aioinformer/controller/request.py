@@ -32,6 +32,11 @@ R = TypeVar("R")
 class Context(Protocol):
     """What a controller offers to its requests."""
 
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that adds the controller and the key to each line."""
+        ...
+
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key."""
         ...
@@ -66,7 +71,6 @@ class Request(Generic[T]):
         priority: of the request.
         term: the term of leadership; None if the controller needs none.
         finalizer: the finalizer that this run uses; see `finalizing`.
-        log: a logger that adds the controller and the key to each line.
     """
 
     __slots__ = (
@@ -79,7 +83,6 @@ class Request(Generic[T]):
         "enqueued",
         "finalizer",
         "key",
-        "log",
         "object",
         "priority",
         "term",
@@ -90,7 +93,6 @@ class Request(Generic[T]):
         key: ObjectName,
         object: T | None,
         context: Context,
-        log: logging.LoggerAdapter[logging.Logger],
         *,
         causes: tuple[Cause, ...] = (),
         causes_left_out: int = 0,
@@ -109,7 +111,6 @@ class Request(Generic[T]):
         self.priority = priority
         self.term = term
         self.finalizer = ""
-        self.log = log
         self._resource = resource
         self._context = context
         self._client: Client | None = None
@@ -134,6 +135,11 @@ class Request(Generic[T]):
         if self._resource is None:
             raise UsageError(f"the request for {self.key} has no resource; pass resource=… to Request()")
         return self._resource
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that adds the controller and the key to each line."""
+        return self._context.log
 
     @property
     def reference(self) -> ObjectReference:

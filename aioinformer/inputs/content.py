@@ -93,8 +93,10 @@ def _same(old: Any, new: Any, ignored: tuple[str, ...], same: Callable[[Members,
 
 
 def _same_members(before: Members, after: Members) -> bool:
-    return before == after or (
-        before.keys() == after.keys() and all(same_value(before[name], after[name]) for name in before)
+    if before == after:
+        return True
+    return before.keys() == after.keys() and all(
+        value == after[name] or same_value(value, after[name]) for name, value in before.items()
     )
 
 

@@ -84,11 +84,13 @@ class LoopDetector:
     def ran(self, key: ObjectName, causes: Iterable[Cause], now: float, *, wrote: bool) -> None:
         """Note the end of a run at the time `now`, and whether it changed anything on the server."""
         streak = self._streaks.get(key)
-        if not wrote or streak is None or not all(cause.trigger in _CHANGES for cause in causes):
+        if not wrote:
+            if streak is not None:
+                self.forget(key)
+            return
+        if streak is None or not all(cause.trigger in _CHANGES for cause in causes):
             self.forget(key)
             streak = _Streak(self._runs)
-        if not wrote:
-            return
         self._streaks.pop(key, None)
         self._expire(now)
         self._streaks[key] = streak

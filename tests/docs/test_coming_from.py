@@ -22,7 +22,7 @@ VARIABLES = {
     "controller": Controller,
     "informer": SharedIndexInformer,
     "manager": Manager,
-    "request": Request(None, None, None, None),  # type: ignore[arg-type] # some attributes are of instances
+    "request": Request(None, None, None),  # type: ignore[arg-type] # some attributes are of instances
 }
 #: Programs, operators, and words of Python.
 WORDS = {"aioinformer", "async", "&", "~"}

@@ -20,7 +20,6 @@ from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Service
 from aioinformer.controller.running.attempts import (
     Attempt,
     RequestContext,
-    RequestLog,
     log_outcome,
     outcome_of,
     outcome_of_error,
@@ -280,12 +279,10 @@ class ActiveController:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
-        log = RequestLog(_log, self.name, run.key)
         return Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services.event, log),
-            log,
+            RequestContext(attempt, self.inputs, self._own, self._services.event, self.name),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,

@@ -79,10 +79,10 @@ class RequestContext:
         inputs: of the controller.
         own: the own writes of the controller.
         event: records an Event: object, type, reason, message.
-        log: of the request.
+        name: of the controller.
     """
 
-    __slots__ = ("_attempt", "_inputs", "_log", "_own", "event")
+    __slots__ = ("_attempt", "_inputs", "_log", "_name", "_own", "event")
 
     def __init__(
         self,
@@ -90,17 +90,25 @@ class RequestContext:
         inputs: Inputs,
         own: OwnWrites,
         event: Callable[[Any, str, str, str], None],
-        log: RequestLog,
+        name: str,
     ) -> None:
         self.event = event
         self._attempt = attempt
         self._inputs = inputs
         self._own = own
-        self._log = log
+        self._name = name
+        self._log: RequestLog | None = None
+
+    @property
+    def log(self) -> RequestLog:
+        """The log of the request."""
+        if self._log is None:  # most attempts log nothing
+            self._log = RequestLog(_log, self._name, self._attempt.run.key)
+        return self._log
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self._own.client(key, fence=self._attempt.before_write, log=self._log)
+        return self._own.client(key, fence=self._attempt.before_write, log=self.log)
 
     def lister(self, resource: Resource[R]) -> Lister[R]:
         """Return the lister of an input of the controller."""

@@ -61,6 +61,8 @@ class Bench:
         events: what was recorded.
     """
 
+    log = logging.LoggerAdapter(logging.getLogger("tests"))
+
     def __init__(self, server: ApiServer, client: Client, resource: Resource[Any] = WIDGETS) -> None:
         self.server = server
         self.resource = resource
@@ -76,8 +78,7 @@ class Bench:
         if object is ...:
             object = await self._client.resource(self.resource).get(f"default/{name}")
         key = object_name({"metadata": {"name": name, "namespace": "default"}})
-        log = logging.LoggerAdapter(logging.getLogger("tests"))
-        return Request(key, object, self, log, resource=self.resource)
+        return Request(key, object, self, resource=self.resource)
 
     def widget(self, name: str = "web") -> Any:
         """Return the stored Widget."""
