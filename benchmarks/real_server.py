@@ -161,6 +161,7 @@ async def measure(url: str, **options: Any) -> Figures:
 
 _OWN: dict[str, Measure | list[str]] = {
     "aioinformer": measure,
+    "aioinformer, pages": partial(measure, pages=True),
     "aioinformer, metadata": partial(measure, storage="metadata"),
 }
 if has_uvloop:
@@ -177,7 +178,8 @@ def question() -> Question:
         "How does aioinformer compare with client-go on a real API server?",
         subjects,
         requirements=[
-            Requirement(f"first list: {what}, ratio to client-go with protobuf", "aioinformer", figure, 1.0, protobuf)
+            Requirement(f"first list, {how}: {what}, ratio to client-go with protobuf", subject, figure, 1.0, protobuf)
+            for how, subject in (("streaming", "aioinformer"), ("pages", "aioinformer, pages"))
             for what, figure in (("wall time", "sync_wall_seconds"), ("CPU", "sync_cpu_seconds"))
         ],
         rounds=3,
