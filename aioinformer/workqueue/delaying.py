@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from aioinformer.errors import UsageError
+from aioinformer.workqueue.due_timer import DueTimer
 from aioinformer.workqueue.queue import WorkQueue
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class DelayingQueue(WorkQueue[T]):
         #: (time, number, item). An entry is valid only if its time equals the one in `_ready_at`.
         self._heap: list[tuple[float, int, T]] = []
         self._numbers = count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = DueTimer(self._add_ready)
         self._retries = 0
         super().__init__(name, order=order, metrics=metrics)
 
@@ -103,19 +104,7 @@ class DelayingQueue(WorkQueue[T]):
     def _set_timer(self) -> None:
         while self._heap and self._ready_at.get(self._heap[0][2]) != self._heap[0][0]:
             heappop(self._heap)
-        due = self._heap[0][0] if self._heap else None
-        if self._timer is not None:
-            if self._timer.when() == due:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._timer = asyncio.get_running_loop().call_at(due, self._on_time, due)
-
-    def _on_time(self, due: float) -> None:
-        self._timer = None
-        # Event loops may call a timer slightly early.
-        self._add_ready(max(due, asyncio.get_running_loop().time()))
+        self._timer.set(self._heap[0][0] if self._heap else None)
 
     def _add_ready(self, until: float) -> None:
         """Add the items whose delay ends by `until`, earliest first."""
@@ -134,9 +123,7 @@ class DelayingQueue(WorkQueue[T]):
     def _drop_delayed(self) -> None:
         self._ready_at.clear()
         self._heap.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.set(None)
         self._check_drained()
 
     def _count_delayed(self) -> int:

@@ -13,6 +13,7 @@ import msgspec
 
 from aioinformer.concurrency import Slicer
 from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
+from aioinformer.workqueue.due_timer import DueTimer
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
 from aioinformer.workqueue.requests.outcomes import QueueOptions
@@ -70,7 +71,7 @@ class RequestQueue:
         self._getters: deque[asyncio.Future[None]] = deque()
         #: The worker that has been woken and has not run since.
         self._woken: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = DueTimer(self._on_time)
         self._drained = asyncio.Event()
         #: Taking a run that is ready does not suspend: without pauses, one worker could block the event loop.
         self._slicer = Slicer()
@@ -221,18 +222,10 @@ class RequestQueue:
                 self._wake_getter()
         elif self._getters and self._woken is None and schedule.lanes.available():
             self._wake_getter()
-        due = schedule.next_time()
-        if self._timer is not None:
-            if self._timer.when() == due:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._timer = asyncio.get_running_loop().call_at(due, self._on_time, due)
+        self._timer.set(schedule.next_time())
 
-    def _on_time(self, due: float) -> None:
-        self._timer = None
-        self._schedule.advance(max(due, _now()))  # event loops may call a timer slightly early
+    def _on_time(self, now: float) -> None:
+        self._schedule.advance(now)
         self._update()
 
     def _wake_getter(self) -> None:
