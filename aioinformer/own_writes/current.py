@@ -1,4 +1,4 @@
-"""`CurrentCaches`: wait until caches have what the server has now, whoever has written it.
+"""`CurrentCaches`: wait until caches have the present state of the server, including writes of other processes.
 
 The metadata of a collection is listed once, consistently and page by page, and compared with the cache. What the cache
 lacks is awaited.
@@ -83,13 +83,13 @@ class CurrentCaches:
         """Return why the last attempt for an informer has failed; "" if it has not."""
         return self._progress(informer).problem
 
-    async def wait(self, informer: SharedIndexInformer[Any], since: float, who: str) -> None:
+    async def wait(self, informer: SharedIndexInformer[Any], since: float, subject: str) -> None:
         """Return once a cache has all that the server had at a time. Failures are retried with backoff until cancelled.
 
         Args:
             informer: must have synced.
             since: by the clock of the event loop.
-            who: waits, and for what: the beginning of log lines about failures.
+            subject: the beginning of log lines about failures.
         """
         progress, backoff, patience = self._progress(informer), Backoff(_BACKOFF, random=self._random), _PATIENCE
         clock, task = asyncio.get_running_loop().time, asyncio.current_task()
@@ -103,7 +103,10 @@ class CurrentCaches:
                     patience = min(2 * patience, _MOST_PATIENCE)
                     progress.problem = str(error)
                     _log.warning(
-                        "%s: the %s may lack writes: %s; comparing it with the server again", who, informer.name, error
+                        "%s: the %s may lack writes: %s; comparing it with the server again",
+                        subject,
+                        informer.name,
+                        error,
                     )
                 except (Exception, asyncio.CancelledError) as error:  # a transport of the user may raise anything
                     if is_ending(error, task):
@@ -113,7 +116,7 @@ class CurrentCaches:
                     delay = backoff.next(clock())
                     _log.warning(
                         "%s: the %s may lack writes: %s; comparing it with the server again in %.1f s",
-                        who,
+                        subject,
                         informer.name,
                         progress.problem,
                         delay,
@@ -143,11 +146,14 @@ async def _catch_up(informer: SharedIndexInformer[Any], patience: float) -> None
             async for version, items in pages:
                 if version and informer.shows(informer.expect(Write("", "", version))):  # the cache has reached it
                     return
+                known = len(listed)
                 for item in items:
                     listed.add(item.key)
                     if not isinstance(item, DecodeError) and (missing := _lacks(informer, item)) is not None:
                         lacking.append(missing)
                     await slicer.pause()
+                if items and len(listed) == known:
+                    raise DecodeError("the server repeats the same page of the list")
     for record in cached if "" not in listed else ():  # an object without a readable name may be any of them
         if record.key not in listed:  # it was deleted, or has left the selection, since it was cached before the list
             lacking.append(informer.expect(Write(record.key, record.uid, ""), gone=True))

@@ -55,10 +55,10 @@ class CatchUp:
             return
         loop = asyncio.get_running_loop()
         began = loop.time()
-        who = f"controller {self._name} leads, and does not work yet"
+        subject = f"controller {self._name} is the leader and waits for its caches"
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
-                waiting = self._caches.wait(informer, self._since, who)
+                waiting = self._caches.wait(informer, self._since, subject)
                 tasks.create_task(waiting, name=f"controller {self._name}: {informer.name} catches up")
         self._since = None
         if (seconds := loop.time() - began) > _LONG:

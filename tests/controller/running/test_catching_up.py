@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request
@@ -24,6 +25,7 @@ class Cluster(Server):
     Attributes:
         leases: its server.
         failure: raised by further lists; None for none.
+        repeats: whether each page of a list is the first one.
     """
 
     def __init__(self) -> None:
@@ -31,12 +33,16 @@ class Cluster(Server):
         self.leases = LeaseServer()
         self.leases.take("former")
         self.failure: BaseException | None = None
+        self.repeats = False
 
     async def request(self, request: HttpRequest) -> Any:
         if "/leases" in request.path:
             return await self.leases.request(request)
         if self.failure is not None and ("watch", "true") not in request.query:
             raise self.failure
+        if self.repeats:
+            query = tuple(each for each in request.query if each[0] != "continue")
+            request = msgspec.structs.replace(request, query=query)
         return await super().request(request)
 
     async def hand_over(self) -> None:
@@ -277,6 +283,23 @@ async def test_failed_read_is_repeated(failure: BaseException, caplog: pytest.Lo
         assert controller.snapshot()["results"] == {"success": 1}
         assert server.names("pods") == ["default/child-of-the-former"]
     assert 2 < sum("the informer of pods may lack writes" in line for line in caplog.messages) < 10
+
+
+@pytest.mark.behaviour("C-79")
+async def test_pages_that_repeat_are_a_failed_read(caplog: pytest.LogCaptureFixture) -> None:
+    server, runs = Cluster(), Runs()
+    server.put("configmaps", config_map("a"))
+    for number in range(501):
+        server.put("pods", pod(f"p{number}"))
+    async with elected(server, child_controller(runs)):
+        await started()
+        server.delay = lambda: 3.0
+        server.put("pods", pod("child-of-the-former"))
+        server.repeats = True
+        await server.hand_over()
+        await asyncio.sleep(60)
+        assert runs.names == ["a"]
+    assert "the server repeats the same page of the list; comparing it with the server again" in caplog.text
 
 
 @pytest.mark.behaviour("C-79")
