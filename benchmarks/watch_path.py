@@ -3,6 +3,7 @@
 from functools import partial
 
 from clients import measure_floor, measure_informer
+from commits import COMMITS, subjects_at_commits
 from harness import Question, Requirement, run
 
 _FIGURE = "watch_us_per_event"
@@ -13,6 +14,7 @@ QUESTION = Question(
     {
         "floor": measure_floor,
         "one handler": measure_informer,
+        **subjects_at_commits(),
         "ten handlers": partial(measure_informer, handlers=10),
         "one handler, aiohttp's reader": partial(measure_informer, transport={"reader": "aiohttp"}),
         "one handler, aiohttp's reader, small reads": partial(
@@ -30,6 +32,7 @@ QUESTION = Question(
             "floor",
         ),
         Requirement("the transport's reader, ratio to the floor", "one handler", _FIGURE, 1.0, "floor"),
+        *(Requirement(f"ratio to {commit}", "one handler", _FIGURE, 1.05, commit) for commit in COMMITS),
         Requirement("ten handlers, ratio to one", "ten handlers", _FIGURE, 1.5, "one handler"),
     ],
 )
