@@ -192,11 +192,7 @@ class Harness:
         predicate: Callable[[Any], Any] | None = None,
         timeout: float = 600.0,  # noqa: ASYNC109 - virtual seconds
     ) -> Any:
-        """Let steps happen until an object satisfies a condition, and return a copy of it; None if it does not exist.
-
-        Args:
-            resource, key, predicate: as for `ApiServer.wait_for`.
-            timeout: in virtual seconds.
+        """Let steps happen until an object satisfies a condition, as `ApiServer.wait_for` does, in virtual seconds.
 
         Raises:
             NotConverged: the condition was not satisfied in time. The message has the last state.

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 class Contents:
-    """The objects of a server. All methods but `wait_for` are plain calls, complete when they return.
-
-    They obey the API's rules.
+    """The objects of a server. Each method is a plain call, complete when it returns, that obeys the API's rules.
 
     One rule is relaxed: required fields may be missing, so that a test need not write complete pods.
 
@@ -203,8 +201,7 @@ class Contents:
     ) -> Any:
         """Wait until an object satisfies a condition, and return a copy of it; None if it does not exist then.
 
-        The condition is checked at once, and after each change of the collection. A state that lasts only until the
-        next write may be missed.
+        A state that lasts only until the next write may be missed.
 
         Args:
             resource: as for `create`.
@@ -221,30 +218,24 @@ class Contents:
         changed = asyncio.Event()
         collection.subscribe(changed.set)
         try:
-            async with asyncio.timeout(timeout) as limit:
+            async with asyncio.timeout(timeout):
                 while missing := self.missing(resource, key, predicate):
                     changed.clear()
                     await changed.wait()
         except TimeoutError:
-            if not limit.expired():
-                raise
             raise TimeoutError(f"after {timeout:g} s, {missing}") from None
         finally:
             collection.unsubscribe(changed.set)
         return self._state(resource, key)
 
     def missing(self, resource: str | Resource[Any], key: str, predicate: Callable[[Any], Any] | None) -> str:
-        """Return what is missing until an object satisfies a condition, with its state; "" if it does.
-
-        The arguments are those of `wait_for`.
-        """
-        state = self._state(resource, key)
+        """Return why `wait_for` would wait, with the state of the object; "" if it would not."""
+        state, reason = self._state(resource, key), "does not satisfy the predicate"
         try:
             if (plain_function(predicate, "predicate") or bool)(state):
                 return ""
-            reason = "does not satisfy the predicate"
         except (LookupError, TypeError, AttributeError) as error:
-            reason = f"does not satisfy the predicate, which raised {error!r}"
+            reason += f", which raised {error!r}"
         if state is None:
             return f"{resource} {key} does not exist"
         state["metadata"].pop("managedFields", None)
