@@ -205,13 +205,17 @@ def _fields(attributes: Sequence[Attribute], stub: _Stub) -> list[str]:
     lines = []
     for attribute in attributes:
         default = " = None" if is_optional(attribute) else ""
-        lines.append(f"    {attribute.name}: {stub.attribute(attribute)}{default}")
+        lines.append(f"    {_public(attribute)}: {stub.attribute(attribute)}{default}")
         lines += _doc(attribute.summary) if attribute.summary else []
     for attribute in attributes:
         if attribute.name.startswith("_"):  # private by its name, and so refused by strict checkers
-            lines += ["    @property", f"    def {attribute.name[1:]}_(self) -> {stub.attribute(attribute)}:"]
-            lines += [f"    {line}" for line in _doc(f"The same as `{attribute.name}`.")]
+            lines += ["    @property", f"    def {attribute.name}(self) -> {stub.attribute(attribute)}:"]
+            lines += [f"    {line}" for line in _doc(f"The same as `{_public(attribute)}`.")]
     return lines
+
+
+def _public(attribute: Attribute) -> str:
+    return f"{attribute.name[1:]}_" if attribute.name.startswith("_") else attribute.name
 
 
 def _doc(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 from urllib.parse import quote
 
 from aioinformer.errors import KeyFuncError, OptionError, UnknownOption, UsageError
@@ -20,8 +20,39 @@ FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 PatchType: TypeAlias = Literal["merge", "json", "strategic"]
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
+T = TypeVar("T")
+
+
+class HasMetadata(Protocol):
+    """An object of a cache, of kubernetes_asyncio, or of a class of the user."""
+
+    @property
+    def metadata(self) -> Any:
+        """The metadata, with a name."""
+
+
+class Mutable(Protocol):
+    """An object of a class of the user that is not frozen."""
+
+    @property
+    def metadata(self) -> Any:
+        """The metadata, which can be replaced."""
+
+    @metadata.setter
+    def metadata(self, value: Any) -> None: ...
+
+
+class Generated(Protocol):
+    """A model of kubernetes_asyncio."""
+
+    def to_str(self) -> str:
+        """Return it as text."""
+
+
 #: What a request is about: `name`, `namespace/name`, or an object with metadata.
-Target: TypeAlias = Any
+Target: TypeAlias = "str | Mapping[str, Any] | HasMetadata"
+#: What a request stores: an object of the type of the client, or another form of one, but no view of another kind.
+Body: TypeAlias = "T | Mapping[str, Any] | Mutable | Generated"
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -205,7 +236,7 @@ def delete_options(
     return options and {"apiVersion": "v1", "kind": "DeleteOptions", **options}
 
 
-def locate(resource: Resource[Any], bound: str, target: Target, namespace: str) -> tuple[str, str]:
+def locate(resource: Resource[Any], bound: str, target: object, namespace: str) -> tuple[str, str]:
     """Return namespace ("" for cluster-scoped resources) and name of the object that a call means.
 
     Args:

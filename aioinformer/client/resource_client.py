@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aioinformer.client.bodies import Status
     from aioinformer.client.lists import Page
-    from aioinformer.client.requests import Propagation, Query, ReadOptions, Settings, Target, WriteOptions
+    from aioinformer.client.requests import Body, Propagation, Query, ReadOptions, Settings, Target, WriteOptions
     from aioinformer.resources.selectors import FieldSelector, LabelSelector
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class ResourceClient(ObjectMethods[T]):
         path = self.resource.path(self._scope(namespace))
         return Listing(PageRequests(self._sender, settings, self.resource, path, self._objects), first, limit)
 
-    async def create(self, obj: Any, *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
+    async def create(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Create an object, and return what the server has stored.
 
         With `metadata.generateName` instead of a name, the server appends a random part.

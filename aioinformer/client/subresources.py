@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from aioinformer.cache.objects.codec import BodyDecoder
-    from aioinformer.client.requests import Propagation, ReadOptions, Target, WriteOptions
-    from aioinformer.models import authentication_v1, autoscaling_v1
+    from aioinformer.client.requests import Body, Propagation, ReadOptions, Target, WriteOptions
+    from aioinformer.models import authentication_v1, autoscaling_v1, core_v1
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -51,7 +51,7 @@ class Subresource(Verbs[T]):
     __slots__ = ()
 
     async def create(
-        self, target: Target, body: Any, *, namespace: str = "", **options: Unpack[WriteOptions]
+        self, target: Target, body: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]
     ) -> T | Status:
         """Send a body to the subresource (POST), and return the answer.
 
@@ -93,7 +93,7 @@ class ObjectMethods(Verbs[T]):
         return self.subresource("scale")
 
     @property
-    def ephemeral_containers(self) -> Subresource[T]:
+    def ephemeral_containers(self: ObjectMethods[core_v1.Pod]) -> Subresource[core_v1.Pod]:
         """The ephemeral containers of pods.
 
         Raises:
@@ -121,7 +121,7 @@ class ObjectMethods(Verbs[T]):
         return self._part(name, ObjectType(form, decoder), form)
 
     async def evict(
-        self,
+        self: ObjectMethods[core_v1.Pod],
         target: Target,
         *,
         namespace: str = "",
@@ -147,7 +147,14 @@ class ObjectMethods(Verbs[T]):
             body["deleteOptions"] = deletion
         return await self._start("eviction", found, name, body, options)
 
-    async def bind(self, target: Target, node: str, *, namespace: str = "", **options: Unpack[WriteOptions]) -> Status:
+    async def bind(
+        self: ObjectMethods[core_v1.Pod],
+        target: Target,
+        node: str,
+        *,
+        namespace: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Status:
         """Assign a pod to a node, as a scheduler does.
 
         Args:
@@ -169,7 +176,7 @@ class ObjectMethods(Verbs[T]):
         return await self._start("binding", found, name, body, options)
 
     async def create_token(
-        self,
+        self: ObjectMethods[core_v1.ServiceAccount],
         target: Target,
         *,
         namespace: str = "",
@@ -203,7 +210,7 @@ class ObjectMethods(Verbs[T]):
         return cast("authentication_v1.TokenRequest", made)
 
     async def logs(
-        self,
+        self: ObjectMethods[core_v1.Pod],
         target: Target,
         container: str = "",
         *,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.cache.objects.codec import ObjectType
-    from aioinformer.client.requests import PatchType, Query, ReadOptions, Settings, Target, WriteOptions
+    from aioinformer.client.requests import Body, PatchType, Query, ReadOptions, Settings, Target, WriteOptions
     from aioinformer.client.retries import Sender
     from aioinformer.resources.resource import Resource
 
@@ -88,7 +88,7 @@ class Verbs(Generic[T]):
         request = new_request(settings, "GET", self._path(target, namespace), query)
         return bodies.decode(await self._sender.exchange(request, settings, safe=True), self._objects)
 
-    async def replace(self, obj: Any, *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
+    async def replace(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Replace an object by another state of it, and return what the server has stored.
 
         If `metadata.resourceVersion` is set, the server refuses the write unless the object still has this version.
@@ -150,7 +150,9 @@ class Verbs(Generic[T]):
         del body, patch  # a traceback could show them
         return await writing
 
-    async def apply(self, obj: Any, *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
+    async def apply(
+        self, obj: Body[T], *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]
+    ) -> T:
         """Apply an object on the server (server-side apply), and return what the server has stored.
 
         The server sets the fields in `obj`, creates the object if it does not exist, and removes fields that the same
@@ -180,7 +182,13 @@ class Verbs(Generic[T]):
         return await writing
 
     async def apply_if_changed(
-        self, obj: Any, cached: T | None, *, force: bool = False, namespace: str = "", **options: Unpack[WriteOptions]
+        self,
+        obj: Body[T],
+        cached: T | None,
+        *,
+        force: bool = False,
+        namespace: str = "",
+        **options: Unpack[WriteOptions],
     ) -> Applied[T]:
         """Apply an object on the server, unless the cached object proves that this would change nothing.
 
@@ -283,7 +291,7 @@ class Verbs(Generic[T]):
         del body  # a traceback could show it; the repr of the request does not
         return bodies.decode(await self._sender.exchange(request, settings, safe=settings.dry_run), self._objects)
 
-    def _path(self, target: Target, namespace: str) -> str:
+    def _path(self, target: object, namespace: str) -> str:
         found, name = locate(self.resource, self.namespace, target, namespace)
         path = self.resource.path(found, name)
         return f"{path}/{self._subresource}" if self._subresource else path

@@ -23,7 +23,7 @@ from aioinformer.workqueue.requests.outcomes import QueueOptions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
-    from aioinformer.controller.options import ControllerOptions
+    from aioinformer.controller.options import ControllerOptions, Writes
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
@@ -81,7 +81,7 @@ class Controller(Generic[T]):
         self,
         name: str,
         resource: Resource[T],
-        reconcile: Reconciler,
+        reconcile: Reconciler[T],
         *,
         # Causes
         owns: Iterable[Resource[Any] | Owns[Any]] = (),
@@ -92,7 +92,7 @@ class Controller(Generic[T]):
         workers: int = 4,
         timeout: float | None = None,
         queue: QueueOptions | None = None,
-        writes: Mapping[Resource[Any], Iterable[str]] | None = None,
+        writes: Writes | None = None,
         # Operation
         elected: bool = True,
         resync_period: float = 0.0,
@@ -105,7 +105,7 @@ class Controller(Generic[T]):
             )
         self.name = name
         where = f"controller {name}"
-        self.resource = _checked_resource(resource, f"{where}: resource")
+        self.resource: Resource[T] = _checked_resource(resource, f"{where}: resource")
         self.reconcile = _checked_reconciler(reconcile, where)
         self.owns: tuple[Owns[Any], ...] = tuple(
             each if isinstance(each, Owns) else Owns(_checked_resource(each, f"{where}: owns"))
@@ -140,7 +140,7 @@ class Controller(Generic[T]):
         if informer is not None and {"when", "resync_period"} & set(informer):
             raise UsageError(f"{where}: pass when and resync_period to the controller, and not in informer")
         self.when = when
-        self.informer = dict(informer or {})
+        self.informer: InformerOptions[Any] = {**informer} if informer else {}
         self.primary()
         owned = [each.resource.gvr for each in self.owns]
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
@@ -234,8 +234,8 @@ class Controller(Generic[T]):
 
 
 def controller(
-    resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions]
-) -> Callable[[Reconciler], Controller[T]]:
+    resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions[Writes]]
+) -> Callable[[Reconciler[T]], Controller[T]]:
     """Return a decorator that makes a `Controller` of an async function, named after it.
 
         @controller(WIDGETS, owns=[CONFIG_MAPS])
@@ -254,7 +254,7 @@ def controller(
         raise UsageError("controller: write the resource in the decorator: @manager.controller(WIDGETS)")
     _checked_resource(resource, "controller: resource")
 
-    def declare(reconcile: Reconciler) -> Controller[T]:
+    def declare(reconcile: Reconciler[T]) -> Controller[T]:
         return Controller(name or getattr(reconcile, "__name__", ""), resource, reconcile, **options)
 
     return declare
@@ -267,7 +267,7 @@ def _checked_resource(resource: Any, argument: str) -> Resource[Any]:
     return resource
 
 
-def _checked_reconciler(reconcile: Any, where: str) -> Reconciler:
+def _checked_reconciler(reconcile: Any, where: str) -> Reconciler[Any]:
     remedy = "write `async def reconcile(request)`"
     if not callable(reconcile):
         raise UsageError(f"{where}: reconcile must be an async function, not {reconcile!r}; {remedy}")
@@ -282,7 +282,7 @@ def _checked_reconciler(reconcile: Any, where: str) -> Reconciler:
             f"{where}: reconcile is {function_name(reconcile)}, and must accept one argument, the request; {remedy}, "
             "and bind further arguments with functools.partial"
         ) from None
-    checked: Reconciler = reconcile
+    checked: Reconciler[Any] = reconcile
     return checked
 
 

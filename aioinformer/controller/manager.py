@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.controller.options import ControllerOptions
+    from aioinformer.controller.options import ControllerOptions, Writes
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.report import ManagerSnapshot, StopReport
     from aioinformer.events import Recorder
@@ -169,8 +169,8 @@ class Manager:
         return dict(self._controllers)
 
     def controller(
-        self, resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions]
-    ) -> Callable[[Reconciler], Controller[T]]:
+        self, resource: Resource[T], *, name: str = "", **options: Unpack[ControllerOptions[Writes]]
+    ) -> Callable[[Reconciler[T]], Controller[T]]:
         """Return a decorator that makes a `Controller` of an async function, and adds it. Use it before the start.
 
         Args:
@@ -183,7 +183,7 @@ class Manager:
         """
         declare = controller(resource, name=name, **options)
 
-        def add(reconcile: Reconciler) -> Controller[T]:
+        def add(reconcile: Reconciler[T]) -> Controller[T]:
             if self._session is not None:
                 raise UsageError(f"manager {self.name} runs: use `await manager.add(controller)`")
             declared = declare(reconcile)

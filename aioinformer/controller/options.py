@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable, Mapping
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from aioinformer.workqueue.requests.outcomes import QueueOptions
 
 
-class ControllerOptions(TypedDict, total=False):
+#: The verbs of resources. A type variable, because mypy refuses `READS | EVENTS` where a mapping is expected.
+Writes = TypeVar("Writes", bound="Mapping[Resource[Any], Iterable[str]]")
+
+
+class ControllerOptions(TypedDict, Generic[Writes], total=False):
     """The keyword arguments of `Controller`, which describes them."""
 
     owns: Iterable[Resource[Any] | Owns[Any]]
@@ -26,7 +30,7 @@ class ControllerOptions(TypedDict, total=False):
     workers: int
     timeout: float | None
     queue: QueueOptions | None
-    writes: Mapping[Resource[Any], Iterable[str]] | None
+    writes: Writes | None
     elected: bool
     resync_period: float
     grace: float | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import msgspec
 
@@ -19,11 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from datetime import datetime
 
+    from typing_extensions import TypeVar
+
     from aioinformer.cache.lister import Lister
     from aioinformer.client.client import Client
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,7 +66,7 @@ class Context(Protocol):
         ...
 
 
-class Request(Generic[T]):
+class Request(Generic[T_co]):
     """One run of a reconciler for one object.
 
     Attributes:
@@ -91,7 +99,7 @@ class Request(Generic[T]):
     def __init__(
         self,
         key: ObjectName,
-        object: T | None,
+        object: T_co | None,
         context: Context,
         *,
         causes: tuple[Cause, ...] = (),
@@ -100,7 +108,7 @@ class Request(Generic[T]):
         enqueued: float = 0.0,
         priority: int = NORMAL_PRIORITY,
         term: Term | None = None,
-        resource: Resource[T] | None = None,
+        resource: Resource[T_co] | None = None,
     ) -> None:
         self.key = key
         self.object = object
@@ -126,7 +134,7 @@ class Request(Generic[T]):
         return self.key.name
 
     @property
-    def resource(self) -> Resource[T]:
+    def resource(self) -> Resource[T_co]:
         """The resource of the object.
 
         Raises:
@@ -221,7 +229,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError(f"Result: at must have a time zone, not {self.at!r}; use datetime.now(UTC) + …")
 
 
-Reconciler: TypeAlias = "Callable[[Request[Any]], Coroutine[Any, Any, Result | None]]"
+#: Reconciles objects of a type: an async function of their requests.
+Reconciler: TypeAlias = "Callable[[Request[T]], Coroutine[Any, Any, Result | None]]"
 
 
 class TerminalError(AioinformerError):

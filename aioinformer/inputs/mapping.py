@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
@@ -24,6 +24,7 @@ from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY,
 if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers
     from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.inputs.loops import LoopDetector
 
@@ -47,14 +48,14 @@ class Input(Generic[T]):
         errors: how often a function of the user failed for an object, in all controllers that have this input.
     """
 
-    def __init__(self, resource: Resource[T], when: When, default: Predicate, options: dict[str, Any]) -> None:
+    def __init__(self, resource: Resource[T], when: When, default: Predicate, options: Mapping[str, Any]) -> None:
         name = type(self).__name__
         if not isinstance(resource, Resource):
             raise UsageError(f"{name}: expected a Resource, not {resource!r}")
         named_options(options, f"{name}({resource.plural})")
         self.resource = resource
         self.when = default if when is None else predicate(when)
-        self.options = options
+        self.options = dict(options)
         self.errors = 0
 
     def indexers(self) -> Indexers[Any]:
@@ -184,7 +185,7 @@ class Primary(Input[T]):
         UsageError: an argument is invalid.
     """
 
-    def __init__(self, resource: Resource[T], *, when: When = None, **options: Any) -> None:
+    def __init__(self, resource: Resource[T], *, when: When = None, **options: Unpack[InformerOptions[Any]]) -> None:
         super().__init__(resource, when, content_changed, options)
 
     def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
@@ -210,7 +211,12 @@ class Owns(Input[T]):
     """
 
     def __init__(
-        self, resource: Resource[T], *, controller_only: bool = True, when: When = None, **options: Any
+        self,
+        resource: Resource[T],
+        *,
+        controller_only: bool = True,
+        when: When = None,
+        **options: Unpack[InformerOptions[Any]],
     ) -> None:
         super().__init__(resource, when, object_changed, options)
         self.controller_only = controller_only
@@ -257,7 +263,12 @@ class Watch(Input[T]):
     """
 
     def __init__(
-        self, resource: Resource[T], *, to: Callable[[T], Any] | References, when: When = None, **options: Any
+        self,
+        resource: Resource[T],
+        *,
+        to: Callable[[T], Any] | References,
+        when: When = None,
+        **options: Unpack[InformerOptions[Any]],
     ) -> None:
         super().__init__(resource, when, object_changed, options)
         self._index = ReferenceIndex(to.by, resource) if isinstance(to, References) else None

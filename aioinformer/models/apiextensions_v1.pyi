@@ -194,7 +194,7 @@ class JSONSchemaProps(Model, frozen=True, kw_only=True):
     min_properties: int | None = None
     minimum: float | None = None
     multiple_of: float | None = None
-    _not: JSONSchemaProps | None = None
+    not_: JSONSchemaProps | None = None
     nullable: bool | None = None
     one_of: Sequence[JSONSchemaProps] | None = None
     pattern: str | None = None
@@ -219,8 +219,8 @@ class JSONSchemaProps(Model, frozen=True, kw_only=True):
     x_kubernetes_validations: Sequence[ValidationRule] | None = None
     """x-kubernetes-validations describes a list of validation rules written in the CEL expression language."""
     @property
-    def not_(self) -> JSONSchemaProps | None:
-        """The same as `_not`."""
+    def _not(self) -> JSONSchemaProps | None:
+        """The same as `not_`."""
 
 @final
 class SelectableField(Model, frozen=True, kw_only=True):

@@ -1179,7 +1179,7 @@ class Lifecycle(Model, frozen=True, kw_only=True):
 @final
 class LifecycleHandler(Model, frozen=True, kw_only=True):
     """LifecycleHandler defines a specific action that should be taken in a lifecycle hook."""
-    _exec: ExecAction | None = None
+    exec_: ExecAction | None = None
     """Exec specifies a command to execute in the container."""
     http_get: HTTPGetAction | None = None
     """HTTPGet specifies an HTTP GET request to perform."""
@@ -1188,8 +1188,8 @@ class LifecycleHandler(Model, frozen=True, kw_only=True):
     tcp_socket: TCPSocketAction | None = None
     """Deprecated."""
     @property
-    def exec_(self) -> ExecAction | None:
-        """The same as `_exec`."""
+    def _exec(self) -> ExecAction | None:
+        """The same as `exec_`."""
 
 @final
 class LimitRangeItem(Model, frozen=True, kw_only=True):
@@ -2040,7 +2040,7 @@ class PreferredSchedulingTerm(Model, frozen=True, kw_only=True):
 @final
 class Probe(Model, frozen=True, kw_only=True):
     """Probe describes a health check to be performed against a container to determine whether it is alive or ready to receive traffic."""
-    _exec: ExecAction | None = None
+    exec_: ExecAction | None = None
     """Exec specifies a command to execute in the container."""
     failure_threshold: int | None = None
     """Minimum consecutive failures for the probe to be considered failed after having succeeded."""
@@ -2061,8 +2061,8 @@ class Probe(Model, frozen=True, kw_only=True):
     timeout_seconds: int | None = None
     """Number of seconds after which the probe times out."""
     @property
-    def exec_(self) -> ExecAction | None:
-        """The same as `_exec`."""
+    def _exec(self) -> ExecAction | None:
+        """The same as `exec_`."""
 
 @final
 class ProjectedVolumeSource(Model, frozen=True, kw_only=True):

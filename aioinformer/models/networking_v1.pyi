@@ -100,11 +100,11 @@ class IPBlock(Model, frozen=True, kw_only=True):
     """IPBlock describes a particular CIDR (Ex. "192.168.1.0/24","2001:db8::/64") that is allowed to the pods matched by a NetworkPolicySpec's podSelector."""
     cidr: str
     """cidr is a string representing the IPBlock Valid examples are "192.168.1.0/24" or "2001:db8::/64" """
-    _except: Sequence[str] | None = None
+    except_: Sequence[str] | None = None
     """except is a slice of CIDRs that should not be included within an IPBlock Valid examples are "192.168.1.0/24" or "2001:db8::/64" Except values will be rejected if they are outside the cidr range"""
     @property
-    def except_(self) -> Sequence[str] | None:
-        """The same as `_except`."""
+    def _except(self) -> Sequence[str] | None:
+        """The same as `except_`."""
 
 @final
 class IngressBackend(Model, frozen=True, kw_only=True):
@@ -214,13 +214,13 @@ class NetworkPolicyEgressRule(Model, frozen=True, kw_only=True):
 @final
 class NetworkPolicyIngressRule(Model, frozen=True, kw_only=True):
     """NetworkPolicyIngressRule describes a particular set of traffic that is allowed to the pods matched by a NetworkPolicySpec's podSelector."""
-    _from: Sequence[NetworkPolicyPeer] | None = None
+    from_: Sequence[NetworkPolicyPeer] | None = None
     """from is a list of sources which should be able to access the pods selected for this rule."""
     ports: Sequence[NetworkPolicyPort] | None = None
     """ports is a list of ports which should be made accessible on the pods selected for this rule."""
     @property
-    def from_(self) -> Sequence[NetworkPolicyPeer] | None:
-        """The same as `_from`."""
+    def _from(self) -> Sequence[NetworkPolicyPeer] | None:
+        """The same as `from_`."""
 
 @final
 class NetworkPolicyPeer(Model, frozen=True, kw_only=True):

@@ -274,7 +274,7 @@ async def test_invalid_option_of_a_log_is_named(options: dict[str, Any], reason:
 
 async def test_only_pods_have_logs() -> None:
     with pytest.raises(UsageError, match=re.escape("v1/configmaps has no subresource 'log'")):
-        [line async for line in Client(Scripted()).core.v1.configmaps.logs("shop/a")]
+        [line async for line in Client(Scripted()).core.v1.configmaps.logs("shop/a")]  # type: ignore[misc]
 
 
 async def test_cut_log_raises_after_its_lines() -> None:

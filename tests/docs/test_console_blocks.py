@@ -37,6 +37,7 @@ FOREIGN = ("kubectl", "curl", "jq")
 #: Commands that are not run, and why.
 NOT_RUN = {
     "aioinformer bench --kubeconfig ~/.kube/config": "it takes a minute; the next one with --seconds runs",
+    "uvicorn service:app --workers 4": "test_services.py starts it with the program of the page",
 }
 
 BLOCKS = in_language("console")

@@ -135,4 +135,4 @@ def test_wrong_declarations_are_refused() -> None:
     with pytest.raises(UsageError, match="Primary: expected a Resource, not 'widgets'"):
         Primary("widgets")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"Primary\(widgets\) has no option 'selector'"):
-        Primary(WIDGETS, selector="app=web")
+        Primary(WIDGETS, selector="app=web")  # type: ignore[call-arg]

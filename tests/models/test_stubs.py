@@ -96,6 +96,19 @@ def test_attribute_named_as_a_keyword_has_a_public_name() -> None:
     assert rule.from_[0].ip_block.except_ == ("10.1.0.0/16",)
 
 
+def test_attributes_of_reserved_words_are_made_as_they_are_read() -> None:
+    block = networking_v1.IPBlock(cidr="10.0.0.0/8", except_=["10.1.0.0/16"])
+    rule = networking_v1.NetworkPolicyIngressRule(from_=(networking_v1.NetworkPolicyPeer(ip_block=block),))
+    assert rule.to_dict() == {"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}
+    action = core_v1.ExecAction(command=["true"])
+    probe = core_v1.Probe(exec_=action)
+    assert probe.to_dict() == {"exec": {"command": ["true"]}}
+    assert probe._exec is probe.exec_ is action
+    match probe:
+        case core_v1.Probe(exec_=found):
+            assert found is action
+
+
 def test_own_resource_of_a_built_in_kind_has_its_class() -> None:
     mine: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
     assert isinstance(view(mine, {"metadata": {"name": "a"}}), core_v1.Pod)

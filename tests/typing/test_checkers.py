@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,29 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parent.parent.parent
-RIGHT, WRONG = "tests/typing/right_uses.py", "tests/typing/wrong_uses.py"
+FOLDER = "tests/typing"
+RIGHT = [f"{FOLDER}/{name}.py" for name in ("right_uses", "controller_right_uses", "client_right_uses")]
+WRONG = [f"{FOLDER}/{name}.py" for name in ("wrong_uses", "controller_wrong_uses", "client_wrong_uses")]
+
+#: An error by file and line, and the places that a checker reports.
+Errors = dict[tuple[str, int], str]
+
+UNANNOTATED = """
+from aioinformer.controller import Controller, Manager, Request
+from aioinformer.models import core_v1
+
+manager = Manager()
+
+@manager.controller(core_v1.PODS)
+async def pods(request):
+    print(request.name)
+
+async def nothing(request: Request[core_v1.Pod]) -> None:
+    print(request.name)
+
+declared = Controller("pods", core_v1.PODS, lambda request: nothing(reveal_type(request)))
+reveal_type(pods)
+"""
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -23,42 +46,86 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def errors_of_mypy(path: str) -> dict[int, str]:
-    """Return the errors in a module by line."""
+def reports_of_mypy(*paths: str) -> list[tuple[str, int, str, str]]:
+    """Return path, line, severity and message of each report."""
     pytest.importorskip("mypy")
-    found = [
-        json.loads(line) for line in run("mypy", "--strict", "--output=json", path).splitlines() if line.startswith("{")
-    ]
-    return {each["line"]: each["message"] for each in found if each["severity"] == "error" and each["file"] == path}
+    output = run("mypy", "--strict", "--output=json", *paths).splitlines()
+    found = [json.loads(line) for line in output if line.startswith("{")]
+    return [(each["file"], each["line"], each["severity"], each["message"]) for each in found]
 
 
-def errors_of_pyright(path: str) -> dict[int, str]:
-    """Return the errors in a module by line."""
+def reports_of_pyright(*paths: str) -> list[tuple[str, int, str, str]]:
+    """Return path, line, severity and message of each report."""
     pytest.importorskip("pyright")
-    report = json.loads(run("pyright", "--outputjson", "--pythonpath", sys.executable, path))
-    found = [each for each in report["generalDiagnostics"] if each["severity"] == "error"]
-    return {each["range"]["start"]["line"] + 1: each["message"] for each in found}
+    report = json.loads(run("pyright", "--outputjson", "--pythonpath", sys.executable, *paths))
+    return [
+        (
+            str(Path(each["file"]).relative_to(PROJECT)) if each["file"].startswith(str(PROJECT)) else each["file"],
+            each["range"]["start"]["line"] + 1,
+            each["severity"],
+            each["message"],
+        )
+        for each in report["generalDiagnostics"]
+    ]
 
 
-CHECKERS = {"mypy": errors_of_mypy, "pyright": errors_of_pyright}
+CHECKERS = {"mypy": reports_of_mypy, "pyright": reports_of_pyright}
+
+
+def errors(checker: str, *paths: str) -> Errors:
+    """Return the errors in modules by place."""
+    found = CHECKERS[checker](*paths)
+    return {(path, line): message for path, line, severity, message in found if severity == "error" and path in paths}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_right_uses_are_accepted(checker: str) -> None:
-    assert CHECKERS[checker](RIGHT) == {}
+    assert errors(checker, *RIGHT) == {}
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_wrong_uses_are_refused(checker: str) -> None:
-    errors = CHECKERS[checker](WRONG)
-    lines = (PROJECT / WRONG).read_text().splitlines()
-    wrong = {number for number, line in enumerate(lines, 1) if line.endswith("# wrong")}
-    assert {number: lines[number - 1] for number in wrong - errors.keys()} == {}, "not refused"
-    assert {number: errors[number] for number in errors.keys() - wrong} == {}, "refused, but right"
+    found = errors(checker, *WRONG)
+    lines = {
+        (path, number): line
+        for path in WRONG
+        for number, line in enumerate((PROJECT / path).read_text().splitlines(), 1)
+    }
+    wrong = {place for place, line in lines.items() if line.endswith("# wrong")}
+    assert {place: lines[place] for place in wrong - found.keys()} == {}, "not refused"
+    assert {place: found[place] for place in found.keys() - wrong} == {}, "refused, but right"
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_controller_of_the_readme_is_accepted(checker: str, tmp_path: Path) -> None:
+    readme = (PROJECT / "README.md").read_text()
+    [program] = [
+        each for each in re.findall(r"```python\n(.+?)```", readme, re.DOTALL) if "@manager.controller" in each
+    ]
+    path = tmp_path / "readme.py"
+    path.write_text(f"# pyright: strict\n{program}")
+    assert errors(checker, str(path)) == {}
+
+
+@pytest.mark.parametrize(("checker", "refused"), [("mypy", ["Function is missing a type annotation"]), ("pyright", [])])
+def test_unannotated_request_is_accepted(checker: str, refused: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "unannotated.py"
+    path.write_text(UNANNOTATED)
+    # `mypy --strict` refuses each function without annotations, whatever it is used for.
+    messages = [message for _, _, severity, message in CHECKERS[checker](str(path)) if severity == "error"]
+    assert [each.split("  [")[0] for each in messages] == refused
+    revealed = [re.sub(r"aioinformer(\.\w+)+\.", "", each[3]) for each in CHECKERS[checker](str(path))]
+    assert any("Controller[Pod]" in each for each in revealed)
+    assert any("Request[Pod]" in each for each in revealed), "editors complete the parameter of a lambda"
 
 
 def test_there_are_enough_uses() -> None:
-    functions = [node for node in ast.walk(ast.parse((PROJECT / RIGHT).read_text())) if isinstance(node, ast.Call)]
+    functions = [
+        node
+        for path in RIGHT
+        for node in ast.walk(ast.parse((PROJECT / path).read_text()))
+        if isinstance(node, ast.Call)
+    ]
     uses = [node for node in functions if ast.unparse(node.func) in ("assert_type", "informer.add_event_handler")]
-    assert len(uses) >= 150
-    assert (PROJECT / WRONG).read_text().count("# wrong\n") >= 60
+    assert len(uses) >= 250
+    assert sum((PROJECT / path).read_text().count("# wrong\n") for path in WRONG) >= 200

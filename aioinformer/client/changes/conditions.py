@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -30,7 +30,10 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     type: str
-    status: str
+    if TYPE_CHECKING:
+        status: ConditionStatus
+    else:
+        status: str  # another client may have stored any other
     reason: str | None = None
     message: str | None = None
     last_transition_time: datetime | None = None

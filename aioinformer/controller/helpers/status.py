@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -18,7 +18,7 @@ from aioinformer.resources.keys import metadata_field, metadata_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aioinformer.client.changes.conditions import Condition, ConditionStatus
+    from aioinformer.client.changes.conditions import Condition
     from aioinformer.controller.request import Request
     from aioinformer.transport import Transport
 
@@ -142,8 +142,7 @@ class _Status:
             seen = generation if each.observed_generation is None else each.observed_generation
             since = each.last_transition_time or self._now
             reason, message = each.reason or "", each.message or ""
-            status = cast("ConditionStatus", each.status)
-            new = set_condition(new, each.type, status, reason, message, observed_generation=seen, now=since)
+            new = set_condition(new, each.type, each.status, reason, message, observed_generation=seen, now=since)
         document = document_of(new)
         wanted = {**(document.get("status") or {}), **self._members}
         if generation is not None and "observedGeneration" not in self._members:

@@ -185,6 +185,26 @@ class Harness:
                 problem = idle_writes(self.writes, now - 2 * quiet) or self._trouble()
                 raise NotConverged(f"{taken}: {problem or 'events go on without end'}")
 
+    async def wait_for(
+        self,
+        resource: AnyResource,
+        key: str,
+        predicate: Callable[[Any], Any] | None = None,
+        timeout: float = 600.0,  # noqa: ASYNC109 - virtual seconds
+    ) -> Any:
+        """Let steps happen until an object satisfies a condition, as `ApiServer.wait_for` does, in virtual seconds.
+
+        Raises:
+            NotConverged: the condition was not satisfied in time. The message has the last state.
+        """
+        end, steps = self._loop.time() + timeout, self.scheduler.steps
+        while missing := self.server.missing(resource, key, predicate):
+            if self._loop.time() >= end or self.scheduler.steps > steps + _MOST_STEPS:
+                raise NotConverged(f"after {timeout:g} s, {missing}")
+            self.scheduler.until = end
+            await self.step()
+        return await self.server.wait_for(resource, key, predicate)
+
     def _trouble(self) -> str:
         """Return why the manager does not rest; "" if it does."""
         if (process := self._process) is None:

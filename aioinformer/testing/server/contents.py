@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.functions import plain_function
 from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.statuses import StatusError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.api.served import Served
@@ -188,6 +191,64 @@ class Contents:
         served = self._registry.resolve(resource)
         where = _namespace(served, {}, namespace)
         return _decoded(self._cluster.delete(served, where, name, policy=propagation_policy)[0])
+
+    async def wait_for(
+        self,
+        resource: str | Resource[Any],
+        key: str,
+        predicate: Callable[[Any], Any] | None = None,
+        timeout: float | None = 10.0,  # noqa: ASYNC109 - the error has the last state
+    ) -> Any:
+        """Wait until an object satisfies a condition, and return a copy of it; None if it does not exist then.
+
+        A state that lasts only until the next write may be missed.
+
+        Args:
+            resource: as for `create`.
+            key: `namespace/name`, or `name` in the namespace "default" or of a cluster-scoped object.
+            predicate: called with a copy of the object, None if it does not exist. It is not satisfied if it raises
+                because a member is missing. By default, the object must exist.
+            timeout: in seconds, None for no limit.
+
+        Raises:
+            TimeoutError: the condition was not satisfied in time. The message has the last state.
+            UsageError: the predicate is a coroutine function.
+        """
+        collection = self._cluster.store.collection(self._registry.resolve(resource))
+        changed = asyncio.Event()
+        collection.subscribe(changed.set)
+        try:
+            async with asyncio.timeout(timeout):
+                while missing := self.missing(resource, key, predicate):
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            raise TimeoutError(f"after {timeout:g} s, {missing}") from None
+        finally:
+            collection.unsubscribe(changed.set)
+        return self._state(resource, key)
+
+    def missing(self, resource: str | Resource[Any], key: str, predicate: Callable[[Any], Any] | None) -> str:
+        """Return why `wait_for` would wait, with the state of the object; "" if it would not."""
+        state, reason = self._state(resource, key), "does not satisfy the predicate"
+        try:
+            if (plain_function(predicate, "predicate") or bool)(state):
+                return ""
+        except (LookupError, TypeError, AttributeError) as error:
+            reason += f", which raised {error!r}"
+        if state is None:
+            return f"{resource} {key} does not exist"
+        state["metadata"].pop("managedFields", None)
+        if self._registry.resolve(resource).resource.holds_secrets:
+            state = {name: state[name] for name in ("kind", "metadata", "type") if name in state}
+        return f"{resource} {key} {reason}; it is {encode_plain(state).decode()}"
+
+    def _state(self, resource: str | Resource[Any], key: str) -> dict[str, Any] | None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            return self.get(resource, name, namespace or None)
+        except StatusError:
+            return None
 
 
 def _namespace(served: Served, obj: Mapping[str, Any], namespace: str | None) -> str:

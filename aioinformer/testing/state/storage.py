@@ -156,6 +156,7 @@ class Collection:
         self._changes.clear()
         self._snapshots.clear()
         self.floor = floor
+        self.wake()
 
     def state(self, version: int) -> dict[str, Record]:
         """Return all objects by key at a retained version."""

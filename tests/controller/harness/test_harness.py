@@ -212,3 +212,30 @@ def test_failure_has_only_the_faults_that_it_needs(seed: int, needed: Plan) -> N
     assert failure.value.__notes__[0].endswith(f"To repeat this run: run(make_manager, scenario, {needed!r})")
     with pytest.raises(AssertionError, match="the parts are"):
         run(make_manager, life, needed, objects=[DEFINITION])
+
+
+def test_wait_lets_steps_happen_until_the_condition_holds() -> None:
+    async def red(request: Request[Any]) -> Result | None:
+        if request.causes[0].trigger != "result" and data_of(request).get("colour") != "red":
+            return Result(after=60)
+        await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "red"}})
+        return None
+
+    async def scenario(harness: Harness) -> None:
+        await one_map(harness)
+        found = await harness.wait_for("configmaps", "default/a", lambda obj: obj["data"]["colour"] == "red")
+        assert found["data"] == {"colour": "red"}
+
+    assert explore(managing(red), scenario, seeds=range(3)).runs == 4
+
+
+def test_wait_for_a_condition_that_never_holds_is_reported() -> None:
+    async def idle(request: Request[Any]) -> None:
+        pass
+
+    async def scenario(harness: Harness) -> None:
+        await one_map(harness)
+        await harness.wait_for(MAPS, "default/a", lambda obj: obj["data"]["colour"] == "red", timeout=60)
+
+    with pytest.raises(NotConverged, match=r'^after 60 s, v1/configmaps default/a does not .*"colour":"grey"'):
+        run(managing(idle), scenario)

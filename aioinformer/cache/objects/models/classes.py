@@ -111,7 +111,8 @@ def _make(model: str, outer: list[str]) -> type[Model]:
     for attribute in attributes:
         field, annotation = attribute.name, _annotation(attribute.notation, outer)
         if field.startswith("_"):  # "from" is a keyword; `_from` is its name in the client library
-            methods[f"{field[1:]}_"] = property(attrgetter(field), doc=f"The same as `{field}`.")
+            field = f"{field[1:]}_"
+            methods[attribute.name] = property(attrgetter(field), doc=f"The same as `{field}`.")
         if (model, field) in _LATE:
             field, annotation = f"_{field}", msgspec.Raw
             methods[attribute.name] = property(partial(_decode_late, field))

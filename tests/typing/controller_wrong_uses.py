@@ -1,0 +1,149 @@
+"""Wrong uses of the types of controllers. This module is never run: `test_checkers` checks that mypy and pyright refuse
+each line that ends in `# wrong`, and no other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from aioinformer import Resource
+from aioinformer.client import Condition
+from aioinformer.controller import Controller, Manager, Owns, Primary, Request, Result, Watch, controller, set_status
+from aioinformer.models import Object, ObjectMeta, apps_v1, core_v1
+
+
+class Website(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    size: int
+
+
+WEBSITES = Resource("example.com", "v1", "websites", "Website", decoder=Website)
+TEXTS = {"pods": ("patch",)}
+
+
+async def of_pods(request: Request[core_v1.Pod]) -> None:
+    print(request)
+
+
+async def of_websites(request: Request[Website]) -> Result | None:
+    print(request)
+    return None
+
+
+async def of_objects(request: Request[Object]) -> None:
+    print(request)
+
+
+async def of_object(obj: core_v1.Pod) -> None:
+    print(obj)
+
+
+async def of_two(request: Request[core_v1.Pod], more: int) -> None:
+    print(request, more)
+
+
+async def seconds(request: Request[core_v1.Pod]) -> int:
+    return request.attempt
+
+
+async def without() -> None:
+    print()
+
+
+class Reconciler:
+    async def reconcile(self, request: Request[core_v1.Pod]) -> None:
+        print(self, request)
+
+
+def reconcilers(manager: Manager) -> None:
+    manager.controller(WEBSITES)(of_pods)  # wrong
+    manager.controller(WEBSITES)(of_objects)  # wrong
+    manager.controller(WEBSITES)(Reconciler().reconcile)  # wrong
+    manager.controller(core_v1.NODES)(of_pods)  # wrong
+    manager.controller(core_v1.PODS)(of_websites)  # wrong
+    manager.controller(core_v1.PODS)(of_object)  # wrong
+    manager.controller(core_v1.PODS)(of_two)  # wrong
+    manager.controller(core_v1.PODS)(seconds)  # wrong
+    manager.controller(core_v1.PODS)(without)  # wrong
+    controller(WEBSITES)(of_pods)  # wrong
+    controller(apps_v1.DEPLOYMENTS)(of_pods)  # wrong
+    Controller("websites", WEBSITES, of_pods)  # wrong
+    Controller("nodes", core_v1.NODES, of_pods)  # wrong
+    Controller("pods", core_v1.PODS, of_two)  # wrong
+    Controller("pods", core_v1.PODS, lambda request: request.name)  # wrong
+    Controller("pods", core_v1.PODS, lambda request: of_websites(request))  # wrong
+    declared: Controller[core_v1.Pod] = controller(WEBSITES)(of_websites)  # wrong
+    print(declared)
+
+
+def decorated(manager: Manager) -> None:
+    @manager.controller(WEBSITES)  # wrong
+    async def pods(request: Request[core_v1.Pod]) -> None:
+        print(request)
+
+    @controller(core_v1.PODS)  # wrong
+    async def text(request: Request[core_v1.Pod]) -> str:
+        return request.name
+
+    print(pods, text)
+
+
+def node_name(node: core_v1.Node) -> str:
+    return node.metadata.name
+
+
+def inputs() -> None:
+    Watch(core_v1.NODES, to=node_name, namespac="shop")  # wrong
+    Watch(core_v1.NODES, to=node_name, labels="app=web")  # wrong
+    Watch(core_v1.NODES, to=node_name, storage="bites")  # wrong
+    Watch(core_v1.NODES, to=node_name, resync_period="1m")  # wrong
+    Watch(core_v1.NODES, to=node_name, queue="fifo")  # wrong
+    Watch(core_v1.PODS, to=node_name)  # wrong
+    Watch(core_v1.NODES)  # wrong
+    Watch("v1/nodes", to=str)  # wrong
+    Owns(core_v1.SECRETS, controler_only=False)  # wrong
+    Owns(core_v1.SECRETS, controller_only="no")  # wrong
+    Owns(core_v1.SECRETS, label_selectors="app=web")  # wrong
+    Owns(core_v1.SECRETS, max_undecodable="0.1")  # wrong
+    Owns("v1/secrets")  # wrong
+    Primary(core_v1.PODS, resync=60)  # wrong
+    Primary(core_v1.PODS, field=["spec.nodeName"])  # wrong
+    Primary(core_v1.PODS, when="updated")  # wrong
+    Primary(core_v1.PODS, metadata_only="yes")  # wrong
+
+
+def writes(manager: Manager) -> None:
+    manager.controller(WEBSITES, writes=TEXTS)(of_websites)  # wrong
+    manager.controller(WEBSITES, writes={**TEXTS})(of_websites)  # wrong
+    manager.controller(WEBSITES, writes=[core_v1.PODS])(of_websites)  # wrong
+    manager.controller(WEBSITES, writes={core_v1.PODS: 3})(of_websites)  # wrong
+    controller(WEBSITES, writes={core_v1.PODS: None})(of_websites)  # wrong
+    Controller("websites", WEBSITES, of_websites, writes=TEXTS)  # wrong
+    Controller("websites", WEBSITES, of_websites, writes={core_v1.PODS: [1]})  # wrong
+    Controller("websites", WEBSITES, of_websites, owns=[Website])  # wrong
+
+
+async def requests(request: Request[Website], pods: Request[core_v1.Pod], untyped: Request) -> Any:
+    print(request.object.size)  # wrong
+    print(untyped.obj)  # wrong
+    print(request.owned("v1/pods"))  # wrong
+    request.event("Created")  # wrong
+    await set_status(request, Condition("Ready", "True"))  # wrong
+    websites: Request[Website] = pods  # wrong
+    if request.object:
+        print(request.object.colour)  # wrong
+    return websites
+
+
+def conditions(ready: bool, text: str) -> None:
+    Condition("Ready", "Yes")  # wrong
+    Condition("Ready", True)  # wrong
+    Condition("Ready", ready)  # wrong
+    Condition("Ready", text)  # wrong
+    Condition("Ready")  # wrong
+    Condition("Ready", "True" if ready else "No")  # wrong
+    Condition("Ready", "True", observed="3")  # wrong
+    Result(after="5")  # wrong
+    Result(5)  # wrong
