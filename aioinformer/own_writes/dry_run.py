@@ -10,7 +10,6 @@ import msgspec
 from aioinformer.client.changes.patches import is_same, merged
 from aioinformer.client.requests import APPLY, PATCHES
 from aioinformer.errors import ApiError, ApiNotFound
-from aioinformer.logs import visible
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def _value_of(operation: dict[str, Any], *, secret: bool) -> str:
 
 
 def _bounded(lines: list[str]) -> list[str]:
-    shown = [visible(line if len(line) <= _LINE else f"{line[:_LINE]}… ({len(line)} characters)") for line in lines]
+    shown = [line if len(line) <= _LINE else f"{line[:_LINE]}… ({len(line)} characters)" for line in lines]
     return shown if len(shown) <= _LINES else [*shown[:_LINES], f"… and {len(shown) - _LINES} more lines"]
 
 

@@ -165,8 +165,10 @@ class RecordingSender(Sender):
         except ApiError as error:
             self._log.info("%s, and would fail: %s", what, error)
             raise
-        nothing = request.method in ("PUT", "PATCH") and not lines
-        self._log.info("%s%s", what, "; it changes nothing" if nothing else "".join(f"\n  {line}" for line in lines))
+        changes_nothing = request.method in ("PUT", "PATCH") and not lines
+        self._log.info("%s%s", what, "; it changes nothing" if changes_nothing else ":" if lines else "")
+        for line in lines:
+            self._log.info("  %s", line)
         return answer
 
     async def open(self, request: Request) -> Response:

@@ -87,9 +87,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
         raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
     is_ending = _is_being_deleted(obj)
     if is_ending and request.dry_run:
-        request.log.info(
-            "dry run: %s is being deleted; the cleanup for the finalizer %s is not done", request.key, name
-        )
+        request.log.info("dry run: the object is being deleted; the cleanup for the finalizer %s is not done", name)
         raise NothingToDo(f"{request.key} is being deleted, and this is a dry run")
     ending = Ending(is_ending)
     try:
