@@ -69,15 +69,6 @@ class PackedRecord(Record, gc=False, eq=False, kw_only=True):
         return self.codec.unpack(self.raw)
 
 
-class PackedPart(PackedRecord, gc=False, eq=False, kw_only=True):
-    """A record of this form that is not whole."""
-
-    is_whole = False
-
-
-PackedRecord.part = PackedPart
-
-
 class Compression:
     """The tier: packs records once there is a dictionary, and collects samples for the next one.
 

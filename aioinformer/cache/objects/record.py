@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import weakref
+from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -89,11 +90,9 @@ class Record(msgspec.Struct, gc=False, eq=False):
         body: a reference to the decoded body, usually weak; `recall` drops dead references.
         is_whole: whether nothing is missing but managed fields and kubectl's last-applied annotation. A list of any
             other record may be incomplete, and must not be written.
-        part: the class for records of this form that are not whole.
     """
 
     is_whole: ClassVar[bool] = True
-    part: ClassVar[type[Record]]
 
     key: str
     namespace: str
@@ -185,18 +184,23 @@ class Record(msgspec.Struct, gc=False, eq=False):
         """
         labels = self.labels if self.labels is NO_LABELS else msgspec.Raw(bytes(self.labels))
         form = kind or Record
-        return (form if self.is_whole else form.part)(
+        return (form if self.is_whole else part_of(form))(
             self.key, self.namespace, self.name, self.uid, self.resource_version, labels, raw, self.fields, **more
         )
 
 
-class Part(Record, gc=False, eq=False):
-    """A record that lacks members of its object: a storage tier or a transform has left them out."""
+@cache
+def part_of(form: type[Record]) -> type[Record]:
+    """Return the class of records of a form that lack members: a storage tier or a transform has left them out."""
+    if not form.is_whole:
+        return form
+    made: Any = msgspec.defstruct(
+        f"{form.__name__}Part", (), bases=(form,), namespace={"is_whole": False}, gc=False, eq=False
+    )
+    return cast("type[Record]", made)
 
-    is_whole = False
 
-
-Record.part = Part
+Part: Final = part_of(Record)
 
 
 def _behind_type(raw: bytes) -> int:

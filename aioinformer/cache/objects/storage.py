@@ -16,7 +16,7 @@ To add a tier:
    its argument, and keeps key, uid and version. `record.with_raw(raw)` returns a record with other bytes. `stripped` is
    the shortest example. If members are missing that matter to a writer, return a `Part`, as `projection` does.
 3. If the stored bytes are not JSON, return a subclass of `Record` whose property `json` makes the JSON, as
-   `PackedRecord` in `compression` does, with a `part` of its own. If the decoded object is stored, override `recall`,
+   `PackedRecord` in `compression` does, If the decoded object is stored, override `recall`,
    too, as `DictRecord` does, and return it to readers: see where `ObjectType` (in `codec`) compares with
    `Storage.DICT`.
 4. Return the function in `tier_for`.
@@ -202,15 +202,6 @@ class DictRecord(Record, gc=False, eq=False):
 
     def same_bytes(self, other: Record) -> bool:
         return self is other  # there are no bytes to compare
-
-
-class DictPart(DictRecord, gc=False, eq=False):
-    """A record of this form that is not whole."""
-
-    is_whole = False
-
-
-DictRecord.part = DictPart
 
 
 def decoded_secret(record: Record) -> Record:

@@ -9,7 +9,7 @@ from random import uniform
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aioinformer.cache.objects.views import View, is_part
-from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch, merged, without_empty
+from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch
 from aioinformer.errors import Conflict, OptionError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
@@ -178,15 +178,11 @@ def check_members(resource: Resource[Any], subresource: str, patch: dict[str, An
 def check_stored(resource: Resource[Any], patch: dict[str, Any], old: Any, stored: Any) -> None:
     """Check that the server has not ignored the status in the patch of an object.
 
-    A member that is absent counts as empty: many kinds leave out 0, "" and false.
-
     Raises:
-        StatusNotStored: the status is as before, and not as the patch demands.
+        StatusNotStored: the status is as before.
     """
-    if "status" in patch:
-        before, after = (without_empty(document_of(each).get("status")) for each in (old, stored))
-        if is_same(before, after) and not is_same(after, without_empty(merged(before, patch["status"]))):
-            raise StatusNotStored(resource, stored)
+    if "status" in patch and is_same(document_of(old).get("status"), document_of(stored).get("status")):
+        raise StatusNotStored(resource, stored)
 
 
 def _field(obj: Any, attribute: str, wire: str) -> Any:

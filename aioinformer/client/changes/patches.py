@@ -75,29 +75,6 @@ def check_whole(obj: Any, caller: str) -> None:
         )
 
 
-def merged(old: Any, patch: Any) -> Any:
-    """Return a JSON value after a merge patch (RFC 7386)."""
-    if not isinstance(patch, dict):
-        return patch
-    made = dict(old) if isinstance(old, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            made.pop(name, None)
-        else:
-            made[name] = merged(made.get(name), value)
-    return made
-
-
-def without_empty(value: Any) -> Any:
-    """Return a JSON value without the members that Go leaves out (omitempty), in depth; None if nothing is left."""
-    if isinstance(value, dict):
-        kept = {name: found for name, item in value.items() if (found := without_empty(item)) is not None}
-        return kept or None
-    if isinstance(value, list):
-        return [without_empty(item) for item in value] or None
-    return value or None
-
-
 def changed_members(patch: dict[str, Any]) -> Iterator[str]:
     """Yield the top-level members that a patch changes. The version alone is no change of the metadata."""
     for name, value in patch.items():

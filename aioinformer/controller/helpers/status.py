@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: For how many objects, and for how many seconds, to remember what the server has left out of them.
+#: For how many objects, and for how many seconds, to remember what the server has stored instead of what was sent.
 _OBJECTS: Final = 4096
 _SECONDS: Final = 600.0
 #: `set_status` fills them in: other values of them alone are no reason for a write.
@@ -50,10 +50,10 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     server do, and also if that changes. In the latter case, writing it changes the generation, which
     `observedGeneration` takes into account.
 
-    If the server leaves out a member, because its schema lacks it or because it is empty, the client logs the warning
-    of the server, if there is one. The member is not sent again until the object has another generation, the member
-    another value, or ten minutes have passed. If the cache or the user's class leaves out a part of the status, the
-    live object is read before.
+    If the server stores another value of a member, or none because it is empty or not in the schema, the member is not
+    sent again before the object has another generation, the member another value, or ten minutes have passed. The
+    client logs warnings of the server. If the cache or the user's class leaves out a part of the status, the live
+    object is read before.
 
     Args:
         request: of the reconciler. Its `object` is then the written object.
@@ -91,7 +91,7 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
         if not error.name:  # the resource is not served at the moment, as during the start of a server
             raise
         return None
-    status.note_left_out(stored)
+    status.note_answer(stored)
     request.object = written = from_document(request, stored)
     return written
 
@@ -104,8 +104,15 @@ async def _write(request: Request[Any], start: Any, status: _Status, known: _Kno
     resource = known.served.get(request.resource.gvr, request.resource)
     is_stated = bool(resource.verbs or resource.subresources)
     is_subresource = "status" in resource.subresources or not is_stated
+
+    async def write(resource: Resource[Any], *, as_subresource: bool) -> Any:
+        objects = whole_objects(request, resource)
+        if as_subresource:
+            return await objects.status.edit(start, status.in_subresource)
+        return await objects.edit(start, status.in_object)
+
     try:
-        return await _write_as(request, resource, start, status, is_subresource=is_subresource)
+        return await write(resource, as_subresource=is_subresource)
     except ApiNotFound as error:  # the object or the subresource is missing
         if not is_subresource:
             raise
@@ -117,30 +124,18 @@ async def _write(request: Request[Any], start: Any, status: _Status, known: _Kno
         if each.gvr == resource.gvr:
             known.served[each.gvr] = each
             if ("status" in each.subresources) != is_subresource:
-                return await _write_as(request, each, start, status, is_subresource=not is_subresource)
+                return await write(each, as_subresource=not is_subresource)
     if isinstance(failure, StatusNotStored):
         return failure.stored
     raise failure
 
 
-async def _write_as(
-    request: Request[Any], resource: Resource[Any], start: Any, status: _Status, *, is_subresource: bool
-) -> Any:
-    objects = whole_objects(request, resource)
-    if is_subresource:
-        return await objects.status.edit(start, status.in_subresource)
-    return await objects.edit(start, status.in_object)
-
-
-class _LeftOut(NamedTuple):
-    """The members that a server has left out of an object, with the values that were sent.
-
-    The path of a member of a condition has the type of the condition.
-    """
+class _Answer(NamedTuple):
+    """Path -> what was sent of an object, and what the server has stored instead, None for nothing."""
 
     generation: int | None
     until: float
-    members: dict[tuple[str, ...], Any]
+    members: dict[tuple[str, ...], tuple[Any, Any]]
 
 
 class _Known:
@@ -148,7 +143,14 @@ class _Known:
 
     def __init__(self) -> None:
         self.served: dict[str, Resource[Any]] = {}
-        self.left_out: OrderedDict[str, _LeftOut] = OrderedDict()
+        self.answers: OrderedDict[str, _Answer] = OrderedDict()
+
+    def answer(self, metadata: Mapping[str, Any]) -> _Answer:
+        """Return what is known of this generation of an object."""
+        found = self.answers.get(metadata.get("uid") or "")
+        if found is None or found.generation != metadata.get("generation") or found.until < monotonic():
+            return _Answer(metadata.get("generation"), monotonic() + _SECONDS, {})
+        return found
 
 
 _known: WeakKeyDictionary[Transport, _Known] = WeakKeyDictionary()
@@ -195,56 +197,45 @@ class _Status:
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
-        left_out = self._left_out_of(document.get("metadata") or {}).members
         before = {name: value for name, value in (document_of(obj).get("status") or {}).items() if value is not None}
-        if is_same(_without(wanted, before, left_out), before):
+        if is_same(_as_answered(wanted, self._known.answer(document.get("metadata") or {}).members), before):
             return obj
         self._sent = wanted
         return {**document, "status": wanted}
 
-    def _left_out_of(self, metadata: Mapping[str, Any]) -> _LeftOut:
-        """Return what the server has left out of this generation of the object."""
-        found = self._known.left_out.get(metadata.get("uid") or "")
-        if found is None or found.generation != metadata.get("generation") or found.until < monotonic():
-            return _LeftOut(metadata.get("generation"), monotonic() + _SECONDS, {})
-        return found
-
-    def note_left_out(self, stored: Any) -> None:
-        """Note the members that were sent and that the answer lacks. The client logs the warnings of the server."""
+    def note_answer(self, stored: Any) -> None:
+        """Note what the server has stored otherwise than it was sent. The client logs the warnings of the server."""
         document = document_of(stored)
-        found, metadata = document.get("status") or {}, document["metadata"]
-        members: dict[tuple[str, ...], Any] = {
-            (name,): value for name, value in self._sent.items() if name not in found
-        }
-        answered = {each.get("type"): each for each in found.get("conditions") or ()}
-        for each in self._sent.get("conditions") or ():
-            kept = answered.get(each.get("type"), each)
-            members |= {(each.get("type", ""), name): value for name, value in each.items() if name not in kept}
-        if members:
-            known = self._known.left_out
-            noted = self._left_out_of(metadata)
-            known[metadata["uid"]] = noted._replace(members={**noted.members, **members})
+        metadata, known = document["metadata"], self._known.answers
+        sent, found = (_by_path(each) for each in (self._sent, document.get("status") or {}))
+        other = {path: (value, found.get(path)) for path, value in sent.items() if not is_same(value, found.get(path))}
+        if other:
+            noted = self._known.answer(metadata)
+            known[metadata["uid"]] = noted._replace(members={**noted.members, **other})
             known.move_to_end(metadata["uid"])
             if len(known) > _OBJECTS:
                 known.popitem(last=False)
 
 
-def _without(status: dict[str, Any], stored: dict[str, Any], left_out: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
-    """Return a status without the members that the server would leave out again."""
-
-    def kept(part: dict[str, Any], of: Mapping[str, Any], *path: str) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in part.items()
-            if name in of
-            or (*path, name) not in left_out
-            or not (name in _FILLED_IN or is_same(value, left_out[*path, name]))
-        }
-
-    found = kept(status, stored)
-    if isinstance(found.get("conditions"), list):
-        answered = {each.get("type"): each for each in stored.get("conditions") or ()}
-        found["conditions"] = [
-            kept(each, answered.get(each.get("type")) or {}, each.get("type", "")) for each in found["conditions"]
-        ]
+def _by_path(status: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    found: dict[tuple[str, ...], Any] = {(name,): value for name, value in status.items() if name != "conditions"}
+    for each in status.get("conditions") or ():
+        found |= {(each.get("type", ""), name): value for name, value in each.items()}
     return found
+
+
+def _as_answered(status: Mapping[str, Any], members: Mapping[tuple[str, ...], tuple[Any, Any]]) -> dict[str, Any]:
+    """Return a status with what the server would store instead of the members that it has stored otherwise before."""
+
+    def stored(part: Mapping[str, Any], *path: str) -> dict[str, Any]:
+        made = {}
+        for name, value in part.items():
+            sent, answered = members.get((*path, name), (None, None))
+            is_known = (*path, name) in members and (name in _FILLED_IN or is_same(value, sent))
+            made[name] = answered if is_known else value
+        return {name: value for name, value in made.items() if value is not None}
+
+    found = stored(status)
+    conditions = [stored(each, each.get("type", "")) for each in found.pop("conditions", None) or ()]
+    kept = [each for each in conditions if each]
+    return {**found, "conditions": kept} if kept or ("conditions" in status and not conditions) else found

@@ -119,7 +119,7 @@ PARTS: dict[str, tuple[type[Any] | None, dict[str, Any]]] = {
 }
 
 
-async def check_part(client: Client, kind: type[Any] | None, informer: dict[str, Any]) -> None:
+async def check_part(client: Client, kind: type[Any] | None, informer: Any) -> None:
     """Run a controller on parts of objects beside another one, which has a finalizer and a condition."""
     async with widgets_of(client) as resource:
         live, reconciled = client.resource(resource), asyncio.Event()

@@ -79,10 +79,10 @@ async def test_finalizer_is_removed_after_the_run(ending: Bench, end: Exception 
 )
 @pytest.mark.parametrize("within", [True, False])
 async def test_finalizer_stays_while_the_cleanup_goes_on(ending: Bench, end: Any, name: str, within: bool) -> None:
-    def finish() -> Result:
+    def finish() -> Result | None:
         if isinstance(end, Exception):
             raise end
-        return end
+        return end if isinstance(end, Result) else None
 
     async def reconcile(request: Request[Any]) -> Result | None:
         async with finalizing(request, CLEANUP) as is_ending:
@@ -190,8 +190,9 @@ async def test_missing_subresource_is_no_deletion(
     sizes: asyncio.Queue[int] = asyncio.Queue()
 
     async def reconcile(request: Request[Any]) -> None:
-        await set_status(request, size=request.object["spec"]["size"])
-        sizes.put_nowait(request.object["spec"]["size"])
+        widget: Any = request.object
+        await set_status(request, size=widget["spec"]["size"])
+        sizes.put_nowait(widget["spec"]["size"])
 
     controller = Controller("widgets", msgspec.structs.replace(WIDGETS, subresources=stated), reconcile)
     async with Manager("test", [controller], client=api_server.url), asyncio.timeout(30):

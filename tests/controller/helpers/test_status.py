@@ -164,6 +164,17 @@ async def test_member_that_the_schema_drops_is_sent_once(dropped: Bench) -> None
 
 
 @pytest.mark.behaviour("C-84")
+async def test_member_that_the_schema_changes_is_sent_once(api_server: ApiServer, client: Client) -> None:
+    size = {"type": "object", "properties": {"width": {"type": "integer"}, "unit": {"type": "string", "default": "cm"}}}
+    api_server.create("customresourcedefinitions", definition(status={"type": "object", "properties": {"size": size}}))
+    api_server.create("widgets", {"metadata": {"name": "web"}, "spec": {"size": 3}})
+    bench = Bench(api_server, client)
+    assert [await patches(bench, "web", READY, size={"width": 3, "depth": 1}) for _ in range(3)] == [1, 0, 0]
+    assert status(bench) == {"size": {"width": 3, "unit": "cm"}}
+    assert await patches(bench, "web", READY, size={"width": 4, "depth": 1}) == 1
+
+
+@pytest.mark.behaviour("C-84")
 async def test_several_calls_of_a_run_know_what_is_dropped(dropped: Bench) -> None:
     for expected in ([1, 1], [0, 0]):
         assert [await patches(dropped, "web", **{name: 3}) for name in ("replicas", "size")] == expected
