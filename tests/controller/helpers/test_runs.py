@@ -141,6 +141,7 @@ class Recorder:
         self.events.append(reason)
 
 
+@pytest.mark.behaviour("C-72")
 @pytest.mark.behaviour("C-107")
 async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
