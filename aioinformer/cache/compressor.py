@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio._backends._asyncio  # otherwise, the import on first use blocks the event loop
 import anyio.to_thread
 
-from aioinformer.cache.objects.compression import Codec, Compression
-from aioinformer.cache.objects.record import Record
+from aioinformer.cache.objects.compression import Codec, Compression, PackedRecord
 from aioinformer.concurrency import Slicer
 from aioinformer.logs import get_logger
 
@@ -69,7 +68,7 @@ class Compressor:
     async def _pack(self, store: ThreadSafeStore[Any]) -> None:
         slicer = Slicer()
         for key, record in store.snapshot():
-            if type(record) is Record:
+            if not isinstance(record, PackedRecord):
                 try:
                     store.exchange(key, record, self.tier.packed(record))
                 except Exception:  # MemoryError, for example

@@ -402,7 +402,11 @@ def check(
     show_default=True,
     help="Format of the log lines on stderr.",
 )
-@click.option("--dry-run", is_flag=True, help="Log writes and Events, and do not send them. No leader election.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Log writes as diffs, and Events, and do not send them. No leader election. Your calls elsewhere do run.",
+)
 def run(
     manager: str, namespaces: tuple[str, ...], health_port: int | None, log_format: str, dry_run: bool, **server: Any
 ) -> None:

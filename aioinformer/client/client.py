@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
     from aioinformer.resources.resource import Resource
+    from aioinformer.resources.restmapper import ServedResources
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -166,6 +167,15 @@ class Client(ByName, Accessors):
         client = await self.resource_for(obj)
         edited: T = await client.edit(obj, change, attempts=attempts, **options)
         return edited
+
+    async def discover(self) -> ServedResources:
+        """Return the resources that the server has now.
+
+        Raises:
+            ApiError: the server refused the discovery.
+            TransportError: the server was not reached.
+        """
+        return await self._discovery.resources(refresh=True)
 
     async def _discovered(self, group: str, version: str, kind: str) -> Resource[Any]:
         for refresh in (False, True):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from aioinformer.client import bodies
 from aioinformer.client.changes.applied import Applied, difference
-from aioinformer.client.changes.editing import check_members, edit
+from aioinformer.client.changes.editing import check_members, check_stored, edit
+from aioinformer.client.changes.patches import check_whole
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
 from aioinformer.errors import OptionError, UsageError
@@ -99,6 +100,7 @@ class Verbs(Generic[T]):
             options: see `WriteOptions`.
 
         Raises:
+            UsageError: a cache has only a part of the object: the server would delete the rest.
             Conflict: the object has changed since this version.
             ApiNotFound: there is no such object.
             Invalid: the object breaks rules of its kind.
@@ -106,6 +108,7 @@ class Verbs(Generic[T]):
             WriteOutcomeUnknown: the answer was lost.
             TransportError: there is no answer, and nothing was written.
         """
+        check_whole(obj, "replace()")
         settings = self._settings.changed(options, "replace()")
         writing = self._write("PUT", self._path(obj, namespace), bodies.encode(obj, self._form), settings)
         del obj  # it may be a Secret, and a traceback could show it
@@ -240,8 +243,10 @@ class Verbs(Generic[T]):
         Use `status.edit` for the status of resources where it is a subresource.
 
         Args:
-            target: the object, as a lister or this client has returned it; or a name, for the live object. Also instead
-                of an object that has nothing but metadata or some fields, the live one is read first.
+            target: the object, as a lister or this client has returned it; or a name, for the live object. The live one
+                is also read first if a cache has only a part of the object (`storage="projection"` and "metadata", or a
+                transform has changed it), and before a list of anything but a view is written: an object of a class of
+                your own, or a mapping, may lack elements, or members of them.
             change: returns the new state of its argument, such as `evolve` makes it, or an awaitable of it. It may be
                 called several times.
             namespace: of the object, if nothing else names it.
@@ -252,7 +257,8 @@ class Verbs(Generic[T]):
             Conflict: there was one in each attempt, or another object has the name now.
             ApiNotFound: there is no such object.
             Invalid: the new state breaks rules of its kind.
-            UsageError: the function did not return a state of this object, or changed what this request does not store.
+            UsageError: the function did not return a state of this object, or changed what this request does not store,
+                such as a status that is a subresource. If only the answer shows that, the rest has been written.
             ApiError: the server refused the request for another reason.
             WriteOutcomeUnknown: the answer was lost.
             TransportError: there is no answer, and nothing was written.
@@ -268,7 +274,10 @@ class Verbs(Generic[T]):
         async def write(current: T, patch: dict[str, Any], seconds: float | None) -> T:
             limited = settings if seconds == settings.timeout else replace(settings, timeout=seconds)
             body = bodies.encode_plain(patch)
-            return await self._write("PATCH", self._path(current, namespace), body, limited, PATCHES["merge"])
+            stored = await self._write("PATCH", self._path(current, namespace), body, limited, PATCHES["merge"])
+            if not self._subresource:
+                check_stored(self.resource, patch, current, stored)
+            return stored
 
         return await edit(
             await read(target, settings.timeout) if isinstance(target, str) else target,
@@ -276,6 +285,7 @@ class Verbs(Generic[T]):
             read=read,
             write=write,
             check=partial(check_members, self.resource, self._subresource),
+            is_live=isinstance(target, str),
             attempts=attempts,
             timeout=settings.timeout,
         )

@@ -74,7 +74,8 @@ class Manager:
 
         health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
-        dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election.
+        dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
+            it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
 
         grace: seconds that running attempts have to end at the stop, before they are cancelled.
@@ -83,7 +84,7 @@ class Manager:
 
         metrics: collects the metrics of informers and queues.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
-        recorder: records Events instead of the manager's own.
+        recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
     Attributes:
         name, client, namespaces, leader_election, dry_run, grace, restart: as given.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from aioinformer.cache.lister import Lister
+    from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
@@ -61,6 +62,10 @@ class Context(Protocol):
         """Record an Event about an object."""
         ...
 
+    def record(self, key: ObjectName) -> Record | None:
+        """Return what the cache of the primary stores of an object."""
+        ...
+
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
         ...
@@ -78,7 +83,9 @@ class Request(Generic[T_co]):
         enqueued: when the first cause arrived, in seconds of the event loop's clock.
         priority: of the request.
         term: the term of leadership; None if the controller needs none.
+        dry_run: whether writes and Events are logged and not sent. Ask it before your own calls to other systems.
         finalizer: the finalizer that this run uses; see `finalizing`.
+        release: removes the finalizer, once the block of `finalizing` has cleaned up; None before.
     """
 
     __slots__ = (
@@ -88,11 +95,13 @@ class Request(Generic[T_co]):
         "attempt",
         "causes",
         "causes_left_out",
+        "dry_run",
         "enqueued",
         "finalizer",
         "key",
         "object",
         "priority",
+        "release",
         "term",
     )
 
@@ -109,6 +118,7 @@ class Request(Generic[T_co]):
         priority: int = NORMAL_PRIORITY,
         term: Term | None = None,
         resource: Resource[T_co] | None = None,
+        dry_run: bool = False,
     ) -> None:
         self.key = key
         self.object = object
@@ -118,7 +128,9 @@ class Request(Generic[T_co]):
         self.enqueued = enqueued
         self.priority = priority
         self.term = term
+        self.dry_run = dry_run
         self.finalizer = ""
+        self.release: Callable[[], Coroutine[Any, Any, None]] | None = None
         self._resource = resource
         self._context = context
         self._client: Client | None = None
@@ -188,6 +200,25 @@ class Request(Generic[T_co]):
             about: the object; by default, the object of the request.
         """
         self._context.event(self.reference if about is None else about, type, reason, message)
+
+    def stored(self) -> Record | None:
+        """Return what the cache stores of `object`; None if it has another version, or none. For helpers."""
+        record, metadata = self._context.record(self.key), metadata_of(self.object)
+        if record is None or record.uid != metadata_field(metadata, "uid", "uid"):
+            return None
+        version = metadata_field(metadata, "resource_version", "resourceVersion")
+        return record if version == record.resource_version else None
+
+    async def finish(self) -> None:
+        """End a run that returned None: remove the finalizer if `finalizing` has cleaned up.
+
+        The manager calls it, as a part of the attempt. Call it in a test that calls a reconciler without a manager.
+
+        Raises:
+            AioinformerError: the finalizer could not be removed.
+        """
+        if self.release is not None:
+            await self.release()
 
     async def observe(self) -> None:
         """Wait until the caches have all writes that this request has made so far.

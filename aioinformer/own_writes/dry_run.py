@@ -1,28 +1,46 @@
-"""The answers to writes that a dry run does not send."""
+"""Dry runs: the answers to writes that are not sent, and what these writes would change, for the log."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
+from aioinformer.client.changes.patches import is_same
 from aioinformer.client.requests import APPLY, PATCHES
-from aioinformer.errors import ApiNotFound
+from aioinformer.errors import ApiError, ApiNotFound
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
+    from aioinformer.cache.objects.record import Record
     from aioinformer.client.targets import Target
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
 
+#: At most so many lines of a change, and characters of a line, are logged.
+_LINES: Final = 40
+_LINE: Final = 200
+_ABSENT: Final = msgspec.UNSET
+_REDACTED: Final = "<redacted>"
+_LAST_APPLIED: Final = "metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']"
+#: What the server sets, or what lists omit.
+_NOT_SHOWN: Final = ("apiVersion", "kind", "metadata.managedFields", "metadata.resourceVersion")
+
+
+class Pretended(NamedTuple):
+    """A plausible answer to a write that is not sent, and the lines that describe the change."""
+
+    answer: bytes
+    lines: list[str]
+
 
 async def pretend(
-    target: Target, request: Request, cached: bytes | None, live: Callable[[Request], Awaitable[bytes]]
-) -> bytes:
+    target: Target, request: Request, cached: Record | None, live: Callable[[Request], Awaitable[bytes]]
+) -> Pretended:
     """Return a plausible answer to a write that is not sent; nothing is defaulted, validated or refused.
 
     It is the body of a create or a replacement; the object after a merge patch, a strategic merge patch or an apply,
@@ -31,29 +49,83 @@ async def pretend(
     Args:
         target: what the write is about.
         request: the write.
-        cached: the JSON of the cached object, None if there is none.
-        live: sends a read. It is called for a patch of what is not cached.
+        cached: the cached object, None if there is none.
+        live: sends a read. It is called for a patch or a replacement of what is not cached, or only in part.
 
     Raises:
         ApiNotFound: a patch names an object that does not exist.
         AioinformerError: the object cannot be read.
     """
-    known = _decode(cached) if cached is not None else {}
+    is_secret = target.plural == "secrets" and not target.group
+    known = _decode(cached.json) if cached is not None else {}
+    body: Any = msgspec.json.decode(request.body) if request.body else {}
     if not request.body or request.method == "DELETE" or (request.method == "POST" and target.subresource):
         details = {"name": target.name, "uid": known.get("metadata", {}).get("uid", "")}
-        return _encode({"apiVersion": "v1", "kind": "Status", "status": "Success", "details": details})
-    if request.method != "PATCH":
-        return _encode(_identified(_decode(request.body), target))
-    kind = request.headers.get("Content-Type", "")
-    if cached is None or target.subresource not in ("", "status"):
+        answer = {"apiVersion": "v1", "kind": "Status", "status": "Success", "details": details}
+        return Pretended(_encode(answer), _lines(_ABSENT, body or _ABSENT, secret=is_secret))
+    kind = request.headers.get("Content-Type", "") if request.method == "PATCH" else ""
+    if request.method != "POST" and (cached is None or not cached.is_whole or target.subresource not in ("", "status")):
         headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
         try:
             known = _decode(await live(Request(request.path, headers=headers)))
         except ApiNotFound:
-            if kind != APPLY or target.subresource:
+            if kind and (kind != APPLY or target.subresource):
                 raise
-    changes = {} if kind == PATCHES["json"] else _decode(request.body)
-    return _encode(_identified(_merged(known, changes), target))
+        except ApiError:
+            if kind:
+                raise
+    if kind == PATCHES["json"]:
+        lines = [f"* {each.get('op')} {each.get('path')}{_value_of(each, secret=is_secret)}" for each in body]
+        return Pretended(_encode(_identified(known, target)), _bounded(lines))
+    made = _merged(known, body) if kind else body
+    return Pretended(_encode(_identified(made, target)), _lines(known or _ABSENT, made, secret=is_secret))
+
+
+def _lines(old: Any, new: Any, *, secret: bool) -> list[str]:
+    """Return a line for each member that a write removes (-) or sets (+)."""
+    lines = []
+    for path, before, after in _changes(old, new, ""):
+        hidden = path == _LAST_APPLIED or (secret and path.startswith(("data", "stringData")))
+        for sign, value in (("-", before), ("+", after)):
+            if value is not _ABSENT:
+                lines.append(f"{sign} {path}: {_REDACTED if hidden else _encode(value).decode()}")
+    return _bounded(lines)
+
+
+def _changes(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield path, former and new value of each member that differs. Lists of objects are compared by position."""
+    if path in _NOT_SHOWN or is_same(old, new):
+        return
+    one, other = (_members(value) for value in (old, new))
+    if (one or other) and (one is not None or old is _ABSENT) and (other is not None or new is _ABSENT):
+        for name in {**(one or {}), **(other or {})}:
+            yield from _changes((one or {}).get(name, _ABSENT), (other or {}).get(name, _ABSENT), _joined(path, name))
+    else:
+        yield path, old, new
+
+
+def _members(value: Any) -> dict[str, Any] | None:
+    """Return the members of an object, or the elements of a list of objects, by name; None for other values."""
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        return {str(at): each for at, each in enumerate(value)}
+    return value if isinstance(value, dict) else None
+
+
+def _joined(path: str, name: str) -> str:
+    step = name if name.replace("-", "").replace("_", "").isalnum() else f"['{name}']"
+    return f"{path}{'.' if path and not step.startswith('[') else ''}{step}"
+
+
+def _value_of(operation: dict[str, Any], *, secret: bool) -> str:
+    """Return the value of an operation of a JSON patch, for the log."""
+    if "value" not in operation:
+        return f" from {operation['from']}" if "from" in operation else ""
+    return f": {_REDACTED if secret else _encode(operation['value']).decode()}"
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    shown = [line if len(line) <= _LINE else f"{line[:_LINE]}… ({len(line)} characters)" for line in lines]
+    return shown if len(shown) <= _LINES else [*shown[:_LINES], f"… and {len(shown) - _LINES} more lines"]
 
 
 def _identified(obj: dict[str, Any], target: Target) -> dict[str, Any]:

@@ -142,9 +142,7 @@ class RecordingSender(Sender):
         policy = self._writes.policy
         policy.check(target, self._log)
         if policy.dry_run:
-            self._log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))
-            cached = self._writes.cached(target)
-            return await pretend(target, request, None if cached is None else cached.json, self._exchange_once)
+            return await self._pretend(target, request)
         if settings.dry_run:
             return await super().exchange(request, settings, safe=safe)
         flight = self._writes.begin(self._key, target, request)
@@ -152,9 +150,25 @@ class RecordingSender(Sender):
             answer = await super().exchange(request, settings, safe=safe)
         except BaseException as error:
             missing = isinstance(error, ApiNotFound) and error.details.get("name") == target.name
-            self._writes.end(self._key, flight, unknown=_must_be_read(error), missing=missing)
+            either = missing and bool(target.subresource)  # the object or the subresource
+            unknown = either or _must_be_read(error)
+            self._writes.end(self._key, flight, unknown=unknown, missing=missing and not either)
             raise
         self._writes.end(self._key, flight, answer)
+        return answer
+
+    async def _pretend(self, target: Target, request: Request) -> bytes:
+        selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
+        what = f"dry run: {target}{selected} is not sent"
+        try:
+            answer, lines = await pretend(target, request, self._writes.cached(target), self._exchange_once)
+        except ApiError as error:
+            self._log.info("%s, and would fail: %s", what, error)
+            raise
+        changes_nothing = request.method in ("PUT", "PATCH") and not lines
+        self._log.info("%s%s", what, "; it changes nothing" if changes_nothing else ":" if lines else "")
+        for line in lines:
+            self._log.info("  %s", line)
         return answer
 
     async def open(self, request: Request) -> Response:

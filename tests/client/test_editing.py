@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -21,9 +22,11 @@ from aioinformer import (
     add_finalizer,
     evolve,
     is_condition_true,
+    remove_finalizer,
     set_condition,
 )
 from aioinformer.errors import TransportError
+from tests.controller.helpers.bench import WIDGETS, definition
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -322,3 +325,56 @@ async def test_error_of_the_function_is_raised(client: Client, edits: Client, co
     with pytest.raises(LookupError, match="not this one"):
         await edits.core.v1.configmaps.edit(await config_map(client, x="1"), change)
     assert counting.requests == []
+
+
+@pytest.mark.behaviour("C-108")
+async def test_status_that_the_server_ignores_is_an_error(client: Client, own_server: ApiServer) -> None:
+    own_server.create("customresourcedefinitions", definition())
+    widgets = client.resource(WIDGETS)
+    made = await widgets.create({"metadata": {"name": "web"}, "spec": {"size": 1}})
+    with pytest.raises(UsageError, match=r"example.com/v1/widgets.*use status\.edit\(\)"):
+        await widgets.edit(made, lambda each: each.evolve({"spec": {"size": 2}, "status": {"size": 1}}))
+    stored = await widgets.get("web")
+    assert stored.to_dict()["spec"] == {"size": 2}
+    written = await widgets.status.edit(stored, lambda each: each.evolve({"status": {"size": 1}}))
+    await widgets.edit(written, lambda each: each.evolve({"spec": {"size": 3}}))
+    own_server.patch(
+        "customresourcedefinitions", "widgets.example.com", {"spec": definition(subresource=False)["spec"]}
+    )
+    whole = await widgets.edit("web", lambda each: each.evolve({"status": {"size": 2}}))
+    assert whole["status"] == {"size": 2}
+
+
+@pytest.mark.behaviour("C-105")
+async def test_part_of_an_object_is_never_written_as_the_whole(client: Client, own_server: ApiServer) -> None:
+    await config_map(client, x="1")
+    async with HttpTransport(own_server.url, token="token") as transport, SharedInformerFactory(transport) as factory:
+        informer = factory.core.v1.configmaps.informer(
+            transform=lambda each: evolve(each, {"data": None}) if each.data else each
+        )
+        await factory.wait_for_cache_sync(timeout=30)
+        part: Any = informer.lister().get("shop/a")
+    for each in (part, part.evolve({"data": {"y": "2"}}), pickle.loads(pickle.dumps(part))):
+        with pytest.raises(UsageError, match="only a part of it"):
+            await client.core.v1.configmaps.replace(each)
+        for function in (add_finalizer, remove_finalizer):
+            with pytest.raises(UsageError, match="only a part of it"):
+                function(each, "example.com/a")
+        with pytest.raises(UsageError, match="only a part of it"):
+            set_condition(each, "Ready", True, "There")
+    edited = await client.core.v1.configmaps.edit(part, lambda each: add_finalizer(each, "example.com/a"))
+    assert (edited.data, edited.metadata.finalizers) == ({"x": "1"}, ("example.com/a",))
+
+
+@pytest.mark.behaviour("C-105")
+async def test_list_of_a_mapping_is_written_from_the_live_object(
+    client: Client, edits: Client, counting: Counting
+) -> None:
+    made = await config_map(client)
+    live = await client.core.v1.configmaps.edit(made, lambda each: add_finalizer(each, "example.com/other"))
+    mine = {"data": {}, "metadata": {**live.to_dict()["metadata"], "finalizers": []}}
+    config_maps: Any = edits.core.v1.configmaps
+    new = await config_maps.edit(mine, lambda each: add_finalizer(each, "example.com/a"))
+    assert list(new.metadata.finalizers) == ["example.com/other", "example.com/a"]
+    await config_maps.edit({**mine, **new.to_dict()}, lambda each: evolve(each, {"data": {"y": "1"}}))
+    assert counting.methods == ["GET", "PATCH", "PATCH"]

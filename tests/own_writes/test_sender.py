@@ -6,11 +6,16 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.client.targets import target_of
 from aioinformer.controller import UndeclaredWrite, WritePolicy
 from aioinformer.errors import ApiNotFound, OptionError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
+from aioinformer.own_writes.dry_run import pretend
+from aioinformer.transport import Request as HttpRequest
 from tests.own_writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
 from tests.own_writes.support import KEY, config_map, running, settling
 from tests.shell.cluster import built_in
@@ -188,12 +193,93 @@ async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest
         assert gone.status == "Success"
         assert (await client.core.v1.pods.evict("shop/a")).status == "Success"
         await client.core.v1.secrets.create({**config_map("s"), "stringData": {"password": "hunter2"}})
+        await maps.delete_collection("app=x", namespace="shop")
         assert not writes.pending(KEY)
     assert server.writes == []
-    lines = [record.getMessage() for record in caplog.records if "dry run" in record.getMessage()]
-    assert lines[1] == "dry run: patch configmaps shop/a with a body of 27 bytes is not sent"
-    assert len(lines) == 9
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[3:13] == [
+        "dry run: patch configmaps shop/a is not sent:",
+        *('  - data.n: "1"', '  + data.n: "2"', '  - data.m: "1"'),
+        "dry run: patch configmaps shop/a is not sent:",
+        "  * remove /data/n",
+        "dry run: patch configmaps shop/c is not sent:",
+        *('  + metadata.name: "c"', '  + metadata.namespace: "shop"', '  + data.n: "1"'),
+    ]
+    lines = [line for line in lines if line.startswith("dry run")]
+    assert lines[5] == "dry run: patch configmaps shop/none is not sent, and would fail: 404 NotFound"
+    assert lines[-1] == "dry run: deletecollection configmaps in shop with labelSelector app=x is not sent"
+    assert len(lines) == 10
     assert "hunter2" not in caplog.text
+
+
+async def change(old: dict[str, Any], new: dict[str, Any], *, plural: str = "configmaps") -> list[str]:
+    """Return the lines that a dry run logs for a replacement of the cached object."""
+    cached = decode_record(msgspec.json.encode(old))
+    request = HttpRequest(f"/api/v1/namespaces/shop/{plural}/a", (), "PUT", {}, msgspec.json.encode(new))
+    target = target_of(request)
+    assert target is not None
+    return (await pretend(target, request, cached, None)).lines  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_names_members() -> None:
+    old = {
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "1", "labels": {"app.io/name": "x"}},
+        "spec": {"containers": [{"name": "one", "args": ["a", "b"]}, {"name": "two"}], "gone": {"deep": 1}},
+    }
+    new = {
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "1", "labels": {"app.io/name": "\x1b[0m"}},
+        "spec": {"containers": [{"name": "one", "args": ["a"]}, {"name": "two"}, {"name": "three"}]},
+    }
+    assert await change(old, new) == [
+        "- metadata.labels['app.io/name']: \"x\"",
+        "+ metadata.labels['app.io/name']: \"\\u001b[0m\"",
+        '- spec.containers.0.args: ["a","b"]',
+        '+ spec.containers.0.args: ["a"]',
+        '+ spec.containers.2.name: "three"',
+        "- spec.gone.deep: 1",
+    ]
+    assert await change(old, old) == []
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_hides_secret_values() -> None:
+    metadata = {"name": "a", "namespace": "shop", "resourceVersion": "1"}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"p":"hunter1"}}'}
+    old = {"metadata": metadata, "data": {"p": "hunter2", "same": "hunter3"}, "type": "Opaque"}
+    new = {"metadata": {**metadata, "annotations": applied, "managedFields": [{"f:p": "hunter4"}]}}
+    lines = await change(
+        old, {**new, "data": {"p": "hunter5", "same": "hunter3"}, "stringData": {"q": "hunter6"}}, plural="secrets"
+    )
+    assert lines == [
+        "+ metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']: <redacted>",
+        "- data.p: <redacted>",
+        "+ data.p: <redacted>",
+        '- type: "Opaque"',
+        "+ stringData.q: <redacted>",
+    ]
+    assert "hunter" not in "".join(await change(old, {**new, "data": None, "stringData": "hunter7"}, plural="secrets"))
+    assert "hunter1" not in "".join(await change(old, new))
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_is_bounded() -> None:
+    metadata = {"name": "a", "namespace": "shop", "resourceVersion": "1"}
+    data = {f"key{number}": "x" * 10_000 for number in range(100)}
+    lines = await change({"metadata": metadata}, {"metadata": metadata, "data": data})
+    assert len(lines) == 41
+    assert lines[-1] == "… and 60 more lines"
+    assert max(map(len, lines)) < 250
+
+
+@pytest.mark.behaviour("C-48")
+async def test_dry_run_patches_the_live_object_if_the_cache_has_a_part(server: Server) -> None:
+    server.put("configmaps", {**config_map("a"), "data": {"n": "1", "m": "1"}})
+    informer = server.informer(storage="projection", fields=["data.n"])
+    async with running(server, informer, policy=WritePolicy(dry_run=True)) as writes:
+        changed = await writes.client(KEY).core.v1.configmaps.patch("shop/a", {"data": {"n": "2"}})
+        assert changed.data == {"n": "2", "m": "1"}
+    assert server.writes == []
 
 
 async def test_copies_of_the_client_record_their_writes(server: Server) -> None:

@@ -17,7 +17,7 @@ from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
-from aioinformer.cache.objects.record import Decode, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.record import Decode, Part, Record, decode_record, decode_whatever, undecodable
 from aioinformer.cache.objects.refusals import is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
@@ -105,7 +105,8 @@ class ObjectType(Generic[T]):
             UsageError: a path does not parse, or the tier needs fields and there are none.
         """
         self._fields += fields
-        self._field_decoder = FieldDecoder(self._fields) if self._fields else None
+        form = Part if self.storage is Storage.METADATA else Record
+        self._field_decoder = FieldDecoder(self._fields, form) if self._fields else None
         tier = tier_for(self.storage, self._field_decoder, holds_secrets=self._holds_secrets)
         self._tier = self._compression or tier
 
@@ -197,7 +198,7 @@ class ObjectType(Generic[T]):
             made = decode_whatever(self.decode, encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
-        return made
+        return made.with_raw(made.json, Part)  # what the transform has left out is not known
 
 
 def _key_of(raw: bytes) -> str:
@@ -279,8 +280,8 @@ def _json_of(view: View) -> bytes:
     missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}
     if not missing:
         return raw
-    raw = b"%b,%b" % (_encode(missing)[:-1], raw.lstrip()[1:])
-    if type(record) is Record:
+    stored, raw = raw, b"%b,%b" % (_encode(missing)[:-1], raw.lstrip()[1:])
+    if record.raw is stored:
         record.replace_raw(raw)  # the next time, it is only copied
     return raw
 

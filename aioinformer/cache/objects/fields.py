@@ -202,12 +202,14 @@ class FieldDecoder:
 
     Args:
         paths: the declared fields.
+        form: the class of the records.
 
     Raises:
         UsageError: a path does not parse, is the whole metadata, or leads through another declared field.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], form: type[Record] = Record) -> None:
+        self._form = form
         parsed = dict.fromkeys(parse_path(path) for path in paths)
         #: Paths that have to be decoded; the values of all others are in every record.
         self.paths = frozenset(steps for steps in parsed if not is_own(steps))
@@ -242,7 +244,7 @@ class FieldDecoder:
                 meta = envelope.metadata
                 if meta.labels is not NO_LABELS and shorter is not None:
                     meta.labels = msgspec.Raw(bytes(meta.labels))  # a copy, independent of the shortened bytes
-                record = record_of(meta, raw)
+                record = record_of(meta, raw, self._form)
                 record.fields = declared
                 return record
         try:
@@ -250,7 +252,7 @@ class FieldDecoder:
         except DecodeError:
             # A path that leads through anything but objects has no value.
             return self._of_unusual(decode_record(raw, valid=valid), values)
-        record = record_of(envelope.metadata, raw)
+        record = record_of(envelope.metadata, raw, self._form)
         record.fields = values.of_any(envelope)
         return record
 

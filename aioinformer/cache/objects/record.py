@@ -4,7 +4,7 @@ A record stores the JSON bytes of one version of an object, and the metadata tha
 immutable, the garbage collector does not track them, and they take a sixth of the memory of the same object as dicts.
 Readers get views (`views`), which decode the bytes on first access.
 
-- `Record`, and `UndecodablePlaceholder`, its stand-in in lists;
+- `Record`; `Part`, a record that is not whole; and `UndecodablePlaceholder`, the stand-in in lists;
 - `decode_record` reads the metadata of an object; `decode_in_steps` does so for large and deep objects, with pauses;
 - `labels_of` reads the labels of any stored item.
 """
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import weakref
+from functools import cache
 from sys import intern
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -87,7 +88,11 @@ class Record(msgspec.Struct, gc=False, eq=False):
         raw: the stored bytes: the object's JSON, unless a storage tier stores another form.
         fields: the declared fields, decoded with the metadata; None if no fields are declared.
         body: a reference to the decoded body, usually weak; `recall` drops dead references.
+        is_whole: whether nothing is missing but managed fields and kubectl's last-applied annotation. A list of any
+            other record may be incomplete, and must not be written.
     """
+
+    is_whole: ClassVar[bool] = True
 
     key: str
     namespace: str
@@ -168,7 +173,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
         return visible(f"<Record {self.key} version {self.resource_version}>")
 
     def with_raw(self, raw: bytes, kind: type[Record] | None = None, **more: Any) -> Record:
-        """Return a record of the same object version with other stored bytes.
+        """Return a record of the same object version with other stored bytes. It is not whole if this one is not.
 
         Labels are copied: as a slice, they would keep the old bytes alive.
 
@@ -178,9 +183,24 @@ class Record(msgspec.Struct, gc=False, eq=False):
             more: further attributes of `kind`.
         """
         labels = self.labels if self.labels is NO_LABELS else msgspec.Raw(bytes(self.labels))
-        return (kind or Record)(
+        form = kind or Record
+        return (form if self.is_whole else part_of(form))(
             self.key, self.namespace, self.name, self.uid, self.resource_version, labels, raw, self.fields, **more
         )
+
+
+@cache
+def part_of(form: type[Record]) -> type[Record]:
+    """Return the class of records of a form that lack members: a storage tier or a transform has left them out."""
+    if not form.is_whole:
+        return form
+    made: Any = msgspec.defstruct(
+        f"{form.__name__}Part", (), bases=(form,), namespace={"is_whole": False}, gc=False, eq=False
+    )
+    return cast("type[Record]", made)
+
+
+Part: Final = part_of(Record)
 
 
 def _behind_type(raw: bytes) -> int:
@@ -351,8 +371,8 @@ def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:
         raise undecodable(raw, error) from error
 
 
-def record_of(meta: Meta, raw: bytes) -> Record:
-    """Return the record of an object with this metadata.
+def record_of(meta: Meta, raw: bytes, form: type[Record] = Record) -> Record:
+    """Return the record of an object with this metadata, in the class `form`.
 
     Raises:
         DecodeError: it has no name.
@@ -365,7 +385,7 @@ def record_of(meta: Meta, raw: bytes) -> Record:
         key = f"{namespace}/{name}"
     else:
         namespace, key = "", name
-    return Record(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
+    return form(key, namespace, name, meta.uid or "", meta.resource_version or "", meta.labels, raw)
 
 
 class _Identity(msgspec.Struct, gc=False, rename="camel"):

@@ -14,10 +14,11 @@ To add a tier:
 1. Add its name to `Storage`, and a row to the table above.
 2. Write a `Tier`: a function that takes the record that arrived and returns the record to store. It never changes
    its argument, and keeps key, uid and version. `record.with_raw(raw)` returns a record with other bytes. `stripped` is
-   the shortest example.
+   the shortest example. If members are missing that matter to a writer, return a `Part`, as `projection` does.
 3. If the stored bytes are not JSON, return a subclass of `Record` whose property `json` makes the JSON, as
-   `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does,
-   and return it to readers: see where `ObjectType` (in `codec`) compares with `Storage.DICT`.
+   `PackedRecord` in `compression` does, If the decoded object is stored, override `recall`,
+   too, as `DictRecord` does, and return it to readers: see where `ObjectType` (in `codec`) compares with
+   `Storage.DICT`.
 4. Return the function in `tier_for`.
 5. Add the name to the tests of all tiers (tests/core/test_storage.py and tests/shell/test_informer_storage.py), to the
    options that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in docs/objects.md.
@@ -38,6 +39,7 @@ from aioinformer.cache.objects.record import (
     NO_LABELS,
     Envelope,
     HeldBody,
+    Part,
     Record,
     decode_record,
     leading_metadata,
@@ -166,7 +168,7 @@ def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
         DecodeError: as `decode_record`.
     """
     meta = leading_metadata(raw, _decode_bare, alone=True) if valid else None
-    return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw)
+    return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw, Part)
 
 
 def only_metadata(record: Record) -> Record:
@@ -182,9 +184,9 @@ def only_metadata(record: Record) -> Record:
     except RecursionError:
         return record
     if document.keys() <= {"apiVersion", "kind", "metadata"}:
-        return record
+        return record.with_raw(raw, Part) if record.is_whole else record
     kept = {name: document[name] for name in ("apiVersion", "kind", "metadata") if name in document}
-    return record.with_raw(_encode(kept))
+    return record.with_raw(_encode(kept), Part)
 
 
 class DictRecord(Record, gc=False, eq=False):
@@ -246,6 +248,6 @@ def projection(decoder: FieldDecoder) -> Tier:
             for step in steps[:-1]:
                 node = node.setdefault(step, {})
             node[steps[-1]] = thaw(value)
-        return record.with_raw(_encode(document))
+        return record.with_raw(_encode(document), Part)
 
     return project

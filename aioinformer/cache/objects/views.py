@@ -26,7 +26,7 @@ from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
 from aioinformer.cache.objects.read_failures import announce
-from aioinformer.cache.objects.record import Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.record import Part, Record, decode_record, decode_whatever, undecodable
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
@@ -138,6 +138,8 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         old = self._record.recall() if self._body is None else self._body
         try:
             record = decode_whatever(decode_record, changed(self._record.json, change))
+            if not self._record.is_whole:
+                record = record.with_raw(record.raw, Part)
             body = share(old, decoded_body(record, self._decoder()), change)
         except DecodeError as error:
             reason = str(error)
@@ -197,7 +199,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         return visible(f"<{self._resource.kind} {self._record.key} version {self._record.resource_version}>")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._resource, self._record.json)
+        return _restore, (self._resource, self._record.json, self._record.is_whole)
 
 
 def _refuse(self: View, name: str, value: Any = None) -> NoReturn:
@@ -345,6 +347,11 @@ def _body_attribute(name: str) -> property:
     return property(lambda self: getattr(self._load(), name), doc=f"`{name}` of the object.")
 
 
+def is_part(obj: Any) -> bool:
+    """Return whether an object is known to lack members that the server has; see `Record.is_whole`."""
+    return isinstance(obj, View) and not obj._record.is_whole
+
+
 def json_of(view: View) -> bytes:
     """Return the JSON of an object as the server sent it."""
     return view._record.json
@@ -398,5 +405,6 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
     return cast("type[View]", made)
 
 
-def _restore(resource: Resource[Any], raw: bytes) -> View:
-    return view_class(resource)(decode_whatever(decode_record, raw))
+def _restore(resource: Resource[Any], raw: bytes, is_whole: bool = True) -> View:
+    record = decode_whatever(decode_record, raw)
+    return view_class(resource)(record if is_whole else record.with_raw(raw, Part))

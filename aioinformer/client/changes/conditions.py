@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_a
 import msgspec
 
 from aioinformer.cache.objects.changes import evolve
-from aioinformer.client.changes.patches import document_of
+from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.errors import UsageError
 
 T = TypeVar("T")
@@ -84,13 +84,15 @@ def set_condition(
         now: the time of the transition; by default, the current time.
 
     Raises:
-        UsageError: the status or the reason is invalid, or the class of the object has no conditions.
+        UsageError: the status or the reason is invalid, the class of the object has no conditions, or a cache has
+            only a part of it.
     """
     value = str(status) if isinstance(status, bool) else status
     if value not in _STATUSES:
         raise UsageError(f"set_condition: status must be one of {', '.join(_STATUSES)}, or a bool, not {status!r}")
     if not reason:
         raise UsageError('set_condition: the reason must not be empty; it is one word, such as "Deployed"')
+    check_whole(obj, "set_condition")
     conditions = _conditions(obj)
     index = next((at for at, each in enumerate(conditions) if each.get("type") == type), len(conditions))
     known = conditions[index] if index < len(conditions) else {}
@@ -107,6 +109,7 @@ def set_condition(
 
 def remove_condition(obj: T, type: str) -> T:
     """Return the object without the condition of a type; the object itself if it has none."""
+    check_whole(obj, "remove_condition")
     conditions = _conditions(obj)
     kept = [each for each in conditions if each.get("type") != type]
     return obj if len(kept) == len(conditions) else evolve(obj, {"status": {"conditions": kept}})

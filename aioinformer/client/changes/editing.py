@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aioinformer.cache.objects.views import View
-from aioinformer.client.changes.patches import changed_members, document_of, merge_patch
+from aioinformer.cache.objects.views import View, is_part
+from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch
 from aioinformer.errors import Conflict, OptionError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
@@ -27,6 +27,21 @@ _LEAST: Final = 0.001
 _IDENTITY: Final = ("name", "namespace", "uid")
 
 
+class StatusNotStored(UsageError):
+    """The server has ignored the status in an edit of an object. It has stored what else the function changed.
+
+    Attributes:
+        stored: the object.
+    """
+
+    def __init__(self, resource: Resource[Any], stored: Any) -> None:
+        super().__init__(
+            f"edit: the server has stored nothing of the changed status of {resource.gvr}: if it is a subresource, use "
+            "status.edit(); otherwise, the schema lacks the members"
+        )
+        self.stored = stored
+
+
 async def edit(
     obj: T,
     change: Callable[[T], Any],
@@ -34,6 +49,7 @@ async def edit(
     read: Callable[[T, float | None], Awaitable[T]],
     write: Callable[[T, dict[str, Any], float | None], Awaitable[T]],
     check: Callable[[dict[str, Any]], None],
+    is_live: bool,
     attempts: int,
     timeout: float | None,  # noqa: ASYNC109 - the last conflict is raised after it
 ) -> T:
@@ -45,6 +61,8 @@ async def edit(
         read: returns the live object, within this number of seconds.
         write: sends a merge patch, and returns the stored object, within this number of seconds.
         check: raises if the patch contains what `write` does not store.
+        is_live: whether `obj` was read from the server. If not, and the object is a part, or a patch of anything but a
+            view replaces a list, the live object is read first: a class or a mapping may have left out elements.
         attempts: how many patches to send, at least one.
         timeout: seconds after which no further patch is sent, None for no limit.
 
@@ -60,13 +78,21 @@ async def edit(
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     current, left = obj, timeout
-    if _may_be_a_part(obj):
-        current = await read(obj, timeout)
+
+    async def read_again(seconds: float | None, conflict: Conflict | None = None) -> None:
+        nonlocal current, left, is_live
+        current, is_live = await read(current, seconds), True
         left = None if end is None else max(end - clock(), _LEAST)
         if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
-            raise Conflict(409, "Conflict", "another object has the name now")
+            raise conflict or Conflict(409, "Conflict", "another object has the name now")
+
+    if not is_live and _may_be_a_part(obj):
+        await read_again(timeout)
     for attempt in range(attempts):
         patch = await _patch_of(current, change)
+        if not is_live and not isinstance(current, View) and _replaces_list(patch, document_of(current)):
+            await read_again(left)
+            patch = await _patch_of(current, change)
         if not patch:
             return current
         check(patch)
@@ -79,24 +105,30 @@ async def edit(
             if attempt + 1 == attempts or (left is not None and left <= 0):
                 raise
             await asyncio.sleep(pause)
-            current = await read(current, left)
-            left = None if end is None else max(end - clock(), _LEAST)
-            if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
-                raise conflict  # another object of the same name
+            await read_again(left, conflict)
     raise AssertionError("the last attempt returns or raises")
 
 
 def _may_be_a_part(obj: Any) -> bool:
     """Return whether an object of a cache may lack members that the server has.
 
-    Informers that store metadata or some fields alone return such objects. A list that such an object lacks, or has
-    only in part, must not be written: it would replace the whole one.
+    A list that such an object lacks, or has only in part, must not be written: it would replace the whole one.
     """
-    if not isinstance(obj, (View, Mapping)):
-        return False
-    document = document_of(obj)
-    metadata = document.get("metadata") or {}
-    return not metadata.get("creationTimestamp") or document.keys() <= {"apiVersion", "kind", "metadata"}
+    if isinstance(obj, View) or not isinstance(obj, Mapping):
+        return is_part(obj)
+    metadata = obj.get("metadata") or {}
+    return not metadata.get("creationTimestamp") or obj.keys() <= {"apiVersion", "kind", "metadata"}
+
+
+def _replaces_list(patch: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether a patch sets or removes a list, in depth."""
+    for name, value in patch.items():
+        known = old.get(name)
+        if isinstance(value, list) or isinstance(known, list):
+            return True
+        if isinstance(value, dict) and _replaces_list(value, known if isinstance(known, dict) else {}):
+            return True
+    return False
 
 
 async def _patch_of(current: T, change: Callable[[T], Any]) -> dict[str, Any]:
@@ -141,6 +173,16 @@ def check_members(resource: Resource[Any], subresource: str, patch: dict[str, An
         raise UsageError(
             f"edit: the status of {resource.gvr} is a subresource, which edit() does not write; use status.edit()"
         )
+
+
+def check_stored(resource: Resource[Any], patch: dict[str, Any], old: Any, stored: Any) -> None:
+    """Check that the server has not ignored the status in the patch of an object.
+
+    Raises:
+        StatusNotStored: the status is as before.
+    """
+    if "status" in patch and is_same(document_of(old).get("status"), document_of(stored).get("status")):
+        raise StatusNotStored(resource, stored)
 
 
 def _field(obj: Any, attribute: str, wire: str) -> Any:

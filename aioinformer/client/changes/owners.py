@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from aioinformer.cache.objects.changes import evolve
-from aioinformer.client.changes.patches import document_of
+from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.errors import AlreadyOwned, UsageError
 from aioinformer.resources.references import ObjectReference, get_reference
 
@@ -25,16 +25,18 @@ def add_finalizer(obj: T, name: str) -> T:
         name: of the finalizer, such as "example.com/cleanup".
 
     Raises:
-        UsageError: the name is empty, or the class of the object has no finalizers.
+        UsageError: the name is empty, the class of the object has no finalizers, or a cache has a part of it only.
     """
     if not name:
         raise UsageError('add_finalizer: the name must not be empty; it is like "example.com/cleanup"')
+    check_whole(obj, "add_finalizer")
     finalizers = _finalizers(obj)
     return obj if name in finalizers else evolve(obj, {"metadata": {"finalizers": [*finalizers, name]}})
 
 
 def remove_finalizer(obj: T, name: str) -> T:
     """Return the object without a finalizer; the object itself if it does not have it."""
+    check_whole(obj, "remove_finalizer")
     finalizers = _finalizers(obj)
     if name not in finalizers:
         return obj
@@ -71,8 +73,9 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
     Raises:
         AlreadyOwned: the object has another controller. An owner of the same name with another uid is another one.
         UsageError: the owner has no uid; or it is in a namespace, and the object is in another one or in none. The
-            garbage collector would delete such an object.
+            garbage collector would delete such an object. Or a cache has only a part of `obj`.
     """
+    check_whole(obj, "set_controller_reference")
     metadata = _metadata(obj)
     reference = get_reference(owner)
     where = f"{reference.kind} {reference.name}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aioinformer.cache.objects.changes import encoded
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, is_part
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,6 +60,19 @@ def document_of(obj: Any) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise UsageError(f"expected an object of the API, not {type(obj).__name__}")
     return document
+
+
+def check_whole(obj: Any, caller: str) -> None:
+    """Check that a function may replace a list of an object.
+
+    Raises:
+        UsageError: the object is a part, so that its list may be incomplete.
+    """
+    if is_part(obj):
+        raise UsageError(
+            f"{caller}: {obj!r} comes from a cache that has only a part of it (storage=, transform=), and the write "
+            "would remove the rest; call this in edit(), which reads the live object first, or get() the object"
+        )
 
 
 def changed_members(patch: dict[str, Any]) -> Iterator[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.metadata import ObjectMeta
+from aioinformer.cache.objects.views import is_part
 from aioinformer.client.changes.owners import add_finalizer, remove_finalizer
-from aioinformer.controller.helpers.objects import as_mapping, from_document, keeps, whole_objects
+from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
 from aioinformer.controller.request import NothingToDo
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -50,11 +52,16 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
 
     - Not being deleted: the object gets the finalizer before the block begins, if it lacks it, by one patch.
       `request.object` is then the written object.
-    - Being deleted, with the finalizer: `ending` is true. The finalizer is removed after the block, by one patch. If
-      the block raises or is cancelled, the finalizer stays, and the next run calls the block again. So the cleanup may
-      run several times. Raise `RetryAfter` to wait for something: a `return` states that the cleanup is complete.
+    - Being deleted, with the finalizer: `ending` is true. After the run, the manager removes the finalizer, by one
+      patch, if the block has ended without an exception and the run returns None: then the cleanup is complete.
+      `Result(after=…)`, `Result(parked=…)` and an error, also after the block, keep the finalizer, and the next run
+      calls the block again. So the cleanup may run several times. The removal is a part of the attempt: the timeout
+      and the term of leadership apply, and its failure is that of the attempt.
     - Being deleted, without the finalizer, or gone: the scope raises `NothingToDo`, which ends the run without an
       error. The cleanup is done, or nothing was ever made.
+
+    In a dry run, the scope logs what it would do: it adds no finalizer, and raises `NothingToDo` instead of entering
+    the block for a cleanup.
 
     A reconciler has one finalizer. What it has to clean up belongs into one block.
 
@@ -65,7 +72,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     Raises:
         NothingToDo: see above.
         UsageError: the name has no domain; the run has another finalizer; or the object is being deleted, and the block
-            ended without a look at `ending`. The finalizer stays then.
+            ended without a look at `ending`, or with `NothingToDo`. The finalizer stays then.
         ApiError: the server refused a patch.
         WriteOutcomeUnknown: the answer to a patch was lost.
         TransportError: there is no answer, and nothing was written.
@@ -78,16 +85,31 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     obj = await _with_finalizer(request, name)
     if obj is None or name not in _finalizers(obj):
         raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
-    ending = Ending(_is_being_deleted(obj))
-    yield ending
-    if not _is_being_deleted(obj):
+    is_ending = _is_being_deleted(obj)
+    if is_ending and request.dry_run:
+        request.log.info("dry run: the object is being deleted; the cleanup for the finalizer %s is not done", name)
+        raise NothingToDo(f"{request.key} is being deleted, and this is a dry run")
+    ending = Ending(is_ending)
+    try:
+        yield ending
+    except NothingToDo as error:
+        if is_ending:  # the key would rest, and the finalizer would stay for ever
+            raise UsageError(
+                f"finalizing: NothingToDo in the cleanup of {request.key} leaves the finalizer {name}; return None if "
+                "the cleanup is complete, or raise another error"
+            ) from error
+        raise
+    if not is_ending:
         return
     if not ending._asked:
         raise UsageError(
             f"finalizing: {request.key} is being deleted, and the block did not look whether it is; write "
             "`async with finalizing(…) as ending:`, and clean up in `if ending:`"
         )
+    request.release = partial(_release, request, name)
 
+
+async def _release(request: Request[Any], name: str) -> None:
     def change(current: Any) -> Any:
         return remove_finalizer(current, name) if _is_being_deleted(current) else current
 
@@ -102,13 +124,21 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
     """Return the object, with the finalizer unless it is being deleted; None if it is gone."""
     if request.object is None:
         return None
-    if _is_whole(request, name) and (name in _finalizers(request.object) or _is_being_deleted(request.object)):
-        return request.object
+    cached = as_stored(request)
+    is_known = _shows_deletion(request, cached, name)
+    is_whole = is_known and not is_part(cached)
+    if (is_known and name in _finalizers(cached)) or (is_whole and _is_being_deleted(cached)):
+        return cached
 
     def change(current: Any) -> Any:
         return current if _is_being_deleted(current) else add_finalizer(current, name)
 
     try:
+        if request.dry_run:
+            found = cached if is_whole else await whole_objects(request).get(str(request.key))
+            if not _is_being_deleted(found) and name not in _finalizers(found):
+                request.log.info("dry run: the finalizer %s is not added", name)
+            return change(found)
         written = await _edit(request, name, change)
     except ApiNotFound as error:
         if not error.name:  # the resource is not served at the moment, as during the start of a server
@@ -119,16 +149,23 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
 
 
 async def _edit(request: Request[Any], name: str, change: Callable[[Any], Any]) -> Any:
-    """Change the object, by one patch if the cache is not behind; from a read of it if the cache has only parts."""
-    target = as_mapping(request.object) if _is_whole(request, name) else str(request.key)
-    return await whole_objects(request).edit(target, change)
+    """Change the object, by one patch if the cache is whole and not behind; otherwise from a read of it."""
+    cached = as_stored(request)
+    is_known = is_part(cached) or _shows_deletion(request, cached, name)
+    return await whole_objects(request).edit(as_mapping(cached) if is_known else str(request.key), change)
 
 
-def _is_whole(request: Request[Any], name: str) -> bool:
-    """Return whether the cached object has all of its metadata."""
-    metadata = metadata_of(request.object)
+def _shows_deletion(request: Request[Any], cached: Any, name: str) -> bool:
+    """Return whether the cached object shows the deletion of the object, and the finalizers at least in part.
+
+    Fields that a projection declares are there; a transform has to keep them.
+    """
+    metadata = metadata_of(cached)
     if not metadata_field(metadata, "creation_timestamp", "creationTimestamp"):
         return False  # the informer stores some fields alone, or the user's class has few
+    fields = cached._record.fields if is_part(cached) else None
+    if fields is not None and ("metadata", "creationTimestamp") in fields.places:
+        return ("metadata", "deletionTimestamp") in fields.places
     if isinstance(metadata, (ObjectMeta, Mapping)):
         return True
     return keeps(request, {"metadata": {"finalizers": [name], "deletionTimestamp": "2000-01-01T00:00:00Z"}})

@@ -9,20 +9,32 @@ import msgspec
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.views import View
+from aioinformer.cache.objects.views import View, view_class
 from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
     from aioinformer.client.resource_client import ResourceClient
     from aioinformer.controller.request import Request
+    from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
 
 
-def whole_objects(request: Request[Any]) -> ResourceClient[Any]:
-    """Return the client of the request's resource that returns whole objects, without the user's class."""
-    return request.client.resource(msgspec.structs.replace(request.resource, decoder=None))
+def whole_objects(request: Request[Any], resource: Resource[Any] | None = None) -> ResourceClient[Any]:
+    """Return the client of a resource, by default the request's, that returns objects without the user's class."""
+    return request.client.resource(msgspec.structs.replace(resource or request.resource, decoder=None))
+
+
+def as_stored(request: Request[Any]) -> Any:
+    """Return the object of a request with all that the cache has of it, as a view; as it is if the cache has another.
+
+    A view knows whether it is a part. Objects of a class of the user, and of `storage="dict"`, do not.
+    """
+    record = None if isinstance(request.object, View) else request.stored()
+    if record is None:
+        return request.object
+    return view_class(msgspec.structs.replace(request.resource, decoder=None))(record)
 
 
 def as_mapping(obj: Any) -> Any:
@@ -32,7 +44,7 @@ def as_mapping(obj: Any) -> Any:
 
 def keeps(request: Request[Any], parts: Mapping[str, Any]) -> bool:
     """Return whether the class of the request's object keeps members such as these, in depth."""
-    if isinstance(request.object, (View, Mapping)):
+    if isinstance(as_stored(request), (View, Mapping)):
         return True
     probe = document_of(evolve(document_of(request.object), parts))
     try:

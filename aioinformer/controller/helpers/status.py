@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from aioinformer.cache.objects.changes import encoded
 from aioinformer.client.changes.conditions import set_condition
+from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
-from aioinformer.controller.helpers.objects import as_mapping, from_document, keeps, whole_objects
+from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
@@ -20,9 +23,16 @@ if TYPE_CHECKING:
 
     from aioinformer.client.changes.conditions import Condition
     from aioinformer.controller.request import Request
+    from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
 
 T = TypeVar("T")
+
+#: For how many objects, and for how many seconds, to remember what the server has stored instead of what was sent.
+_OBJECTS: Final = 4096
+_SECONDS: Final = 600.0
+#: `set_status` fills them in: other values of them alone are no reason for a write.
+_FILLED_IN: Final = ("observedGeneration", "lastTransitionTime")
 
 
 async def set_status(request: Request[T], conditions: Sequence[Condition] = (), /, **members: Any) -> T | None:
@@ -36,11 +46,14 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
     condition does. Other conditions and members are kept, also those that another client writes at the same time: the
     patch has the version of the object as precondition, and after a conflict it is made again from the live object.
 
-    The status may be a subresource or a part of the object; if the resource does not state it, the first answer of the
-    server does. In the latter case, writing it changes the generation, which `observedGeneration` takes into account.
+    The status may be a subresource or a part of the object; if the resource does not state it, the answers of the
+    server do, and also if that changes. In the latter case, writing it changes the generation, which
+    `observedGeneration` takes into account.
 
-    If the schema of the server drops a member, the client logs the warning of the server, and the absence of the member
-    does not count as a change. If the user's class leaves out a part of the status, the live object is read before.
+    If the server stores another value of a member, or none because it is empty or not in the schema, the member is not
+    sent again before the object has another generation, the member another value, or ten minutes have passed. The
+    client logs warnings of the server. If the cache or the user's class leaves out a part of the status, the live
+    object is read before.
 
     Args:
         request: of the reconciler. Its `object` is then the written object.
@@ -62,47 +75,82 @@ async def set_status(request: Request[T], conditions: Sequence[Condition] = (), 
         raise UsageError(f"set_status: {request.key} is gone; return from the reconciler if request.object is None")
     generation = metadata_field(metadata_of(request.object), "generation", "generation")
     known = _known.setdefault(request.client.transport, _Known())
-    status = _Status(conditions, members, generation, known.dropped.setdefault(request.resource.gvr, set()))
-    whole = as_mapping(request.object)
-    changed = status.in_subresource(whole)
-    start = whole if keeps(request, {"status": document_of(changed).get("status") or {}}) else str(request.key)
-    if changed is start:
+    status = _Status(conditions, members, generation, known)
+    cached = as_stored(request)
+    document = document_of(cached)
+    changed = status.in_subresource(document)
+    if not keeps(request, {"status": changed.get("status") or {}}):
+        start: Any = str(request.key)
+    elif changed is document:
         return request.object
+    else:
+        start = as_mapping(cached)
     try:
         stored = await _write(request, start, status, known)
     except ApiNotFound as error:
         if not error.name:  # the resource is not served at the moment, as during the start of a server
             raise
         return None
-    status.note_dropped(stored)
+    status.note_answer(stored)
     request.object = written = from_document(request, stored)
     return written
 
 
 async def _write(request: Request[Any], start: Any, status: _Status, known: _Known) -> Any:
-    """Write the status as a subresource or as a part of the object, and return the object."""
-    objects, resource = whole_objects(request), request.resource
-    is_subresource = known.is_subresource.get(resource.gvr)
-    if is_subresource is None and (resource.verbs or resource.subresources):
-        is_subresource = "status" in resource.subresources
-    if is_subresource is not False:
-        try:
+    """Write the status as a subresource or as a part of the object, and return the object.
+
+    The answer shows whether that was right. If not, the server is asked which one it is, and the other one is written.
+    """
+    resource = known.served.get(request.resource.gvr, request.resource)
+    is_stated = bool(resource.verbs or resource.subresources)
+    is_subresource = "status" in resource.subresources or not is_stated
+
+    async def write(resource: Resource[Any], *, as_subresource: bool) -> Any:
+        objects = whole_objects(request, resource)
+        if as_subresource:
             return await objects.status.edit(start, status.in_subresource)
-        except ApiNotFound:
-            if is_subresource:
-                raise
-        # The object or the subresource is missing.
-        served = await request.client.resource_for({"apiVersion": resource.api_version, "kind": resource.kind})
-        is_subresource = known.is_subresource[resource.gvr] = "status" in served.resource.subresources
-    return await objects.edit(start, status.in_object)
+        return await objects.edit(start, status.in_object)
+
+    try:
+        return await write(resource, as_subresource=is_subresource)
+    except ApiNotFound as error:  # the object or the subresource is missing
+        if not is_subresource:
+            raise
+        await whole_objects(request).get(str(request.key))
+        failure: ApiNotFound | StatusNotStored = error
+    except StatusNotStored as error:  # there is a subresource now, or the schema lacks the members
+        failure = error
+    for each in await request.client.discover():
+        if each.gvr == resource.gvr:
+            known.served[each.gvr] = each
+            if ("status" in each.subresources) != is_subresource:
+                return await write(each, as_subresource=not is_subresource)
+    if isinstance(failure, StatusNotStored):
+        return failure.stored
+    raise failure
+
+
+class _Answer(NamedTuple):
+    """Path -> what was sent of an object, and what the server has stored instead, None for nothing."""
+
+    generation: int | None
+    until: float
+    members: dict[tuple[str, ...], tuple[Any, Any]]
 
 
 class _Known:
-    """What the answers of a server have shown, by resource."""
+    """What the answers of a server have shown: of resources, and of the objects written last, by uid."""
 
     def __init__(self) -> None:
-        self.is_subresource: dict[str, bool] = {}
-        self.dropped: dict[str, set[tuple[str, ...]]] = {}  # paths in the status; conditions have no index
+        self.served: dict[str, Resource[Any]] = {}
+        self.answers: OrderedDict[str, _Answer] = OrderedDict()
+
+    def answer(self, metadata: Mapping[str, Any]) -> _Answer:
+        """Return what is known of this generation of an object."""
+        found = self.answers.get(metadata.get("uid") or "")
+        if found is None or found.generation != metadata.get("generation") or found.until < monotonic():
+            return _Answer(metadata.get("generation"), monotonic() + _SECONDS, {})
+        return found
 
 
 _known: WeakKeyDictionary[Transport, _Known] = WeakKeyDictionary()
@@ -116,12 +164,12 @@ class _Status:
         conditions: Sequence[Condition],
         members: Mapping[str, Any],
         generation: int | None,
-        dropped: set[tuple[str, ...]],
+        known: _Known,
     ) -> None:
         self._conditions = conditions
         self._members = msgspec.json.decode(encoded(members))
         self._generation = generation
-        self._dropped = dropped
+        self._known = known
         self._now = datetime.now(UTC)
         self._sent: dict[str, Any] = {}
 
@@ -148,26 +196,45 @@ class _Status:
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
-        if is_same(self._stored_part(wanted), self._stored_part(document_of(obj).get("status") or {})):
+        before = {name: value for name, value in (document_of(obj).get("status") or {}).items() if value is not None}
+        if is_same(_as_answered(wanted, self._known.answer(document.get("metadata") or {}).members), before):
             return obj
         self._sent = wanted
         return {**document, "status": wanted}
 
-    def _stored_part(self, status: dict[str, Any]) -> dict[str, Any]:
-        """Return a status without the members that the server drops."""
-        found = {name: value for name, value in status.items() if (name,) not in self._dropped and value is not None}
-        if isinstance(found.get("conditions"), list):
-            found["conditions"] = [
-                {name: value for name, value in each.items() if ("conditions", name) not in self._dropped}
-                for each in found["conditions"]
-            ]
-        return found
+    def note_answer(self, stored: Any) -> None:
+        """Note what the server has stored otherwise than it was sent. The client logs the warnings of the server."""
+        document = document_of(stored)
+        metadata, known = document["metadata"], self._known.answers
+        sent, found = (_by_path(each) for each in (self._sent, document.get("status") or {}))
+        other = {path: (value, found.get(path)) for path, value in sent.items() if not is_same(value, found.get(path))}
+        if other:
+            noted = self._known.answer(metadata)
+            known[metadata["uid"]] = noted._replace(members={**noted.members, **other})
+            known.move_to_end(metadata["uid"])
+            if len(known) > _OBJECTS:
+                known.popitem(last=False)
 
-    def note_dropped(self, stored: Any) -> None:
-        """Note the members that were sent and that the answer lacks. The client logs the warnings of the server."""
-        found = document_of(stored).get("status") or {}
-        self._dropped |= {(name,) for name in self._sent if name not in found}
-        answered = {each.get("type"): each for each in found.get("conditions") or ()}
-        for each in self._sent.get("conditions") or ():
-            kept = answered.get(each.get("type"), each)
-            self._dropped |= {("conditions", name) for name, value in each.items() if value and name not in kept}
+
+def _by_path(status: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    found: dict[tuple[str, ...], Any] = {(name,): value for name, value in status.items() if name != "conditions"}
+    for each in status.get("conditions") or ():
+        found |= {(each.get("type", ""), name): value for name, value in each.items()}
+    return found
+
+
+def _as_answered(status: Mapping[str, Any], members: Mapping[tuple[str, ...], tuple[Any, Any]]) -> dict[str, Any]:
+    """Return a status with what the server would store instead of the members that it has stored otherwise before."""
+
+    def stored(part: Mapping[str, Any], *path: str) -> dict[str, Any]:
+        made = {}
+        for name, value in part.items():
+            sent, answered = members.get((*path, name), (None, None))
+            is_known = (*path, name) in members and (name in _FILLED_IN or is_same(value, sent))
+            made[name] = answered if is_known else value
+        return {name: value for name, value in made.items() if value is not None}
+
+    found = stored(status)
+    conditions = [stored(each, each.get("type", "")) for each in found.pop("conditions", None) or ()]
+    kept = [each for each in conditions if each]
+    return {**found, "conditions": kept} if kept or ("conditions" in status and not conditions) else found

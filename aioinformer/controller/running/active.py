@@ -20,6 +20,7 @@ from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Service
 from aioinformer.controller.running.attempts import (
     Attempt,
     RequestContext,
+    left_to_do,
     log_outcome,
     outcome_of,
     outcome_of_error,
@@ -255,7 +256,8 @@ class ActiveController:
         loop = asyncio.get_running_loop()
         attempt = Attempt(run, loop.time(), self._term)
         try:
-            coroutine: Any = self.controller.reconcile(self._request(attempt))
+            request = self._request(attempt)
+            coroutine: Any = self.controller.reconcile(request)
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
             return
@@ -263,7 +265,8 @@ class ActiveController:
             self._conclude(attempt, *outcome_of_rubbish(coroutine))
             return
         name = f"controller {self.name}: {run.key}"
-        steps = Steps(coroutine, self._stalls, partial(self._blocked, run.key))
+        following = partial(left_to_do, attempt, request)
+        steps = Steps(coroutine, self._stalls, partial(self._blocked, run.key), following)
         task: asyncio.Task[Any] = loop.create_task(steps, name=name, context=self._context.copy())
         self._attempts[task] = attempt
         if self.controller.timeout is not None:
@@ -290,6 +293,7 @@ class ActiveController:
             priority=run.priority,
             term=attempt.term,
             resource=self.controller.resource,
+            dry_run=self._services.dry_run,
         )
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:

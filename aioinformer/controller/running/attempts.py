@@ -26,10 +26,12 @@ from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, Retry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping
+    from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 
     from aioinformer.cache.lister import Lister
+    from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.leaderelection.elector import Term
     from aioinformer.own_writes.own_writes import OwnWrites
@@ -120,6 +122,11 @@ class RequestContext:
         attached = self._inputs.of(resource, Owns)
         return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
 
+    def record(self, key: ObjectName) -> Record | None:
+        """Return what the cache of the primary stores of an object."""
+        record: Record | None = self._inputs.primary.get_indexer().store.item(str(key))
+        return record
+
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
         await self._own.settle(key)
@@ -170,6 +177,20 @@ class Attempt:
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not write")
         return None if self.term is None else self.term.remaining
+
+
+def left_to_do(attempt: Attempt, request: Request[Any], end: Exception) -> Coroutine[Any, Any, None] | None:
+    """Return what belongs to an attempt after the end of the reconciler: the release of a finalizer. None for nothing.
+
+    Args:
+        attempt: the attempt.
+        request: of the reconciler.
+        end: a StopIteration with the result, or the error.
+    """
+    if request.release is None or attempt.cut or attempt.expired:
+        return None
+    returned_none = isinstance(end, NothingToDo) or (isinstance(end, StopIteration) and end.value is None)
+    return request.finish() if returned_none else None
 
 
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:

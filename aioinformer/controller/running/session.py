@@ -139,6 +139,12 @@ class Session:
 
     async def _run(self) -> None:
         manager = self._manager
+        if manager.dry_run:
+            _log.warning(
+                "manager %s: this is a dry run: writes and Events are logged and not sent, and no Lease is taken. It "
+                "cannot prevent calls of your own code to other systems: ask request.dry_run before them",
+                manager.name,
+            )
         try:
             async with AsyncExitStack() as stack:
                 await self._open(stack)
@@ -321,10 +327,10 @@ class Session:
 
     async def _events(self, stack: AsyncExitStack, transport: Transport) -> Any:
         manager = self._manager
-        if manager.recorder is not None:
-            return manager.recorder.event
         if manager.dry_run:
             return _log_event
+        if manager.recorder is not None:
+            return manager.recorder.event
         from aioinformer.events import CoreEventSink, EventBroadcaster
 
         broadcaster = await stack.enter_async_context(EventBroadcaster())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aioinformer import Lister, ObjectName, SharedIndexInformer
+    from aioinformer.cache.objects.record import Record
     from aioinformer.testing import ApiServer
 
 #: The verbs of requests that change something.
@@ -112,6 +113,10 @@ class Bench:
 
     def event(self, obj: Any, type: str, reason: str, message: str) -> None:
         self.events.append((type, reason, message))
+
+    def record(self, key: ObjectName) -> Record | None:
+        informer = self._informers.get(self.resource.gvr)
+        return None if informer is None else informer.get_indexer().store.item(str(key))
 
     async def observe(self, key: ObjectName) -> None:
         pass

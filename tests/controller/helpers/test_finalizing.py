@@ -59,23 +59,27 @@ async def test_finalizers_of_others_are_kept(bench: Bench) -> None:
     async with finalizing(behind, CLEANUP):
         assert finalizers(bench) == [OTHER, CLEANUP]
     bench.server.delete("widgets", "web")
-    async with finalizing(await bench.request(), CLEANUP) as ending:
+    async with finalizing(request := await bench.request(), CLEANUP) as ending:
         assert ending
+    assert finalizers(bench) == [OTHER, CLEANUP]
+    await request.finish()
     assert finalizers(bench) == [OTHER]
 
 
 @pytest.mark.behaviour("C-82")
 async def test_object_is_gone_after_the_cleanup(bench: Bench) -> None:
-    async def reconcile(request: Any) -> str:
+    async def reconcile(request: Any) -> bool:
         async with finalizing(request, CLEANUP) as ending:
             if ending:
                 assert finalizers(bench) == [CLEANUP]
-                return "cleaned up"
-        return "reconciled"
+                return True
+        return False
 
-    assert await reconcile(await bench.request()) == "reconciled"
+    assert not await reconcile(await bench.request())
     bench.server.delete("widgets", "web")
-    assert await reconcile(await bench.request()) == "cleaned up"
+    request = await bench.request()
+    assert await reconcile(request)
+    await request.finish()
     assert bench.server.list("widgets") == []
 
 
@@ -89,7 +93,8 @@ async def test_finalizer_stays_if_the_cleanup_fails(bench: Bench, error: Excepti
 
     await delete(bench, CLEANUP)
     with pytest.raises(type(error)):
-        await reconcile(await bench.request())
+        await reconcile(request := await bench.request())
+    await request.finish()
     assert finalizers(bench) == [CLEANUP]
 
 
@@ -111,6 +116,18 @@ async def test_object_that_vanished_is_nothing_to_do(bench: Bench) -> None:
     with pytest.raises(NothingToDo):
         async with finalizing(behind, CLEANUP):
             pytest.fail("the block ran")
+
+
+async def test_nothing_to_do_in_a_cleanup_is_an_error(bench: Bench) -> None:
+    async def reconcile(request: Any) -> None:
+        async with finalizing(request, CLEANUP) as ending:
+            if ending:
+                raise NothingToDo("it was never made")
+
+    await delete(bench, CLEANUP)
+    with pytest.raises(UsageError, match=f"leaves the finalizer {CLEANUP}"):
+        await reconcile(await bench.request())
+    assert finalizers(bench) == [CLEANUP]
 
 
 async def test_block_that_ignores_the_deletion_is_an_error(bench: Bench) -> None:
@@ -139,6 +156,7 @@ async def test_class_without_finalizers_overwrites_none(api_server: ApiServer, b
         assert not ending
     assert finalizers(bench) == [OTHER, CLEANUP]
     api_server.delete("widgets", "web")
-    async with finalizing(await few.request(), CLEANUP) as ending:
+    async with finalizing(request := await few.request(), CLEANUP) as ending:
         assert ending
+    await request.finish()
     assert finalizers(bench) == [OTHER]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -114,7 +115,7 @@ async def test_status_without_subresource(api_server: ApiServer, client: Client,
         generation = bench.widget()["metadata"]["generation"]
         assert status(bench)["observedGeneration"] == generation
         assert status(bench)["conditions"][0]["observedGeneration"] == generation
-    attempt = [] if stated else ["PATCH status"]  # the first answer says that there is none
+    attempt = [] if stated else ["PATCH status", "GET web"]  # the first answer leads to a look at the discovery
     assert requests(bench) == ["GET web", *attempt, "PATCH web", "GET web", "PATCH web"]
     await set_status(await bench.request(), [READY])
     assert requests(bench) == ["GET web"]
@@ -132,23 +133,72 @@ async def test_vanished_object_has_no_status(bench: Bench) -> None:
         await set_status(await bench.request(object=None), [READY])
 
 
-@pytest.mark.behaviour("C-84")
-async def test_member_that_the_schema_drops_is_sent_once(api_server: ApiServer, client: Client) -> None:
-    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message", "lastTransitionTime")}
+def dropping() -> dict[str, Any]:
+    """Return a definition whose schema of the status has some members of conditions alone."""
+    condition = {name: {"type": "string"} for name in ("type", "status", "reason", "message")}
     conditions = {"type": "array", "items": {"type": "object", "properties": condition}}
-    schema = {"type": "object", "properties": {"conditions": conditions}}
-    api_server.create("customresourcedefinitions", definition(status=schema))
+    return definition(status={"type": "object", "properties": {"conditions": conditions}})
+
+
+@pytest.fixture
+def dropped(api_server: ApiServer, client: Client) -> Bench:
+    """Provide a server whose schema drops `replicas`, `observedGeneration` and the times of transitions."""
+    api_server.create("customresourcedefinitions", dropping())
+    for name in ("web", "other"):
+        api_server.create("widgets", {"metadata": {"name": name}, "spec": {"size": 3}})
+    return Bench(api_server, client)
+
+
+async def patches(bench: Bench, name: str, *conditions: Condition, **members: Any) -> int:
+    """Return how many requests it takes to set a status."""
+    before = len(bench.server.requests)
+    await set_status(await bench.request(name), conditions, **members)
+    return sum(each.method == "PATCH" for each in list(bench.server.requests)[before:])
+
+
+@pytest.mark.behaviour("C-84")
+async def test_member_that_the_schema_drops_is_sent_once(dropped: Bench) -> None:
+    assert [await patches(dropped, "web", READY, replicas=3) for _ in range(3)] == [1, 0, 0]
+    assert [await patches(dropped, "web", WAITING, replicas=3) for _ in range(2)] == [1, 0]
+    assert status(dropped)["conditions"][0]["status"] == "False"
+
+
+@pytest.mark.behaviour("C-84")
+async def test_member_that_the_schema_changes_is_sent_once(api_server: ApiServer, client: Client) -> None:
+    size = {"type": "object", "properties": {"width": {"type": "integer"}, "unit": {"type": "string", "default": "cm"}}}
+    api_server.create("customresourcedefinitions", definition(status={"type": "object", "properties": {"size": size}}))
     api_server.create("widgets", {"metadata": {"name": "web"}, "spec": {"size": 3}})
     bench = Bench(api_server, client)
-    for _ in range(2):
-        await set_status(await bench.request(), [READY], replicas=3)
-    assert requests(bench) == ["GET web", "PATCH status", "GET web"]
-    await set_status(await bench.request(), [WAITING], replicas=1)
-    assert status(bench)["conditions"][0]["status"] == "False"
+    assert [await patches(bench, "web", READY, size={"width": 3, "depth": 1}) for _ in range(3)] == [1, 0, 0]
+    assert status(bench) == {"size": {"width": 3, "unit": "cm"}}
+    assert await patches(bench, "web", READY, size={"width": 4, "depth": 1}) == 1
+
+
+@pytest.mark.behaviour("C-84")
+async def test_several_calls_of_a_run_know_what_is_dropped(dropped: Bench) -> None:
+    for expected in ([1, 1], [0, 0]):
+        assert [await patches(dropped, "web", **{name: 3}) for name in ("replicas", "size")] == expected
+
+
+@pytest.mark.behaviour("C-84")
+@pytest.mark.parametrize("change", ["value", "generation", "object", "time"])
+async def test_dropped_member_is_sent_again(dropped: Bench, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await set_status(await dropped.request(), replicas=3)
+    whole = definition()["spec"]["versions"]
+    dropped.server.patch("customresourcedefinitions", "widgets.example.com", {"spec": {"versions": whole}})
+    assert await patches(dropped, "web", replicas=3) == 0
+    name, value = ("other", 3) if change == "object" else ("web", 4 if change == "value" else 3)
+    if change == "generation":
+        dropped.server.patch("widgets", "web", {"spec": {"size": 5}})
+    if change == "time":
+        later = monotonic() + 601
+        monkeypatch.setattr("aioinformer.controller.helpers.status.monotonic", lambda: later)
+    assert await patches(dropped, name, replicas=value) == 1
+    assert dropped.widget(name)["status"]["replicas"] == value
 
 
 @pytest.mark.behaviour("C-83")
-@pytest.mark.parametrize(("kind", "reads"), [(WithStatus, []), (WithoutStatus, ["GET web"])])
+@pytest.mark.parametrize(("kind", "reads"), [(WithStatus, ["GET web"]), (WithoutStatus, ["GET web"])])
 async def test_class_that_leaves_out_the_status_loses_none(
     api_server: ApiServer, bench: Bench, client: Client, kind: type[Any], reads: list[str]
 ) -> None:
