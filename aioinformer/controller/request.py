@@ -228,12 +228,23 @@ class TerminalError(AioinformerError):
     """The reconciler cannot succeed until an input changes: the key is parked with this reason."""
 
 
+class Retry(AioinformerError):
+    """An expected failure, such as that of another service: a failed attempt, which is retried with backoff.
+
+    The log has its text in one line, without a traceback, and snapshots show it as the reason.
+
+        raise Retry("dns answers 500")
+    """
+
+
 class RetryAfter(AioinformerError):
     """The reconciler needs another run later; this is no failure, and is not counted as an attempt.
 
+    The log has the reason in one line, which is repeated for a key after a minute at the earliest.
+
     Args:
         seconds: after which the key runs again.
-        reason: for logs at debug level.
+        reason: for people.
 
     Attributes:
         seconds: after which the key runs again.

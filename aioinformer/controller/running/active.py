@@ -24,17 +24,19 @@ from aioinformer.controller.running.attempts import (
     outcome_of,
     outcome_of_error,
     outcome_of_rubbish,
+    subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Retry
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class ActiveController:
         self._own = own
         self._loops = LoopDetector(controller.name)
         self._stalls = Stalls(controller.name, _log)
+        self._errors = RepeatedErrors(_log)
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
@@ -189,6 +192,7 @@ class ActiveController:
         at = loop.time()
         reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
         await self._cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
+        self._errors.close()
         return ControllerReport(
             finished=tuple(sorted(str(keys[task]) for task in keys.keys() - cut)),
             cancelled={str(keys[task]): at - began[task] for task in cut if task.done()},
@@ -202,6 +206,7 @@ class ActiveController:
         self._closing = True
         self.queue.shut_down()
         await self._cut(self._attempts, reason, CLEANING_UP)
+        self._errors.close()
         await self.inputs.detach()
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
@@ -216,7 +221,8 @@ class ActiveController:
         for task in left:
             if (attempt := self._attempts.get(task)) is not None:
                 attempt.cut = reason
-                _log.warning("controller %s: the attempt for %s is cancelled: %s", self.name, attempt.run.key, reason)
+                what, extra = f"controller {self.name}: the attempt for", subject_of(self.name, attempt.run.key)
+                _log.warning("%s %s is cancelled: %s", what, attempt.run.key, reason, extra=extra)
             task.cancel()
         deadline = asyncio.get_running_loop().time() + seconds
         while left and (rest := deadline - asyncio.get_running_loop().time()) > 0:
@@ -226,7 +232,9 @@ class ActiveController:
             if hurry is not None and hurry.done():
                 deadline = min(deadline, asyncio.get_running_loop().time() + 1.0)
         for task in left:
-            _log.error("%s did not end within %g s of its cancellation: it is abandoned", task.get_name(), seconds)
+            extra = subject_of(self.name, self._attempts[task].run.key)
+            line = "%s did not end within %g s of its cancellation: it is abandoned"
+            _log.error(line, task.get_name(), seconds, extra=extra)
             self._attempts[task].abandoned = True
 
     # Work.
@@ -304,7 +312,11 @@ class ActiveController:
             task.cancel()
             attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
         else:
-            _log.error("%s did not end within %g s of its timeout, and keeps a worker", task.get_name(), CLEANING_UP)
+            line, extra = (
+                "%s did not end within %g s of its timeout, and keeps a worker",
+                subject_of(self.name, attempt.run.key),
+            )
+            _log.error(line, task.get_name(), CLEANING_UP, extra=extra)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts.pop(task)
@@ -342,17 +354,19 @@ class ActiveController:
         finally:
             del self._settling[run.key]
         if stale is not None and (outcome is None or isinstance(outcome, (Finished, Again))):
-            name, outcome = "stale", Retry(stale)
+            name, outcome = "stale", Unfinished(stale)
             self.results[name] += 1
         try:
-            self._finish(run, name, outcome or Retry(StaleCache("they were not in the caches"), 0.0, counted=False))
+            self._finish(
+                run, name, outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
+            )
         except Exception as error:
             self._fail(error)
 
     def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
         following = self.queue.finish(run, outcome)
         if name not in ("success", "again"):
-            log_outcome(self.name, run, name, outcome, following)
+            log_outcome(self.name, run, name, outcome, following, self._errors)
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""
