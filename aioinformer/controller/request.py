@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.lister import Lister
     from aioinformer.client.client import Client
+    from aioinformer.errors import DecodeError
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
@@ -222,6 +223,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Reconciler: TypeAlias = "Callable[[Request[Any]], Coroutine[Any, Any, Result | None]]"
+UndecodableHandler: TypeAlias = "Callable[[Request[Any], DecodeError], Coroutine[Any, Any, Result | None]]"
 
 
 class TerminalError(AioinformerError):

@@ -14,7 +14,11 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
 from aioinformer.concurrency import Latch
+from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -263,7 +267,12 @@ class ActiveController:
         loop = asyncio.get_running_loop()
         attempt = Attempt(run, loop.time(), self._term)
         try:
-            coroutine: Any = self.controller.reconcile(self._request(attempt))
+            request, undecodable = self._request(attempt), self.inputs.undecodable
+            if undecodable and str(run.key) in undecodable:
+                function: Any = partial(reconcile_undecodable, self.controller, *undecodable[str(run.key)])
+            else:
+                function = self.controller.reconcile
+            coroutine: Any = function(request)
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
             return
@@ -280,9 +289,11 @@ class ActiveController:
 
     def _request(self, attempt: Attempt) -> Request[Any]:
         run, primary = attempt.run, self.inputs.primary
-        key = str(run.key)
+        key, resource = str(run.key), self.controller.resource
         obj = primary.get_indexer().get_by_key(key)
-        if obj is None:
+        if self.inputs.undecodable and key in self.inputs.undecodable:
+            obj, resource = None, replace(resource, decoder=msgspec.json.decode)
+        elif obj is None:
             try:
                 primary.check_absent(key)
             except DecodeError as error:
@@ -297,7 +308,7 @@ class ActiveController:
             enqueued=run.enqueued,
             priority=run.priority,
             term=attempt.term,
-            resource=self.controller.resource,
+            resource=resource,
         )
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
@@ -411,5 +422,8 @@ class ActiveController:
             "parked": {str(key): each.reason for key, each in now.parked.items()},
             "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
             "results": dict(self.results),
+            "undecodable": {}
+            if self.controller.undecodable_handler
+            else {key: reason for key, (reason, _) in self.inputs.undecodable.items()},
             "loops": self._loops.detected,
         }
