@@ -538,7 +538,7 @@ async def test_object_that_does_not_decode_is_not_taken_for_deleted() -> None:
         await settled()
         assert runs.names == []
         assert [each.reason for each in controller.parked().values()] == [
-            "default/a exists and cannot be decoded: the decoder refuses it: ValueError"
+            "default/a cannot be decoded: the decoder refuses it: ValueError"
         ]
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
