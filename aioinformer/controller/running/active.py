@@ -268,10 +268,9 @@ class ActiveController:
         attempt = Attempt(run, loop.time(), self._term)
         try:
             request, undecodable = self._request(attempt), self.inputs.undecodable
+            function: Any = self.controller.reconcile
             if undecodable and str(run.key) in undecodable:
-                function: Any = partial(reconcile_undecodable, self.controller, *undecodable[str(run.key)])
-            else:
-                function = self.controller.reconcile
+                function = partial(reconcile_undecodable, self.controller, *undecodable[str(run.key)])
             coroutine: Any = function(request)
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
@@ -323,11 +322,8 @@ class ActiveController:
             task.cancel()
             attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
         else:
-            line, extra = (
-                "%s did not end within %g s of its timeout, and keeps a worker",
-                subject_of(self.name, attempt.run.key),
-            )
-            _log.error(line, task.get_name(), CLEANING_UP, extra=extra)
+            line = "%s did not end within %g s of its timeout, and keeps a worker"
+            _log.error(line, task.get_name(), CLEANING_UP, extra=subject_of(self.name, attempt.run.key))
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts.pop(task)
@@ -368,9 +364,8 @@ class ActiveController:
             name, outcome = "stale", Unfinished(stale)
             self.results[name] += 1
         try:
-            self._finish(
-                run, name, outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
-            )
+            absent = StaleCache("they were not in the caches")
+            self._finish(run, name, outcome or Unfinished(absent, 0.0, counted=False))
         except Exception as error:
             self._fail(error)
 

@@ -14,7 +14,7 @@ from aioinformer.inputs.sources import Every
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
-from aioinformer.workqueue.requests.causes import NORMAL_PRIORITY, Cause
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -260,7 +260,8 @@ class Inputs:
         elif known is None or self._will_be_added(key):
             return
         cause = Cause("updated", self._controller.resource.group_resource, key)
-        self._add(split_meta_namespace_key(key), cause, NORMAL_PRIORITY)
+        priority = NORMAL_PRIORITY if self.primary.has_synced() else LOW_PRIORITY
+        self._add(split_meta_namespace_key(key), cause, priority)
 
     def _will_be_added(self, key: str) -> bool:
         """Return whether an object is on its way into the cache, which runs its key."""

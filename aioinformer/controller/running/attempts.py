@@ -27,15 +27,7 @@ from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.resources.restmapper import UnknownResource
-from aioinformer.workqueue.requests.outcomes import (
-    LASTING_CONFLICT,
-    Again,
-    Finished,
-    Outcome,
-    Park,
-    Parked,
-    Unfinished,
-)
+from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, MutableMapping
@@ -243,7 +235,7 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "parked", Park(_text(leaves[0]))
     if _all(leaves, RetryAfter):
         seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
-        return "retry_after", Unfinished(error, seconds, counted=False, reason=_texts(leaves))
+        return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
     if _all(leaves, Conflict):
         return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
     if _all(leaves, LeadershipLost):
@@ -251,7 +243,7 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
         return "error", Park(_text(leaves[0]), error)
     asked = max((each.retry_after or 0.0 for each in leaves if isinstance(each, ApiError)), default=0.0)
-    reason = _texts(leaves) if _all(leaves, Retry) else ""
+    reason = _text(leaves[0]) if _all(leaves, Retry) else ""
     return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
 
 
@@ -330,10 +322,6 @@ def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _texts(errors: list[BaseException]) -> str:
-    return "; ".join(dict.fromkeys(map(_text, errors[:_NAMED])))
-
-
 def _described(error: BaseException) -> str:
     """Return the type and the text of an error, or of those in a group."""
     leaves = islice(_leaves(error), _NAMED)
@@ -344,10 +332,9 @@ def _conflicts_in(error: BaseException) -> str:
     """Return the fields and managers of a conflict that its text does not have: it may be cut."""
     causes = error.details.get("causes") if isinstance(error, Conflict) else None
     named = [each for each in causes if isinstance(each, Mapping)] if isinstance(causes, (list, tuple)) else []
-    missing = [each for each in named if str(each.get("field")) not in str(error)]
-    texts = [f"{each.get('field')}: {each.get('message')}"[:_LENGTH] for each in missing[:_NAMED]]
-    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-    return f" ({', '.join(texts)}{more})" if texts else ""
+    fields = {str(each.get("field")): str(each.get("message"))[:_LENGTH] for each in named[:_NAMED]}
+    missing = [f"{field[:_LENGTH]}: {message}" for field, message in fields.items() if field not in str(error)]
+    return f" ({', '.join(missing)})" if missing else ""
 
 
 def _shown(result: Any) -> str:
