@@ -269,30 +269,29 @@ def log_outcome(
     if isinstance(following, Parked):
         given = outcome.error if isinstance(outcome, Park) else None
         error, level = given or TerminalError(following.reason), logging.ERROR if name == "error" else logging.WARNING
-        line = f": parked until an input changes: {following.reason}"
+        line, arguments = "%s: parked until an input changes: %s", [following.reason]
     elif isinstance(outcome, Unfinished):
         error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
         after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
         if name in _QUIET:
             _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
             return
-        level, line = logging.ERROR, f" failed with {_described(error)}; {after}"
+        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in _leaves(error)) else logging.ERROR
+        line, arguments = "%s failed with %s; %s", [outcome.reason or _described(error), after]
         if name == "retry_after":
-            level, line = logging.INFO, f" waits: {outcome.reason}; {after}"
-        elif all(isinstance(each, _EXPECTED) for each in _leaves(error)):
-            level = logging.WARNING
-            if outcome.soon:
-                line = f" failed with conflict {run.conflicts + 1} in a row: {_described(error)}; {after}"
-            elif outcome.reason:
-                line = f" failed: {outcome.reason}; {after}"
+            level, line = logging.INFO, "%s waits: %s; %s"
+        elif outcome.soon:
+            line, arguments = "%s failed with conflict %s in a row: %s; %s", [str(run.conflicts + 1), *arguments]
+        elif outcome.reason:
+            line = "%s failed: %s; %s"
     else:
         return
     errors.report(
         f"the reconciler of controller {controller} ({origin(error)})",
         error,
-        "%s%s",
-        what,
         line,
+        what,
+        *arguments,
         level=level,
         key=str(run.key),
         lines=_LINES,
