@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import Controller, Request, Result, finalizing
+from aioinformer.controller import Controller, Every, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
 from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
 
@@ -157,6 +157,17 @@ async def test_handler_waits_for_the_version_that_the_server_has() -> None:
         }
         await asyncio.sleep(2)
         assert (handler.requests, runs.names) == ([], ["a"])
+
+
+@pytest.mark.behaviour("C-124")
+async def test_timers_run_the_handler_too() -> None:
+    server = Server()
+    controller = controller_of(Runs(), sources=[Every(60)])
+    handler = Handler(controller)
+    server.put("configmaps", broken())
+    async with manager_of(server, controller):
+        await asyncio.sleep(130)
+        assert len(handler.requests) == 3
 
 
 @pytest.mark.behaviour("C-125")
