@@ -330,6 +330,14 @@ _NAMESPACES = click.option(
     help="Only this namespace; can be repeated, or separated by commas. Default: those of the manager.",
 )
 
+_LOG_LEVEL = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="info",
+    show_default=True,
+    help="Least level of the log lines on stderr.",
+)
+
 
 @cli.command(short_help="Show what controllers need of a cluster.")
 @click.argument("manager", metavar="MODULE:NAME")
@@ -350,8 +358,15 @@ _NAMESPACES = click.option(
     show_default=True,
     help="Form of the manifest.",
 )
+@_LOG_LEVEL
 def check(
-    manager: str, namespaces: tuple[str, ...], service_account: str | None, user: str, output: str, **server: Any
+    manager: str,
+    namespaces: tuple[str, ...],
+    service_account: str | None,
+    user: str,
+    output: str,
+    log_level: str,
+    **server: Any,
 ) -> None:
     """Print the RBAC manifest that a manager of controllers needs, and compare it with a cluster.
 
@@ -381,7 +396,7 @@ def check(
         options = CheckOptions(ServerOptions(**server), _account(service_account, loaded), user, output)
     except UsageError as error:
         raise click.UsageError(str(error)) from error
-    sys.exit(run_program(lambda write: CheckProgram(loaded, options, write)))
+    sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
 
 
 @cli.command(short_help="Run controllers.")
@@ -402,13 +417,20 @@ def check(
     show_default=True,
     help="Format of the log lines on stderr.",
 )
+@_LOG_LEVEL
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Log writes as diffs, and Events, and do not send them. No leader election. Your calls elsewhere do run.",
 )
 def run(
-    manager: str, namespaces: tuple[str, ...], health_port: int | None, log_format: str, dry_run: bool, **server: Any
+    manager: str,
+    namespaces: tuple[str, ...],
+    health_port: int | None,
+    log_format: str,
+    log_level: str,
+    dry_run: bool,
+    **server: Any,
 ) -> None:
     """Run a manager of controllers until SIGTERM or SIGINT. A second signal ends it at once.
 
@@ -419,7 +441,7 @@ def run(
     Examples:
       aioinformer run widgets:manager
       aioinformer run widgets:manager -n shop --dry-run
-      aioinformer run widgets:manager --health-port 8080 --log-format json
+      aioinformer run widgets:manager --health-port 8080 --log-format json --log-level warning
 
     \b
     Exit codes:
@@ -429,7 +451,7 @@ def run(
     """
     from aioinformer.cli.controllers.run import configure_logging, run_manager
 
-    configure_logging(log_format)
+    configure_logging(log_format, log_level)
     loaded = _manager(manager, namespaces)
     try:
         options = ServerOptions(**server)

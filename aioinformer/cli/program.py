@@ -90,7 +90,7 @@ def _split_usage_errors(error: BaseException) -> tuple[list[UsageError], BaseExc
     return [each for usage_errors, _ in split for each in usage_errors], error.split(UsageError)[1]
 
 
-def run_program(make: Callable[[Callable[[bytes], None]], Program]) -> int:
+def run_program(make: Callable[[Callable[[bytes], None]], Program], level: str = "INFO") -> int:
     """Run a program and return its exit code, after its output is written, or dropped because stdout is not read.
 
     If stdout is closed, the program ends quietly with code 0. If stdout cannot be written to for another reason, the
@@ -98,11 +98,12 @@ def run_program(make: Callable[[Callable[[bytes], None]], Program]) -> int:
 
     Args:
         make: returns the program; its argument is the function that writes a line to stdout.
+        level: of the package's log lines.
     """
     if sys.stdout is None:
         return 0
     failures: list[OSError] = []
-    with log_to_stderr():
+    with log_to_stderr(level):
         code, writer = asyncio.run(_run(make, failures))
         if not writer.close(_FLUSH_SECONDS, on_progress=lambda: shutdown.start(code)) and not failures:
             logger.error("stdout is not read: the last lines were dropped")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ReconcileTimeout,
         Request,
         Result,
+        Retry,
         RetryAfter,
         TerminalError,
     )
@@ -55,8 +56,8 @@ if TYPE_CHECKING:
         Park,
         Parked,
         QueueOptions,
-        Retry,
         Run,
+        Unfinished,
     )
     from aioinformer.workqueue.requests.request_queue import QueueSnapshot, RequestQueue
 
@@ -108,6 +109,7 @@ __all__ = [
     "StopReport",
     "TerminalError",
     "UndeclaredWrite",
+    "Unfinished",
     "Watch",
     "WritePolicy",
     "annotations_changed",
@@ -143,7 +145,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "helpers.pruning": "AppliedSet ForeignObject apply_set",
             "helpers.status": "set_status",
             "aioinformer.workqueue.requests.outcomes": (
-                "Again Failing Finished Outcome Park Parked QueueOptions Retry Run"
+                "Again Failing Finished Outcome Park Parked QueueOptions Run Unfinished"
             ),
             "aioinformer.workqueue.requests.request_queue": "QueueSnapshot RequestQueue",
             "aioinformer.inputs.change": "Change",
@@ -157,7 +159,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             ),
             "aioinformer.inputs.sources": "Every Source",
             "request": (
-                "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result RetryAfter "
+                "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result Retry RetryAfter "
                 "TerminalError"
             ),
             "aioinformer.own_writes.own_writes": "OwnWrites StaleCache",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
     from aioinformer.controller.options import ControllerOptions, Writes
-    from aioinformer.controller.request import Reconciler
+    from aioinformer.controller.request import Reconciler, UndecodableHandler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
     from aioinformer.informer.options import InformerOptions
@@ -72,6 +72,7 @@ class Controller(Generic[T]):
         owns: as `Owns`.
         watches: as given.
         sources: as given.
+        undecodable_handler: see `undecodable`; None if there is none.
 
     Raises:
         UsageError: an argument is invalid; the message names it, and says what to pass.
@@ -106,7 +107,7 @@ class Controller(Generic[T]):
         self.name = name
         where = f"controller {name}"
         self.resource: Resource[T] = _checked_resource(resource, f"{where}: resource")
-        self.reconcile = _checked_reconciler(reconcile, where)
+        self.reconcile: Reconciler[Any] = _checked_function(reconcile, where, "reconcile", "request")
         self.owns: tuple[Owns[Any], ...] = tuple(
             each if isinstance(each, Owns) else Owns(_checked_resource(each, f"{where}: owns"))
             for each in _checked_list(owns, f"{where}: owns", "[CONFIG_MAPS]")
@@ -145,6 +146,7 @@ class Controller(Generic[T]):
         owned = [each.resource.gvr for each in self.owns]
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
             raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
+        self.undecodable_handler: UndecodableHandler | None = None
         self._active: ActiveController | None = None
         #: What its last run may have written unnoticed.
         self._own: OwnWrites | None = None
@@ -152,6 +154,29 @@ class Controller(Generic[T]):
     def primary(self) -> Primary[T]:
         """Return the input of the primary's objects."""
         return Primary(self.resource, when=self.when, **self.informer)
+
+    def undecodable(self, handler: UndecodableHandler) -> UndecodableHandler:
+        """Run a function for objects that the class, the decoder or the transform of the primary refuses: a decorator.
+
+            @widgets.undecodable
+            async def release(request, error): ...
+
+        Its runs are runs of the key, under the same rules as those of the reconciler, which does not run for such an
+        object. `request.object` is the object as the server has it now, as a mapping with the keys of the JSON, and
+        `error` the `DecodeError`. Helpers such as `finalizing` work with this request. The function runs again for each
+        version that cannot be decoded.
+
+        Without a handler, the key is parked, the object gets a Warning Event `Undecodable`, and the manager is not
+        ready.
+
+        Raises:
+            UsageError: the handler is not an async function of two arguments, or there is one already.
+        """
+        where = f"controller {self.name}"
+        if self.undecodable_handler is not None:
+            raise UsageError(f"{where}: undecodable has a handler already, {function_name(self.undecodable_handler)}")
+        self.undecodable_handler = _checked_function(handler, where, "undecodable", "request", "error")
+        return handler
 
     # A running controller.
 
@@ -267,23 +292,23 @@ def _checked_resource(resource: Any, argument: str) -> Resource[Any]:
     return resource
 
 
-def _checked_reconciler(reconcile: Any, where: str) -> Reconciler[Any]:
-    remedy = "write `async def reconcile(request)`"
-    if not callable(reconcile):
-        raise UsageError(f"{where}: reconcile must be an async function, not {reconcile!r}; {remedy}")
-    function = inspect.unwrap(reconcile)
+def _checked_function(given: Any, where: str, name: str, *arguments: str) -> Any:
+    remedy = f"write `async def {name}({', '.join(arguments)})`"
+    if not callable(given):
+        raise UsageError(f"{where}: {name} must be an async function, not {given!r}; {remedy}")
+    function = inspect.unwrap(given)
     call = getattr(type(function), "__call__", None)  # noqa: B004 - is it a coroutine function?
     if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)):
-        raise UsageError(f"{where}: reconcile is {function_name(reconcile)}, which is not async; {remedy}")
+        raise UsageError(f"{where}: {name} is {function_name(given)}, which is not async; {remedy}")
     try:
-        inspect.signature(reconcile).bind(None)
+        inspect.signature(given).bind(*arguments)
     except TypeError:
+        count = "one argument, the request" if len(arguments) == 1 else "two arguments, the request and the error"
         raise UsageError(
-            f"{where}: reconcile is {function_name(reconcile)}, and must accept one argument, the request; {remedy}, "
-            "and bind further arguments with functools.partial"
+            f"{where}: {name} is {function_name(given)}, and must accept {count}; {remedy}, and bind further arguments "
+            "with functools.partial"
         ) from None
-    checked: Reconciler[Any] = reconcile
-    return checked
+    return given
 
 
 def _checked_list(items: Any, argument: str, example: str) -> list[Any]:

@@ -13,6 +13,7 @@ import msgspec
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
+from aioinformer.reflector.protocol.changes import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,12 +93,14 @@ class Progress:
 
 
 def readiness(snapshot: ManagerSnapshot) -> Health:
-    """Return whether the controllers of a manager have synced, and their caches are fresh."""
+    """Return whether the controllers of a manager have synced, see all of their objects, and their caches are fresh."""
     checks = {"manager": "" if snapshot["running"] else "it does not run"}
     for name, each in snapshot["controllers"].items():
         failure, waits = snapshot["failed"].get(name, ""), each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"
-        checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(waits)}" if waits else "")
+        unseen = each["undecodable"]
+        blind = f"{summary(unseen, len(unseen))}, and no handler is declared for them" if unseen else ""
+        checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(waits)}" if waits else blind)
     if (caches := snapshot["informers"]) is None:
         return Health(checks)
     for name, cache in caches["informers"].items():

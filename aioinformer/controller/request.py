@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.errors import DecodeError
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
@@ -262,18 +263,30 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Reconciles objects of a type: an async function of their requests.
 Reconciler: TypeAlias = "Callable[[Request[T]], Coroutine[Any, Any, Result | None]]"
+UndecodableHandler: TypeAlias = "Callable[[Request[Any], DecodeError], Coroutine[Any, Any, Result | None]]"
 
 
 class TerminalError(AioinformerError):
     """The reconciler cannot succeed until an input changes: the key is parked with this reason."""
 
 
+class Retry(AioinformerError):
+    """An expected failure, such as that of another service: a failed attempt, which is retried with backoff.
+
+    The log has its text in one line, without a traceback, and snapshots show it as the reason.
+
+        raise Retry("dns answers 500")
+    """
+
+
 class RetryAfter(AioinformerError):
     """The reconciler needs another run later; this is no failure, and is not counted as an attempt.
 
+    The log has the reason in one line, which is repeated for a key after a minute at the earliest.
+
     Args:
         seconds: after which the key runs again.
-        reason: for logs at debug level.
+        reason: for people.
 
     Attributes:
         seconds: after which the key runs again.

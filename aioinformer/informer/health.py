@@ -39,9 +39,11 @@ class Undecodable:
         unread: the failed reads.
         limit: as given.
         accepted: whether the informer has been ready once.
+        handlers: are called with the key of each object that the reflector skips, why, and its version; and with ""
+            and "" when a version can be decoded, or the object is gone.
     """
 
-    __slots__ = ("_on_change", "_quarantines", "_skipped", "_store", "accepted", "limit", "unread")
+    __slots__ = ("_on_change", "_quarantines", "_skipped", "_store", "accepted", "handlers", "limit", "unread")
 
     def __init__(
         self,
@@ -57,17 +59,19 @@ class Undecodable:
         self._quarantines: tuple[Quarantine, ...] = ()
         self._skipped = 0
         self.accepted = False
+        self.handlers: list[Callable[[str, str, str], None]] = []
 
     # Changes.
 
     def add_quarantine(self) -> Quarantine:
         """Add a new quarantine for a reflector, and return it."""
-        quarantine = Quarantine()
+        quarantine = Quarantine(self._changed)
         self._quarantines = (*self._quarantines, quarantine)
         return quarantine
 
     def remove_quarantine(self, quarantine: Quarantine) -> None:
         """Remove a quarantine whose reflector has ended, and whose objects are gone."""
+        quarantine.clear()
         self._quarantines = tuple(each for each in self._quarantines if each is not quarantine)
         self._skipped += quarantine.total
 
@@ -76,6 +80,10 @@ class Undecodable:
         reasons = self.unread.reasons
         if reasons.pop(key, None) is not None and not reasons:
             self._on_change()
+
+    def _changed(self, key: str, reason: str, version: str) -> None:
+        for handler in self.handlers:
+            handler(key, reason, version)
 
     def accept(self) -> None:
         """Set `accepted` if the informer is ready now. Call it when the cache has synced, and after later changes."""

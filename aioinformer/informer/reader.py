@@ -116,6 +116,14 @@ class InformerCache(Generic[T]):
         """
         return self._undecodable.reasons()
 
+    @property
+    def undecodable_handlers(self) -> list[Callable[[str, str, str], None]]:
+        """Functions that are called with the key of each object that is skipped, why, and its version.
+
+        They are called with "" and "" when a version of it can be decoded, or the object is gone.
+        """
+        return self._undecodable.handlers
+
     def check_readable(self) -> None:
         """Check that the informer runs, has run, or is about to run.
 

@@ -66,3 +66,22 @@ def test_objects_without_readable_names_are_counted() -> None:
     quarantine.begin_list()
     quarantine.end_list(())
     assert (len(quarantine), bool(quarantine)) == (0, False)
+
+
+def test_each_version_and_the_end_are_reported() -> None:
+    reports: list[tuple[str, str, str]] = []
+    quarantine = Quarantine(lambda *report: reports.append(report))
+    for key, version in (("shop/a", "1"), ("shop/a", "2"), ("shop/b", "3")):
+        quarantine.add(DecodeError(f"{key}: no", key=key, version=version))
+    assert reports == [("shop/a", "no", "1"), ("shop/a", "no", "2"), ("shop/b", "no", "3")]
+    reports.clear()
+    quarantine.begin_list()
+    quarantine.add(DecodeError("no", key="shop/b", version="4"))
+    quarantine.release("shop/a")
+    quarantine.end_list({"shop/a", "shop/b"})
+    assert reports == [("shop/b", "no", "4"), ("shop/a", "", "")]
+    quarantine.release("shop/b", gone=True)
+    assert reports[2:] == [("shop/b", "", "")]
+    quarantine.add(DecodeError("no", key="shop/c", version="5"))
+    quarantine.clear()
+    assert reports[4:] == [("shop/c", "", "")]

@@ -42,18 +42,19 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
-def configure_logging(form: str) -> None:
-    """Send log records to stderr: of all packages from WARNING on, of this one and the user's from INFO on.
+def configure_logging(form: str, level: str = "info") -> None:
+    """Send log records to stderr: of asyncio and aiohttp from WARNING on, of all others from a level on.
 
     Args:
         form: "text", or "json" for a JSON object a line.
+        level: its name, such as "debug".
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
     handler.addFilter(VISIBLE)
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("asyncio", "aiohttp"):
-        get_logger(noisy).setLevel(logging.WARNING)
+        get_logger(noisy).setLevel(max(logging.WARNING, logging.root.level))
 
 
 def run_manager(manager: Manager, server: ServerOptions) -> int:

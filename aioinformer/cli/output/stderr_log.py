@@ -46,13 +46,13 @@ class LineHandler(logging.Handler):
 
 
 @contextmanager
-def log_to(handler: logging.Handler) -> Iterator[None]:
-    """Send log records only to this handler: of the package from INFO on, of other packages from WARNING on."""
+def log_to(handler: logging.Handler, level: str = "INFO") -> Iterator[None]:
+    """Send log records only to this handler: of the package from a level on, of other packages from WARNING on."""
     root, package = logging.getLogger(), logging.getLogger("aioinformer")
     before = root.handlers[:], root.level, package.level
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    package.setLevel(logging.INFO)
+    package.setLevel(level)
     try:
         yield
     finally:
@@ -62,15 +62,15 @@ def log_to(handler: logging.Handler) -> Iterator[None]:
 
 
 @contextmanager
-def log_to_stderr() -> Iterator[None]:
-    """Send log records to stderr, and flush them at the end."""
+def log_to_stderr(level: str = "INFO") -> Iterator[None]:
+    """Send log records to stderr, of the package from a level on, and flush them at the end."""
     if sys.stderr is None:
         with log_to(logging.NullHandler()):
             yield
         return
     writer = LineWriter(sys.stderr.fileno())
     try:
-        with log_to(LineHandler(writer.write, Palette(wants_colour(sys.stderr)))):
+        with log_to(LineHandler(writer.write, Palette(wants_colour(sys.stderr))), level):
             yield
     finally:
         writer.close(_PATIENCE)

@@ -11,11 +11,13 @@ from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, view_class
 from aioinformer.client.changes.patches import document_of, is_same
+from aioinformer.controller.request import NothingToDo, RetryAfter, TerminalError
 from aioinformer.errors import DecodeError
 
 if TYPE_CHECKING:
     from aioinformer.client.resource_client import ResourceClient
-    from aioinformer.controller.request import Request
+    from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.request import Request, Result
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
@@ -35,6 +37,32 @@ def as_stored(request: Request[Any]) -> Any:
     if record is None:
         return request.object
     return view_class(msgspec.structs.replace(request.resource, decoder=None))(record)
+
+
+async def reconcile_undecodable(
+    controller: Controller[Any], reason: str, version: str, request: Request[Any]
+) -> Result | None:
+    """Run the controller's handler for an object that its class cannot decode; without one, record an Event and park.
+
+    Args:
+        controller: the declaration.
+        reason: why the object cannot be decoded.
+        version: the version of which this is known; "" if it could not be read.
+        request: gets the object as the server has it now. The decoder of its resource returns mappings.
+    """
+    objects = request.client.resource(request.resource)
+    # A list, which the inputs have the permission for.
+    found = await objects.list("", {"metadata.name": request.name}, namespace=request.namespace)
+    if not found:
+        raise NothingToDo(f"{request.key} is gone")
+    request.object = found[0]
+    if version not in ("", request.object["metadata"].get("resourceVersion")):
+        raise RetryAfter(1.0, f"the watch has not delivered the current version of {request.key}")
+    error = DecodeError(f"{request.key} cannot be decoded: {reason}", key=str(request.key), version=version)
+    if controller.undecodable_handler is not None:
+        return await controller.undecodable_handler(request, error)
+    request.event("Undecodable", str(error), type="Warning")
+    raise TerminalError(str(error))
 
 
 def as_mapping(obj: Any) -> Any:
@@ -60,6 +88,8 @@ def from_document(request: Request[T], document: Any) -> T:
         DecodeError: the class refuses the object.
     """
     objects = ObjectType(request.resource)
+    if isinstance(document, View) and request.resource.decoder is not None:
+        document = document.to_dict()  # its record may share the body of another class
     return objects.to_view(objects.record_of(document))
 
 

@@ -14,7 +14,11 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+from msgspec.structs import replace
+
 from aioinformer.concurrency import Latch
+from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -25,17 +29,19 @@ from aioinformer.controller.running.attempts import (
     outcome_of,
     outcome_of_error,
     outcome_of_rubbish,
+    subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Retry
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
@@ -82,6 +88,7 @@ class ActiveController:
         self._own = own
         self._loops = LoopDetector(controller.name)
         self._stalls = Stalls(controller.name, _log)
+        self._errors = RepeatedErrors(_log)
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
@@ -190,6 +197,7 @@ class ActiveController:
         at = loop.time()
         reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
         await self._cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
+        self._errors.close()
         return ControllerReport(
             finished=tuple(sorted(str(keys[task]) for task in keys.keys() - cut)),
             cancelled={str(keys[task]): at - began[task] for task in cut if task.done()},
@@ -203,6 +211,7 @@ class ActiveController:
         self._closing = True
         self.queue.shut_down()
         await self._cut(self._attempts, reason, CLEANING_UP)
+        self._errors.close()
         await self.inputs.detach()
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
@@ -217,7 +226,8 @@ class ActiveController:
         for task in left:
             if (attempt := self._attempts.get(task)) is not None:
                 attempt.cut = reason
-                _log.warning("controller %s: the attempt for %s is cancelled: %s", self.name, attempt.run.key, reason)
+                what, extra = f"controller {self.name}: the attempt for", subject_of(self.name, attempt.run.key)
+                _log.warning("%s %s is cancelled: %s", what, attempt.run.key, reason, extra=extra)
             task.cancel()
         deadline = asyncio.get_running_loop().time() + seconds
         while left and (rest := deadline - asyncio.get_running_loop().time()) > 0:
@@ -227,7 +237,9 @@ class ActiveController:
             if hurry is not None and hurry.done():
                 deadline = min(deadline, asyncio.get_running_loop().time() + 1.0)
         for task in left:
-            _log.error("%s did not end within %g s of its cancellation: it is abandoned", task.get_name(), seconds)
+            extra = subject_of(self.name, self._attempts[task].run.key)
+            line = "%s did not end within %g s of its cancellation: it is abandoned"
+            _log.error(line, task.get_name(), seconds, extra=extra)
             self._attempts[task].abandoned = True
 
     # Work.
@@ -256,8 +268,11 @@ class ActiveController:
         loop = asyncio.get_running_loop()
         attempt = Attempt(run, loop.time(), self._term)
         try:
-            request = self._request(attempt)
-            coroutine: Any = self.controller.reconcile(request)
+            request, undecodable = self._request(attempt), self.inputs.undecodable
+            function: Any = self.controller.reconcile
+            if undecodable and str(run.key) in undecodable:
+                function = partial(reconcile_undecodable, self.controller, *undecodable[str(run.key)])
+            coroutine: Any = function(request)
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
             return
@@ -275,9 +290,11 @@ class ActiveController:
 
     def _request(self, attempt: Attempt) -> Request[Any]:
         run, primary = attempt.run, self.inputs.primary
-        key = str(run.key)
+        key, resource = str(run.key), self.controller.resource
         obj = primary.get_indexer().get_by_key(key)
-        if obj is None:
+        if self.inputs.undecodable and key in self.inputs.undecodable:
+            obj, resource = None, replace(resource, decoder=msgspec.json.decode)
+        elif obj is None:
             try:
                 primary.check_absent(key)
             except DecodeError as error:
@@ -292,7 +309,7 @@ class ActiveController:
             enqueued=run.enqueued,
             priority=run.priority,
             term=attempt.term,
-            resource=self.controller.resource,
+            resource=resource,
             dry_run=self._services.dry_run,
         )
 
@@ -308,7 +325,8 @@ class ActiveController:
             task.cancel()
             attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
         else:
-            _log.error("%s did not end within %g s of its timeout, and keeps a worker", task.get_name(), CLEANING_UP)
+            line = "%s did not end within %g s of its timeout, and keeps a worker"
+            _log.error(line, task.get_name(), CLEANING_UP, extra=subject_of(self.name, attempt.run.key))
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts.pop(task)
@@ -346,17 +364,18 @@ class ActiveController:
         finally:
             del self._settling[run.key]
         if stale is not None and (outcome is None or isinstance(outcome, (Finished, Again))):
-            name, outcome = "stale", Retry(stale)
+            name, outcome = "stale", Unfinished(stale)
             self.results[name] += 1
         try:
-            self._finish(run, name, outcome or Retry(StaleCache("they were not in the caches"), 0.0, counted=False))
+            absent = StaleCache("they were not in the caches")
+            self._finish(run, name, outcome or Unfinished(absent, 0.0, counted=False))
         except Exception as error:
             self._fail(error)
 
     def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
         following = self.queue.finish(run, outcome)
         if name not in ("success", "again"):
-            log_outcome(self.name, run, name, outcome, following)
+            log_outcome(self.name, run, name, outcome, following, self._errors)
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""
@@ -401,5 +420,8 @@ class ActiveController:
             "parked": {str(key): each.reason for key, each in now.parked.items()},
             "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
             "results": dict(self.results),
+            "undecodable": {}
+            if self.controller.undecodable_handler
+            else {key: reason for key, (reason, _) in self.inputs.undecodable.items()},
             "loops": self._loops.detected,
         }

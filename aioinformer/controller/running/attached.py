@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.inputs.mapping import Input
 from aioinformer.inputs.sources import Every
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.request import Cause
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -104,6 +104,8 @@ class Inputs:
         self._enqueue = add
         self._acquired: list[SharedIndexInformer[Any]] = []
         self._attached: list[Attached] = []
+        #: The primary's objects whose last version cannot be decoded: key -> why, and the version.
+        self.undecodable: dict[str, tuple[str, str]] = {}
         #: The namespaces of the primary's informer; None for all.
         self._namespaces: frozenset[str] | None = None
 
@@ -136,10 +138,15 @@ class Inputs:
             await self.detach()
             raise
         self._namespaces = _namespaces_of(self.primary)
+        self.primary.undecodable_handlers.append(self._on_undecodable)
+        for key, reason in self.primary.undecodable().items():
+            self._on_undecodable(key, reason, "")
 
     async def detach(self) -> None:
         """Remove the handlers, and release the informers. May be repeated."""
         attached, self._attached = self._attached, []
+        if self._acquired and self._on_undecodable in self.primary.undecodable_handlers:
+            self.primary.undecodable_handlers.remove(self._on_undecodable)
         for each in attached:
             each.informer.remove_event_handler(each.registration)
         while self._acquired:
@@ -159,8 +166,9 @@ class Inputs:
         return self._namespaces is None or not key.namespace or key.namespace in self._namespaces
 
     def keys(self) -> Iterator[ObjectName]:
-        """Return the keys of the cached objects of the primary."""
-        return map(split_meta_namespace_key, self.primary.get_indexer().list_keys() if self._acquired else ())
+        """Return the keys of the objects of the primary, those that cannot be decoded included."""
+        cached = self.primary.get_indexer().list_keys() if self._acquired else ()
+        return map(split_meta_namespace_key, {**dict.fromkeys(cached), **self.undecodable})
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
@@ -240,6 +248,29 @@ class Inputs:
             ", ".join(self.waits_for()),
             hint,
         )
+
+    def _on_undecodable(self, key: str, reason: str, version: str) -> None:
+        """Run the key of an object that cannot be decoded, or can be again."""
+        known = self.undecodable.pop(key, None)
+        if reason and key:  # no key stands for all objects without a readable name
+            self.undecodable[key] = reason, version
+            handled = self._controller.undecodable_handler is not None
+            if known is not None and known[0] == reason and (known[1] == version or not handled):
+                return
+        elif known is None or self._will_be_added(key):
+            return
+        cause = Cause("updated", self._controller.resource.group_resource, key)
+        priority = NORMAL_PRIORITY if self.primary.has_synced() else LOW_PRIORITY
+        self._add(split_meta_namespace_key(key), cause, priority)
+
+    def _will_be_added(self, key: str) -> bool:
+        """Return whether an object is on its way into the cache, which runs its key."""
+        try:
+            if self.primary.get_indexer().store.item(key) is None:
+                self.primary.check_absent(key)
+        except DecodeError:
+            return True
+        return False
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aioinformer.backoff import MAX_RETRY_AFTER
@@ -13,17 +15,19 @@ from aioinformer.controller.request import (
     NotRunning,
     ReconcileTimeout,
     Result,
+    Retry,
     RetryAfter,
     TerminalError,
 )
 from aioinformer.errors import ApiError, Conflict, InformerStopped, TransportError, UsageError
+from aioinformer.functions import origin
 from aioinformer.inputs.change import uid_of
 from aioinformer.inputs.mapping import Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.resources.restmapper import UnknownResource
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, Retry
+from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, MutableMapping
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.client.client import Client
     from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs
+    from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.leaderelection.elector import Term
     from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
@@ -44,13 +49,18 @@ R = TypeVar("R")
 _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
+_EXPECTED: Final = (Retry, ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
 #: Errors of use that may pass without a change of the program.
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 #: Outcomes that are no reason for a warning.
-_QUIET: Final = frozenset({"success", "again", "retry_after", "conflict", "cancelled", "settled"})
+_QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
+#: How many failures from the same line of code a controller logs within a minute, before it counts the others.
+_LINES: Final = 10
+#: How many errors of a group, and how many conflicts of an apply, one line of the log names.
+_NAMED: Final = 5
+_LENGTH: Final = 200
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -69,7 +79,7 @@ class RequestLog(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Return the line with its prefix, and the arguments with the attributes `controller` and `key`."""
-        extra = {"controller": self._controller, "key": str(self._key), **(kwargs.get("extra") or {})}
+        extra = {**subject_of(self._controller, self._key), **(kwargs.get("extra") or {})}
         return f"{self._controller} {self._key}: {msg}", {**kwargs, "extra": extra}
 
 
@@ -206,18 +216,21 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
     """
     if task.cancelled():
         if attempt.cut:
-            return "cancelled", Retry(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
+            return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
         who = "other code than the manager cancelled it" if task.cancelling() else "nothing had cancelled it"
         error: BaseException | None = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
     else:
         error = task.exception()
     if attempt.cut and error is not None:  # its cleanup failed
-        return "cancelled", Retry(error, 0.0, counted=False)
+        return "cancelled", Unfinished(error, 0.0, counted=False)
     if attempt.expired and not isinstance(error, _ENDING):
         late = ReconcileTimeout(attempt.expired)
         late.__cause__ = error
-        return "timeout", Retry(late)
-    return outcome_of_result(task.result(), now) if error is None else outcome_of_error(error)
+        return "timeout", Unfinished(late)
+    if error is None:
+        return outcome_of_result(task.result(), now)
+    name, outcome = outcome_of_error(error)
+    return "error" if name == "conflict" and attempt.run.conflicts + 1 >= LASTING_CONFLICT else name, outcome
 
 
 def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
@@ -243,15 +256,16 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "parked", Park(_text(leaves[0]))
     if _all(leaves, RetryAfter):
         seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
-        return "retry_after", Retry(error, seconds, counted=False)
+        return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
     if _all(leaves, Conflict):
-        return "conflict", Retry(error, counted=False, soon=True)
+        return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
     if _all(leaves, LeadershipLost):
-        return "cancelled", Retry(error, 0.0, counted=False)
+        return "cancelled", Unfinished(error, 0.0, counted=False)
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
         return "error", Park(_text(leaves[0]), error)
     asked = max((each.retry_after or 0.0 for each in leaves if isinstance(each, ApiError)), default=0.0)
-    return "error", Retry(error, least_delay=min(asked, MAX_RETRY_AFTER))
+    reason = _text(leaves[0]) if _all(leaves, Retry) else ""
+    return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
 
 
 def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
@@ -259,7 +273,9 @@ def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
     return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
 
 
-def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None) -> None:
+def log_outcome(
+    controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None, errors: RepeatedErrors
+) -> None:
     """Log what follows an attempt that did not simply succeed.
 
     Args:
@@ -268,21 +284,46 @@ def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, followin
         name: of the outcome.
         outcome: of the attempt.
         following: what the queue made of it.
+        errors: logs failures, and counts those that repeat.
     """
-    what = f"controller {controller}: attempt {run.attempt} for {run.key}"
+    what, extra = f"controller {controller}: attempt {run.attempt} for {run.key}", subject_of(controller, run.key)
     if isinstance(following, Parked):
-        level = logging.ERROR if name == "error" else logging.WARNING
-        wrong = outcome.error if isinstance(outcome, Park) else None
-        _log.log(level, "%s: parked until an input changes: %s", what, following.reason, exc_info=wrong)
-    elif isinstance(outcome, Retry):
-        error, now = outcome.error, asyncio.get_running_loop().time()
-        after = f"retrying in {max(0.0, following - now):.2g} s" if following is not None else "not retried"
+        given = outcome.error if isinstance(outcome, Park) else None
+        error, level = given or TerminalError(following.reason), logging.ERROR if name == "error" else logging.WARNING
+        line, arguments = "%s: parked until an input changes: %s", [following.reason]
+    elif isinstance(outcome, Unfinished):
+        error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
+        after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
         if name in _QUIET:
-            _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
-        elif all(isinstance(each, _EXPECTED) for each in _leaves(error)):
-            _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
-        else:
-            _log.error("%s failed; %s", what, after, exc_info=error)
+            _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
+            return
+        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in _leaves(error)) else logging.ERROR
+        line, arguments = "%s failed with %s; %s", [outcome.reason or _described(error), after]
+        if name == "retry_after":
+            level, line = logging.INFO, "%s waits: %s; %s"
+        elif outcome.soon:
+            line, arguments = "%s failed with conflict %s in a row: %s; %s", [str(run.conflicts + 1), *arguments]
+        elif outcome.reason:
+            line = "%s failed: %s; %s"
+    else:
+        return
+    errors.report(
+        f"the reconciler of controller {controller} ({origin(error)})",
+        error,
+        line,
+        what,
+        *arguments,
+        level=level,
+        key=str(run.key),
+        lines=_LINES,
+        once=name == "retry_after",
+        extra=extra,
+    )
+
+
+def subject_of(controller: str, key: object) -> dict[str, str]:
+    """Return the attributes of log records about a key."""
+    return {"controller": controller, "key": str(key)}
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -299,6 +340,21 @@ def _all(errors: list[BaseException], kind: type[BaseException]) -> bool:
 
 def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
+
+
+def _described(error: BaseException) -> str:
+    """Return the type and the text of an error, or of those in a group."""
+    leaves = islice(_leaves(error), _NAMED)
+    return "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}{_conflicts_in(each)}" for each in leaves))
+
+
+def _conflicts_in(error: BaseException) -> str:
+    """Return the fields and managers of a conflict that its text does not have: it may be cut."""
+    causes = error.details.get("causes") if isinstance(error, Conflict) else None
+    named = [each for each in causes if isinstance(each, Mapping)] if isinstance(causes, (list, tuple)) else []
+    fields = {str(each.get("field")): str(each.get("message"))[:_LENGTH] for each in named[:_NAMED]}
+    missing = [f"{field[:_LENGTH]}: {message}" for field, message in fields.items() if field not in str(error)]
+    return f" ({', '.join(missing)})" if missing else ""
 
 
 def _shown(result: Any) -> str:

@@ -42,9 +42,12 @@ class ControllerSnapshot(TypedDict):
         ready: how many requests wait for a worker.
         delayed: how many requests wait for their time.
         parked: keys that wait for a change, and why.
-        failing: keys whose last attempt did not succeed, how often, and the place of the last error; a hundred of them.
+        failing: keys whose last attempt did not succeed, how often, and the last reason, or the place of the last
+            error; a hundred of them.
         results: how many attempts there were by result: "success", "again", "retry_after", "conflict", "error",
             "timeout", "stale", "parked", "cancelled".
+        undecodable: objects of the primary that cannot be decoded, and why; none if the controller has a handler for
+            them.
         loops: how many runs have triggered themselves.
     """
 
@@ -60,6 +63,7 @@ class ControllerSnapshot(TypedDict):
     parked: dict[str, str]
     failing: dict[str, str]
     results: dict[str, int]
+    undecodable: dict[str, str]
     loops: int
 
 

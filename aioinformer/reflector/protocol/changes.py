@@ -31,15 +31,20 @@ class Quarantine:
     replace them. An object that decodes again reaches the cache later. Until it is there, `reason` still returns its
     reason, so that the object does not look deleted.
 
+    Args:
+        on_change: is called with the key of each object that is added, why, and its version; and with "" and "" for an
+            object that is removed.
+
     Attributes:
         total: the number of objects skipped so far.
         nameless: how many of the tracked objects have no readable name. In a watch, each version counts.
         leaving: objects that decode again: key -> (the reason, the number of batches until they are in the cache).
     """
 
-    __slots__ = ("_listed", "_listed_nameless", "_reasons", "leaving", "nameless", "total")
+    __slots__ = ("_listed", "_listed_nameless", "_on_change", "_reasons", "leaving", "nameless", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, on_change: Callable[[str, str, str], None] = lambda key, reason, version: None) -> None:
+        self._on_change = on_change
         self.total = self.nameless = self._listed_nameless = 0
         self._reasons: dict[str, str] = {}
         #: The objects of the list in progress, None between lists.
@@ -77,6 +82,7 @@ class Quarantine:
         if not key:
             self._count_nameless()
         tracked[key] = self._reasons[key] = reason
+        self._on_change(key, reason, error.version)
         return new
 
     def _count_nameless(self) -> None:
@@ -95,7 +101,10 @@ class Quarantine:
             self.leaving.pop(key, None)
         elif reason is not None:
             self.leaving[key] = reason, _BATCHES_UNTIL_CACHED
-        return self._reasons.pop(key, None) is not None
+        if self._reasons.pop(key, None) is None:
+            return False
+        self._on_change(key, "", "")
+        return True
 
     def begin_list(self) -> None:
         """Begin to collect the objects of a list."""
@@ -112,11 +121,15 @@ class Quarantine:
         for key, reason in self._reasons.items():
             if key and key not in listed and key in names:
                 self.leaving[key] = reason, _BATCHES_UNTIL_CACHED
-        self._reasons, self._listed, self.nameless = listed, None, self._listed_nameless
+        left, self._reasons = self._reasons.keys() - listed.keys(), listed
+        self._listed, self.nameless = None, self._listed_nameless
+        for key in left:
+            self._on_change(key, "", "")
 
     def clear(self) -> None:
         """Remove all objects: the informer no longer follows the collection."""
-        self._reasons, self._listed, self.leaving, self.nameless = {}, None, {}, 0
+        self.begin_list()
+        self.end_list(())
 
     def count_batch(self) -> None:
         """Count a batch that has been processed. Call it while `leaving` is not empty."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.causes import Cause
+
+#: The number of conflicts in a row from which on they are no coincidence.
+LASTING_CONFLICT: Final = 5
 
 
 class QueueOptions(msgspec.Struct, frozen=True):
@@ -65,6 +68,7 @@ class Run(msgspec.Struct, eq=False):
         started: when it was handed out.
         early: it starts before the end of a backoff, because an input changed. If it fails, it does not count.
         released: its worker is free, as `RequestQueue.release` describes.
+        conflicts: how many runs in a row before this one ended with a conflict.
     """
 
     key: ObjectName
@@ -77,6 +81,7 @@ class Run(msgspec.Struct, eq=False):
     started: float = 0.0
     early: bool = False
     released: bool = False
+    conflicts: int = 0
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -93,7 +98,7 @@ class Again(msgspec.Struct, frozen=True):
     priority: int | None = None
 
 
-class Retry(msgspec.Struct, frozen=True):
+class Unfinished(msgspec.Struct, frozen=True):
     """The run did not succeed. The key runs again with the same causes and priority.
 
     Attributes:
@@ -101,7 +106,9 @@ class Retry(msgspec.Struct, frozen=True):
         delay: seconds until the next run; None for the delay of the backoff.
         counted: the attempt failed: it counts for the backoff and for `max_attempts`. Otherwise no cause waits.
         soon: the run conflicted with another writer: the delay is 20 to 40 ms, and doubles with each conflict in a row.
+            From the fifth one on, a conflict is a failed attempt like any other.
         least_delay: seconds before which no run starts, an early one included: the server asked to wait.
+        reason: for people, in snapshots; "" for the type of the error, and the place that raised it.
     """
 
     error: BaseException
@@ -109,6 +116,7 @@ class Retry(msgspec.Struct, frozen=True):
     counted: bool = True
     soon: bool = False
     least_delay: float = 0.0
+    reason: str = ""
 
 
 class Park(msgspec.Struct, frozen=True):
@@ -121,7 +129,7 @@ class Park(msgspec.Struct, frozen=True):
     error: BaseException | None = None
 
 
-Outcome: TypeAlias = Finished | Again | Retry | Park
+Outcome: TypeAlias = Finished | Again | Unfinished | Park
 
 
 class Parked(msgspec.Struct, frozen=True):
@@ -137,7 +145,7 @@ class Failing(msgspec.Struct, eq=False):
 
     Attributes:
         attempts: how many attempts failed since the last success.
-        error: the type of the latest error, and the place that raised it.
+        error: the reason of the latest outcome; without one, the type of its error, and the place that raised it.
         until: the end of the backoff, by the event loop's clock.
         delay: the latest delay of the backoff, without jitter.
         least: the time before which no run starts, an early one included.

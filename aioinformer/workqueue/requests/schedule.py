@@ -15,6 +15,7 @@ Guarantees:
 - A failed attempt is followed by a delay that grows with each one. The first change of an input after the failure, or
   during the failed attempt, starts one early run: a fix need not wait. If that run fails, it does not count, the end of
   the backoff stays, and further changes wait for it. Initial lists, resyncs and takeovers always wait.
+- Conflicts in a row are retried soon, and are no failed attempts. From the fifth one on, they are.
 - `min_interval` holds for every run, retries and early runs included.
 - A record of failures exists only while a retry waits or runs. It is dropped on success and when the key is parked.
 - Each operation takes O(log n) on average, except `drain` and `shut_down`.
@@ -26,11 +27,22 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from aioinformer.errors import UsageError
 from aioinformer.functions import origin
 from aioinformer.workqueue.requests.causes import Cause
 from aioinformer.workqueue.requests.lanes import Entry, Lanes
-from aioinformer.workqueue.requests.outcomes import Again, Failing, Park, Parked, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.outcomes import (
+    LASTING_CONFLICT,
+    Again,
+    Failing,
+    Park,
+    Parked,
+    QueueOptions,
+    Run,
+    Unfinished,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -144,6 +156,7 @@ class Schedule:
             started=now,
             # A timer may be called slightly early: a run that was due at the end of the backoff is not.
             early=record is not None and record.until > max(now, entry.at),
+            conflicts=0 if record is None else record.conflicts,
         )
         entry.causes, entry.left_out, entry.changed = (), 0, False
         entry.state, entry.run, entry.started = _RUNNING, run, now
@@ -166,7 +179,10 @@ class Schedule:
         del self.running[run.key]
         entry.run, entry.state = None, _NEW
         reason = outcome.reason if isinstance(outcome, Park) else None
-        if isinstance(outcome, Retry) and (reason := self._count(run, outcome)) is None:
+        if isinstance(outcome, Unfinished):
+            outcome = self._count_conflict(run, outcome)
+            reason = self._count(run, outcome)
+        if isinstance(outcome, Unfinished) and reason is None:
             at = self._retry_time(self.failing[run.key], outcome, now)
             self._request_again(entry, (_RETRY, *run.causes), at, run.priority, run.enqueued)
             entry.left_out += run.causes_left_out
@@ -237,11 +253,16 @@ class Schedule:
             raise UsageError(f"the run of {run.key} is finished already; call finish once for each run")
         return entry
 
-    def _count(self, run: Run, outcome: Retry) -> str | None:
+    def _count_conflict(self, run: Run, outcome: Unfinished) -> Unfinished:
+        """Count conflicts in a row; return the outcome, as that of a failed attempt if there are too many of them."""
+        record = self.failing.setdefault(run.key, Failing())
+        record.conflicts = record.conflicts + 1 if outcome.soon else 0
+        return replace(outcome, counted=True, soon=False) if record.conflicts >= LASTING_CONFLICT else outcome
+
+    def _count(self, run: Run, outcome: Unfinished) -> str | None:
         """Count a run that did not succeed; return a reason to park the key, or None."""
-        backoff, record = self._options.backoff, self.failing.setdefault(run.key, Failing())
-        record.error = origin(outcome.error)
-        record.conflicts = min(record.conflicts + 1, 30) if outcome.soon else 0
+        backoff, record = self._options.backoff, self.failing[run.key]
+        record.error = outcome.reason or origin(outcome.error)
         if not outcome.counted or run.early:
             return None
         record.attempts += 1
@@ -251,7 +272,7 @@ class Schedule:
             return f"{record.attempts} attempts failed, the last with {record.error}"
         return None
 
-    def _retry_time(self, record: Failing, outcome: Retry, now: float) -> float:
+    def _retry_time(self, record: Failing, outcome: Unfinished, now: float) -> float:
         """Return when the key runs again, and extend its backoff."""
         backoff = self._options.backoff
         self.retries += 1

@@ -30,3 +30,20 @@ async def crons(request): ...
 
 number = 3
 """
+
+LEVELS = """
+import logging
+
+from aioinformer.controller import Manager, Retry
+from aioinformer.models import core_v1
+
+manager = Manager("levels")
+
+
+@manager.controller(core_v1.CONFIG_MAPS)
+async def levels(request):
+    logging.getLogger("of.the.user").debug("a detail")
+    if request.attempt == 1:
+        raise Retry("dns answers 500")
+    print("done", flush=True)
+"""

@@ -45,6 +45,13 @@ def rules(lines: list[str], kind: str) -> dict[str, list[str]]:
     return {each["resources"][0]: each["verbs"] for each in role["rules"]}
 
 
+@pytest.mark.behaviour("C-127")
+async def test_log_level_hides_what_is_below(shell: Shell) -> None:
+    finished = await shell.run("check", "program:manager", "--log-level", "error")
+
+    assert (finished.code, finished.stderr) == (0, "")
+
+
 @pytest.mark.behaviour("C-90")
 async def test_manifest_permits_what_inputs_and_writes_need(shell: Shell) -> None:
     finished = await shell.run("check", "program:manager")

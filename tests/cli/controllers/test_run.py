@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from tests.cli.controllers.programs import PROGRAM
+from tests.cli.controllers.programs import LEVELS, PROGRAM
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def program(shell: Shell, server: ApiServer) -> None:
     (shell.home / "program.py").write_text(PROGRAM)
+    (shell.home / "levels.py").write_text(LEVELS)
     for namespace in ("ops", "shop"):
         server.create("namespaces", {"metadata": {"name": namespace}})
         server.create("configmaps", {"metadata": {"name": "one", "namespace": namespace}}, namespace)
@@ -48,6 +49,37 @@ async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, 
             async with client.get(path) as response:
                 assert (response.status, await response.text()) == (200, "ok\n")
     assert (await command.finish(signal.SIGTERM)).code == 0
+
+
+@pytest.mark.behaviour("C-127")
+@pytest.mark.parametrize(("level", "shown"), [("debug", {"debug", "info", "warning"}), ("WARNING", {"warning"})])
+async def test_log_level_is_an_option(shell: Shell, kubeconfig: Path, level: str, shown: set[str]) -> None:
+    options = ("--kubeconfig", kubeconfig, "--log-format", "json", "--log-level", level)
+    command = await shell.start("run", "levels:manager", *options)
+    await command.line()
+    finished = await command.finish(signal.SIGTERM)
+
+    records = [json.loads(each) for each in finished.stderr.splitlines()]
+    assert {each["level"] for each in records} - {"error"} == shown
+
+
+@pytest.mark.behaviour("C-127")
+async def test_lines_of_attempts_have_controller_and_key_in_json(shell: Shell, kubeconfig: Path) -> None:
+    command = await shell.start("run", "levels:manager", "-n", "shop", "--kubeconfig", kubeconfig, "--log-format=json")
+    await command.line()
+    finished = await command.finish(signal.SIGTERM)
+
+    records = [json.loads(each) for each in finished.stderr.splitlines()]
+    assert {
+        (each["level"], each["controller"], each["key"]) for each in records if "dns answers 500" in each["message"]
+    } == {("warning", "levels", "shop/one")}
+
+
+async def test_unknown_log_level_is_an_error(shell: Shell) -> None:
+    for command in ("run", "check"):
+        finished = await shell.run(command, "program:manager", "--log-level", "loud")
+        assert finished.code == 2
+        assert "'loud' is not one of 'debug', 'info', 'warning', 'error'" in finished.stderr
 
 
 async def test_dry_run_writes_nothing(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:

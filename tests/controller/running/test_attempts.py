@@ -20,6 +20,7 @@ from aioinformer.controller import (
     QueueOptions,
     Request,
     Result,
+    Retry,
     RetryAfter,
     StaleCache,
     TerminalError,
@@ -145,8 +146,7 @@ async def test_timeout_cancels_and_retries(caplog: pytest.LogCaptureFixture) -> 
         assert controller.snapshot()["results"] == {"timeout": 1, "error": 2, "success": 1}
     assert "attempt 1 for default/a failed with ReconcileTimeout: it took longer than the timeout of 5 s" in caplog.text
     assert "attempt 2 for default/a failed with TimeoutError: of a database" in caplog.text
-    assert "attempt 3 for default/a failed; retrying" in caplog.text
-    assert "CancelledError: the reconciler was cancelled, and nothing had cancelled it" in caplog.text
+    assert "attempt 3 for default/a failed with CancelledError: the reconciler was cancelled" in caplog.text
 
 
 @pytest.mark.behaviour("C-58")
@@ -269,7 +269,114 @@ async def test_errors_decide_about_the_retry(
         await asyncio.sleep(60)
         assert seen[1] - seen[0] == pytest.approx(delay, abs=0.02)
         assert len(seen) == 2
-    assert ("retrying in" in caplog.text) is not quiet
+    warnings = [each for each in caplog.records if each.levelno > logging.INFO]
+    assert ("retrying in" in "".join(each.getMessage() for each in warnings)) is not quiet
+
+
+def attempts_in(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """Return the records about attempts, and their counts."""
+    return [
+        each for each in caplog.records if ": attempt " in each.getMessage() or " more errors " in each.getMessage()
+    ]
+
+
+@pytest.mark.behaviour("C-122")
+async def test_expected_failure_has_one_line_and_a_counted_backoff(caplog: pytest.LogCaptureFixture) -> None:
+    attempts: list[int] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        attempts.append(request.attempt)
+        try:
+            raise OSError("of the library")
+        except OSError as error:
+            raise Retry("dns answers 500") from error
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(5)
+        assert (attempts, controller.snapshot()["results"]) == ([1, 2, 3], {"error": 3})
+        assert controller.snapshot()["failing"] == {"default/a": "3 times, dns answers 500"}
+    first, *others = attempts_in(caplog)
+    assert first.getMessage() == "controller it: attempt 1 for default/a failed: dns answers 500; retrying in 1 s"
+    assert (first.levelno, first.exc_info, len(others)) == (logging.WARNING, None, 2)
+    assert (first.controller, first.key) == ("it", "default/a")  # type: ignore[attr-defined]
+
+
+@pytest.mark.behaviour("C-122")
+async def test_retry_after_leaves_a_line_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def reconcile(request: Request[Any]) -> None:
+        raise RetryAfter(1, "the volume is attached elsewhere")
+
+    async with manager_of(server_with("a", "b"), Controller("it", CONFIG_MAPS, reconcile)):
+        await asyncio.sleep(59)
+        lines = attempts_in(caplog)
+        assert {each.getMessage() for each in lines} == {
+            f"controller it: attempt 1 for default/{name} waits: the volume is attached elsewhere; retrying in 1 s"
+            for name in "ab"
+        }
+        assert [(each.levelno, each.exc_info) for each in lines] == [(logging.INFO, None)] * 2
+        await asyncio.sleep(3)
+        assert len(attempts_in(caplog)) == 5, "the count, and both again"
+
+
+@pytest.mark.behaviour("C-123")
+async def test_failing_reconciler_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        raise ValueError("wrong") if int(request.name) % 2 else KeyError("missing")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY, workers=10)
+    async with manager_of(server_with(*map(str, range(500))), controller):
+        await asyncio.sleep(55)
+        assert controller.snapshot()["results"]["error"] > 2500
+        lines = attempts_in(caplog)
+        assert (sum(bool(each.exc_info) for each in lines), len(lines)) == (2, 22)
+        assert len(controller.snapshot()["failing"]) == 100
+        await asyncio.sleep(6)
+    counts = [each.getMessage() for each in attempts_in(caplog) if " more errors " in each.getMessage()]
+    assert len(counts) == 2
+    assert all("keys such as default/" in each for each in counts)
+
+
+@pytest.mark.behaviour("C-123")
+async def test_stop_logs_how_many_failures_were_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        raise ValueError("wrong")
+
+    async with manager_of(server_with(*map(str, range(50))), Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)):
+        await started()
+    assert " raised 39 more errors within 60 s" in attempts_in(caplog)[-1].getMessage()
+
+
+def apply_conflict(*fields: str, message: str = "Apply failed") -> Conflict:
+    error = Conflict(409, "Conflict", message)
+    using = 'conflict with "kubectl" using v1'
+    error.details = {"causes": [{"reason": "FieldManagerConflict", "message": using, "field": each} for each in fields]}
+    return error
+
+
+@pytest.mark.behaviour("C-13")
+async def test_conflict_that_never_ends_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        raise apply_conflict(".spec.replicas", ".data.colour")
+
+    queue = QueueOptions(backoff=STEADY.backoff, max_attempts=3)
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=queue)
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(0.9)
+        assert controller.snapshot()["results"] == {"conflict": 4, "error": 1}
+        (line,) = attempts_in(caplog)
+        assert (line.levelno, line.exc_info) == (logging.WARNING, None)
+        conflict = (
+            'Conflict: 409 Conflict: Apply failed (.spec.replicas: conflict with "kubectl" using v1, '
+            '.data.colour: conflict with "kubectl" using v1)'
+        )
+        what = "controller it: attempt 1 for default/a failed with conflict 5 in a row: "
+        assert line.getMessage() == f"{what}{conflict}; retrying in 1 s"
+        await asyncio.sleep(10)
+        assert controller.snapshot()["results"] == {"conflict": 4, "error": 3}
+        assert controller.snapshot()["parked"] == {"default/a": f"3 attempts failed, the last with {conflict}"}
 
 
 @pytest.mark.behaviour("C-54")
@@ -431,7 +538,7 @@ async def test_object_that_does_not_decode_is_not_taken_for_deleted() -> None:
         await settled()
         assert runs.names == []
         assert [each.reason for each in controller.parked().values()] == [
-            "default/a exists and cannot be decoded: the decoder refuses it: ValueError"
+            "default/a cannot be decoded: the decoder refuses it: ValueError"
         ]
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()

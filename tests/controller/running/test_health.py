@@ -181,8 +181,8 @@ def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, A
 @pytest.mark.behaviour("C-81")
 def test_controller_that_has_failed_for_good_is_not_ready() -> None:
     controllers = {
-        "maps": {"phase": "failed", "waits_for": []},
-        "others": {"phase": "syncing", "waits_for": ["v1/pods: forbidden"]},
+        "maps": {"phase": "failed", "waits_for": [], "undecodable": {}},
+        "others": {"phase": "syncing", "waits_for": ["v1/pods: forbidden"], "undecodable": {}},
     }
     whole: Any = {"running": True, "controllers": controllers, "failed": {"maps": "it crashed"}, "informers": None}
     assert readiness(whole).reasons == (

@@ -12,7 +12,7 @@ from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Park, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Park, QueueOptions, Run, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 from tests.shell.virtual_time import settled
 
@@ -140,7 +140,7 @@ async def test_drain_finishes_what_is_ready_and_drops_the_rest(tasks: asyncio.Ta
     queue.finish(first, Finished())
     third = await waiting
     assert [run.key for run in (first, second, third)] == [ONE, TWO, ONE]
-    queue.finish(second, Retry(ValueError("no")))
+    queue.finish(second, Unfinished(ValueError("no")))
     await settled()
     assert not drain.done()
     queue.finish(third, Again(asyncio.get_running_loop().time() + 5))
@@ -163,7 +163,7 @@ async def test_shutdown_drops_requests_and_ends_workers(tasks: asyncio.TaskGroup
     drain = tasks.create_task(queue.drain())
     await settled()
     assert not drain.done()
-    queue.finish(run, Retry(ValueError("no"), 0.0))
+    queue.finish(run, Unfinished(ValueError("no"), 0.0))
     await drain
     for worker in workers:
         with pytest.raises(QueueShutDown):
@@ -213,7 +213,7 @@ async def test_snapshot_names_what_runs_fails_and_is_parked() -> None:
     for key in ONE, TWO, THREE:
         queue.add(key, UPDATED)
     runs = [await queue.get() for _ in range(3)]
-    queue.finish(runs[0], Retry(ValueError("a secret")))
+    queue.finish(runs[0], Unfinished(ValueError("a secret")))
     queue.finish(runs[1], Park("the spec is wrong"))
     snapshot = queue.snapshot()
     assert (snapshot.ready, snapshot.delayed, snapshot.running) == (0, 1, (runs[2],))

@@ -8,13 +8,22 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.outcomes import (
+    Again,
+    Finished,
+    Outcome,
+    Park,
+    Parked,
+    QueueOptions,
+    Run,
+    Unfinished,
+)
 from aioinformer.workqueue.requests.schedule import Schedule
 
 KEY = ObjectName("a", "1")
 UPDATED, RESYNC = Cause("updated"), Cause("resync")
-FAILED = Retry(ValueError("no"))
-CONFLICT = Retry(ValueError("conflict"), counted=False, soon=True)
+FAILED = Unfinished(ValueError("no"))
+CONFLICT = Unfinished(ValueError("conflict"), counted=False, soon=True)
 
 
 class Key:
@@ -77,11 +86,11 @@ def test_uncounted_retry_changes_no_attempts_and_lets_causes_through() -> None:
     key = Key()
     key.add()
     key.run(FAILED)
-    key.run(Retry(ValueError("later"), 7.0, counted=False))
+    key.run(Unfinished(ValueError("later"), 7.0, counted=False))
     assert key.rests == 7.0
     for _ in range(3):
         key.add()
-        assert key.run(Retry(ValueError("later"), 7.0, counted=False)).attempt == 2
+        assert key.run(Unfinished(ValueError("later"), 7.0, counted=False)).attempt == 2
 
 
 @pytest.mark.behaviour("C-10")
@@ -122,7 +131,7 @@ def test_change_during_the_failed_attempt_starts_an_early_run() -> None:
 def test_change_does_not_start_before_the_time_the_server_asked_for() -> None:
     key = Key()
     key.add()
-    key.run(Retry(ValueError("busy"), least_delay=30.0))
+    key.run(Unfinished(ValueError("busy"), least_delay=30.0))
     assert key.rests == 30.0
     key.add()
     assert key.rests == 30.0
@@ -203,6 +212,19 @@ def test_conflicts_are_retried_soon_and_not_counted() -> None:
     assert key.rests == pytest.approx(0.03), "not one of several in a row"
     key.add()
     assert key.rests == 0.0, "the change is probably what the conflict was about"
+
+
+@pytest.mark.behaviour("C-13")
+def test_fifth_conflict_in_a_row_is_a_failed_attempt() -> None:
+    key = Key(max_attempts=3)
+    key.add()
+    runs = [key.run(CONFLICT) for _ in range(6)]
+    assert [(run.attempt, run.conflicts) for run in runs] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 5)]
+    assert key.rests == pytest.approx(2.0), "the second delay of the backoff"
+    key.run(CONFLICT)
+    assert [each.attempts for each in key.queue.parked.values()] == [3]
+    key.add()
+    assert key.run(CONFLICT).conflicts == 0
 
 
 @pytest.mark.behaviour("C-14")

@@ -21,12 +21,22 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import UsageError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.requests.causes import Cause, Trigger
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Outcome, Park, Parked, QueueOptions, Retry, Run
+from aioinformer.workqueue.requests.outcomes import (
+    Again,
+    Finished,
+    Outcome,
+    Park,
+    Parked,
+    QueueOptions,
+    Run,
+    Unfinished,
+)
 from aioinformer.workqueue.requests.schedule import Schedule
 
 KEYS = st.sampled_from([ObjectName("a", "1"), ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
@@ -39,10 +49,11 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.just(Finished()),
     st.just(Park("it cannot work")),
     st.builds(Again, st.integers(-1, 9).map(float), st.sampled_from([None, -100, 5])),
-    st.just(Retry(PROBLEM)),
-    st.just(Retry(PROBLEM, least_delay=6.0)),
+    st.just(Unfinished(PROBLEM)),
+    st.just(Unfinished(PROBLEM, least_delay=6.0)),
+    st.just(Unfinished(PROBLEM, counted=False, soon=True)),
     st.builds(
-        Retry,
+        Unfinished,
         st.just(PROBLEM),
         st.sampled_from([None, 0.0, 3.0]),
         counted=st.booleans(),
@@ -134,8 +145,10 @@ class Model:
     def finish(self, known: Known, run: Run, outcome: Outcome, now: float) -> None:
         known.run = None
         again, reason = None, None
-        if isinstance(outcome, Retry):
+        if isinstance(outcome, Unfinished):
             known.conflicts = known.conflicts + 1 if outcome.soon else 0
+            if known.conflicts >= 5:
+                outcome = replace(outcome, counted=True, soon=False)
             if outcome.counted and not run.early:
                 known.attempts += 1
                 known.delay = min(8.0, 2 * known.delay or 1.0)
@@ -161,7 +174,7 @@ class Model:
         if isinstance(outcome, Again):
             priority = run.priority if outcome.priority is None else outcome.priority
             again = Wanted(outcome.at, priority, now, [Cause("result")])
-        if not isinstance(outcome, Retry) or reason:
+        if not isinstance(outcome, Unfinished) or reason:
             known.succeed()
         if reason and not (known.wanted and known.wanted.changed):
             known.parked, known.wanted = Parked(reason, now, run.attempt), None
