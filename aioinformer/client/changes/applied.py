@@ -7,10 +7,22 @@ values in all of these fields, the server would change neither the object nor th
 There is no schema here, so the recorded set is compared with the configuration: it shows which lists are merged by key,
 and by which. Each doubt counts as a change: values that the server writes in another form (`1000m` as `1`), defaults
 inside lists that are replaced as a whole, another order of elements.
+
+An apply cannot require that a name is free; a create does. But the server records a create as an update, and with the
+defaults: such a set does not tell a default from a field that the next configuration leaves out. So an object to be
+applied is created under a field manager of its own, which is named after the manager and a digest of the configuration:
+`widgets:created-0123456789abcdef`. This is all that is stored, and it outlives the process.
+
+- The same configuration has the same digest: then all further recorded fields are defaults, and no fields that left.
+  An apply is necessary if the creation does not own all of its fields any more, since others have changed them.
+- Another configuration is a change. Before it is applied, the fields of the creation become applied ones of the
+  manager. So the server removes those that are left out, and sets its defaults again.
+- What the manager itself writes, with `edit` for example, is recorded apart, and no apply removes it.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -18,11 +30,14 @@ import msgspec
 from aioinformer.client.changes.patches import document_of, is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 T = TypeVar("T")
 
 _SELF: Final = "."
+#: The most bytes of a manager's name that are part of the name of its creations, which may have 128.
+_LONGEST: Final = 100
+_encode_sorted: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Applied(NamedTuple, Generic[T]):
@@ -64,24 +79,117 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
         return "metadata.namespace differs"
     if not own_metadata:
         del wanted["metadata"]
-    fields = _recorded(metadata, manager, subresource, live["apiVersion"])
-    return fields if isinstance(fields, str) else _compare(fields, wanted, live, "")
+    entries = list(_entries(metadata, manager, "Apply", subresource=subresource))
+    created = [] if subresource else _created(metadata, manager)
+    if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
+        return "the object was created with another configuration"
+    fields = _fields_in(entries or created, manager, live["apiVersion"])
+    if isinstance(fields, str):
+        return fields
+    return _lost(fields, wanted, "") if created else _compare(fields, wanted, live, "")
 
 
-def _recorded(metadata: Mapping[str, Any], manager: str, subresource: str, api_version: str) -> dict[str, Any] | str:
-    """Return the fields that the server has recorded for a manager; or why they are unknown."""
-    entries = [
-        entry
-        for entry in metadata.get("managedFields") or ()
-        if (entry.get("manager"), entry.get("operation")) == (manager, "Apply")
-        and (entry.get("subresource") or "") == subresource
-    ]
+def creation_manager(manager: str, desired: bytes) -> str:
+    """Return the field manager that creates an object which a manager applies later.
+
+    Args:
+        manager: the field manager of the applies.
+        desired: the JSON of the configuration, with `apiVersion` and `kind`.
+    """
+    return _creator(manager) + sha256(_encode_sorted(msgspec.json.decode(desired))).hexdigest()[:16]
+
+
+def creation_moved(cached: Any, manager: str) -> dict[str, Any] | None:
+    """Return the merge patch that makes the fields of an object's creation applied ones of a manager.
+
+    None if there are none. The patch has the version as a precondition: an entry of another writer is never lost.
+    """
+    metadata = document_of(cached).get("metadata") or {}
+    created = _created(metadata, manager)
+    if not created:
+        return None
+    moved = {**created[0], "manager": manager, "operation": "Apply"}
+    applied = list(_entries(metadata, manager, "Apply"))
+    for entry in (*created[1:], *applied):
+        if entry.get("apiVersion") == moved.get("apiVersion"):
+            moved["fieldsV1"] = _union(moved["fieldsV1"], entry["fieldsV1"])
+    entries = [moved, *(each for each in metadata["managedFields"] if each not in created and each not in applied)]
+    return {"metadata": {"resourceVersion": metadata.get("resourceVersion"), "managedFields": entries}}
+
+
+def owned_fields(obj: Any, manager: str) -> list[dict[str, Any]]:
+    """Return the sets of fields that are recorded for a manager, by any write of an object outside its subresources."""
+    metadata = document_of(obj).get("metadata") or {}
+    found = [*_entries(metadata, manager, "Apply", "Update"), *_created(metadata, manager)]
+    return [entry["fieldsV1"] for entry in found if isinstance(entry.get("fieldsV1"), dict)]
+
+
+def has_key(fields: Mapping[str, Any], key: Any) -> bool:
+    """Return whether the recorded fields of a list that is merged by key contain the element with this key."""
+    return any(name.startswith("k:") and _decoded(name) == key for name in fields)
+
+
+def _creator(manager: str) -> str:
+    return f"{manager.encode()[:_LONGEST].decode(errors='ignore')}:created-"
+
+
+def _entries(
+    metadata: Mapping[str, Any], manager: str, *operations: str, subresource: str = ""
+) -> Iterator[dict[str, Any]]:
+    for entry in metadata.get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") in operations
+            and (entry.get("subresource") or "") == subresource
+        ):
+            yield entry
+
+
+def _created(metadata: Mapping[str, Any], manager: str) -> list[dict[str, Any]]:
+    names = {entry.get("manager") or "": None for entry in metadata.get("managedFields") or ()}
+    creators = [name for name in names if name.startswith(_creator(manager))]
+    return [entry for name in creators for entry in _entries(metadata, name, "Update")]
+
+
+def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _union(one.get(name, {}), other.get(name, {})) for name in (*one, *other)}
+
+
+def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) -> dict[str, Any] | str:
+    """Return the fields of the only entry; or why they are unknown."""
     if len(entries) != 1:
         return f"the cached object has no managed fields of {manager}"
     fields = entries[0].get("fieldsV1")
     if entries[0].get("apiVersion") != api_version or entries[0].get("fieldsType") != "FieldsV1":
         return "the managed fields are of another version"
     return fields if isinstance(fields, dict) else "the managed fields are of another form"
+
+
+def _lost(fields: Mapping[str, Any], wanted: Any, path: str) -> str:
+    """Return the first part of a configuration that its creation does not own any more; "" for none.
+
+    A write that changes a value takes it over: what the creation owns is as it was created.
+    """
+    if not fields:
+        return ""
+    parts: list[tuple[str, Mapping[str, Any] | None, Any]] = []
+    if isinstance(wanted, dict):
+        parts = [(f"{path}.{name}", fields.get(f"f:{name}"), value) for name, value in wanted.items()]
+    elif isinstance(wanted, list):
+        keys = {name: _decoded(name) for name in fields if name != _SELF}
+        for at, item in enumerate(wanted):
+            others = [*wanted[:at], *wanted[at + 1 :]]
+            # A part of the key that the element lacks is a default, and none that another element states.
+            found = [
+                fields[name]
+                for name, key in keys.items()
+                if is_same(key, item) or (_fits(key, item) and not any(_is_part(key, each) for each in others))
+            ]
+            parts.append((f"{path}[{at}]", found[0] if found else None, item))
+    for inner, known, value in parts:
+        if lost := f"{inner} has another owner" if known is None else _lost(known, value, inner):
+            return lost
+    return ""
 
 
 def _compare(fields: Any, wanted: Any, live: Any, path: str) -> str:
@@ -149,6 +257,12 @@ def _has_key(item: Any, key: Any, fields: Any) -> bool:
     if not isinstance(item, dict) or not isinstance(key, dict) or not isinstance(fields, dict):
         return False
     return all(is_same(item[name], value) if name in item else f"f:{name}" not in fields for name, value in key.items())
+
+
+def _fits(key: Any, item: Any) -> bool:
+    if not isinstance(key, dict) or not isinstance(item, dict):
+        return False
+    return all(is_same(item[name], value) for name, value in key.items() if name in item)
 
 
 def _is_part(key: Mapping[str, Any], item: Any) -> bool:

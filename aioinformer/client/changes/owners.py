@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.client.changes.patches import document_of
-from aioinformer.errors import AlreadyOwned, UsageError
+from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources.references import ObjectReference, get_reference
 
 T = TypeVar("T")
@@ -57,6 +57,25 @@ def controller_of(obj: Any) -> ObjectReference | None:
     return None
 
 
+def check_controller(obj: Any, owner: ObjectReference, what: str) -> None:
+    """Raise if an object has a controller, and it is not `owner`.
+
+    Args:
+        obj: the object.
+        owner: may control it.
+        what: the object, for the error.
+
+    Raises:
+        AlreadyOwned: the object has another controller.
+        FormerOwner: it is an earlier object of the owner's kind and name.
+    """
+    known = controller_of(obj)
+    if known is None or known.uid == owner.uid:
+        return
+    one, other = ((each.api_version.rpartition("/")[0], each.kind, each.name) for each in (known, owner))
+    raise (FormerOwner if one == other else AlreadyOwned)(what, known.kind, known.name, known.uid)
+
+
 def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool = True) -> T:
     """Return the object with an owner reference that makes `owner` its controller.
 
@@ -69,7 +88,8 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
         block_owner_deletion: whether deleting the owner in the foreground waits for the object.
 
     Raises:
-        AlreadyOwned: the object has another controller. An owner of the same name with another uid is another one.
+        AlreadyOwned: the object has another controller. An owner of the same name with another uid is another one, the
+            former one (FormerOwner).
         UsageError: the owner has no uid; or it is in a namespace, and the object is in another one or in none. The
             garbage collector would delete such an object.
     """
@@ -85,9 +105,7 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
             f"set_controller_reference: the owner, {where}, is in namespace {reference.namespace}, and the object is "
             f"{place}"
         )
-    known = controller_of(obj)
-    if known is not None and known.uid != reference.uid:
-        raise AlreadyOwned(str(metadata.get("name") or metadata.get("generateName") or ""), known.kind, known.name)
+    check_controller(obj, reference, str(metadata.get("name") or metadata.get("generateName") or ""))
     wanted = {
         "apiVersion": reference.api_version,
         "kind": reference.kind,

@@ -16,7 +16,7 @@ from aioinformer.controller.request import (
     RetryAfter,
     TerminalError,
 )
-from aioinformer.errors import ApiError, Conflict, InformerStopped, TransportError, UsageError
+from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.inputs.change import uid_of
 from aioinformer.inputs.mapping import Owns
 from aioinformer.leaderelection.elector import LeadershipLost
@@ -47,6 +47,8 @@ _EXPECTED: Final = (ApiError, TransportError, StaleCache, ReconcileTimeout, Conn
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
+#: The most seconds between two runs of a key that waits for the garbage collector.
+_LONGEST_WAIT: Final = 30.0
 #: Outcomes that are no reason for a warning.
 _QUIET: Final = frozenset({"success", "again", "retry_after", "conflict", "cancelled", "settled"})
 
@@ -196,7 +198,12 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         late = ReconcileTimeout(attempt.expired)
         late.__cause__ = error
         return "timeout", Retry(late)
-    return outcome_of_result(task.result(), now) if error is None else outcome_of_error(error)
+    if error is None:
+        return outcome_of_result(task.result(), now)
+    if _all(list(_leaves(error)), FormerOwner):
+        waited = now - attempt.run.enqueued  # nothing tells when the garbage collector is done with the name
+        return "waiting", Retry(error, min(max(1.0, waited), _LONGEST_WAIT), counted=False)
+    return outcome_of_error(error)
 
 
 def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
@@ -256,12 +263,23 @@ def log_outcome(controller: str, run: Run, name: str, outcome: Outcome, followin
     elif isinstance(outcome, Retry):
         error, now = outcome.error, asyncio.get_running_loop().time()
         after = f"retrying in {max(0.0, following - now):.2g} s" if following is not None else "not retried"
-        if name in _QUIET:
+        if name == "waiting":
+            _log_waiting(what, now - run.enqueued, f"{error}; {after}")
+        elif name in _QUIET:
             _log.debug("%s ended with %s: %s; %s", what, type(error).__name__, error, after)
         elif all(isinstance(each, _EXPECTED) for each in _leaves(error)):
             _log.warning("%s failed with %s: %s; %s", what, type(error).__name__, error, after)
         else:
             _log.error("%s failed; %s", what, after, exc_info=error)
+
+
+def _log_waiting(what: str, waited: float, text: str) -> None:
+    """Log the beginning of a wait for the garbage collector; warn after 30 s, 60 s, 120 s and so on."""
+    periods = int(waited / _LONGEST_WAIT)
+    if not periods:
+        _log.log(logging.INFO if waited < 1 else logging.DEBUG, "%s waits for the garbage collector: %s", what, text)
+    elif not periods & (periods - 1):
+        _log.warning("%s has waited %.0f s for the garbage collector; does it run? %s", what, waited, text)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

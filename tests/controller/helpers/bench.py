@@ -87,7 +87,7 @@ class Bench:
     def writes(self) -> list[str]:
         """Return the verbs of the requests that wrote something, with names, since the last call."""
         found = [
-            f"{entry.verb} {'/'.join(entry.path.split('/')[7:] if 'apis' in entry.path else entry.path.split('/')[6:])}"
+            f"{entry.verb} {'/'.join(entry.path.split('/')[7:] if 'apis' in entry.path else entry.path.split('/')[6:])}".strip()
             for entry in self.server.requests
             if entry.verb in WRITES
         ]
