@@ -11,7 +11,7 @@ from aioinformer.client.changes.applied import Applied, creation_moved, differen
 from aioinformer.client.changes.editing import check_members, edit
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
-from aioinformer.errors import Conflict, Invalid, OptionError, UsageError
+from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
@@ -211,15 +211,17 @@ class Verbs(Generic[T]):
         reason = "dry run" if settings.dry_run else difference(desired, cached, manager, found, self._subresource)
         if not reason and cached is not None:
             return Applied(cached, True, "")
-        if cached is not None:
-            moved = None if self._subresource or settings.dry_run else creation_moved(cached, manager)
-            if moved is not None:
-                await self.patch(obj, moved, namespace=namespace, **options)
-            obj = bodies.with_uid(desired, metadata_field(metadata_of(cached), "uid", "uid"))
         try:
+            if cached is not None:
+                moved = None if self._subresource or settings.dry_run else creation_moved(cached, manager)
+                if moved is not None:
+                    await self.patch(obj, moved, namespace=namespace, **options)
+                obj = bodies.with_uid(desired, metadata_field(metadata_of(cached), "uid", "uid"))
             return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
-        except Invalid as error:
-            if "metadata.uid" not in error.fields:
+        except (Invalid, ApiNotFound) as error:
+            # A patch of the managed fields finds no object; an apply may find one with another uid.
+            other = "metadata.uid" in error.fields if isinstance(error, Invalid) else cached is not None and bool(error.name)
+            if not other:
                 raise
             raise Conflict(409, "Conflict", error.message) from error
 

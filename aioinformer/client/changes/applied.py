@@ -86,7 +86,7 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     fields = _fields_in(entries or created, manager, live["apiVersion"])
     if isinstance(fields, str):
         return fields
-    return _lost(fields, wanted, "") if created else _compare(fields, wanted, live, "")
+    return _lost(fields, wanted, live, "") if created else _compare(fields, wanted, live, "")
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
@@ -165,29 +165,32 @@ def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) ->
     return fields if isinstance(fields, dict) else "the managed fields are of another form"
 
 
-def _lost(fields: Mapping[str, Any], wanted: Any, path: str) -> str:
+def _lost(fields: Mapping[str, Any], wanted: Any, live: Any, path: str) -> str:
     """Return the first part of a configuration that its creation does not own any more; "" for none.
 
-    A write that changes a value takes it over: what the creation owns is as it was created.
+    A write that changes a value takes it over, so what the creation owns is as it was created. Empty values are not
+    stored, and then not owned.
     """
-    if not fields:
-        return ""
-    parts: list[tuple[str, Mapping[str, Any] | None, Any]] = []
-    if isinstance(wanted, dict):
-        parts = [(f"{path}.{name}", fields.get(f"f:{name}"), value) for name, value in wanted.items()]
-    elif isinstance(wanted, list):
+    parts: list[tuple[str, Mapping[str, Any] | None, Any, Any]] = []
+    if fields and isinstance(wanted, dict):
+        within = live if isinstance(live, dict) else {}
+        parts = [(f"{path}.{name}", fields.get(f"f:{name}"), each, within.get(name)) for name, each in wanted.items()]
+    elif fields and isinstance(wanted, list):
         keys = {name: _decoded(name) for name in fields if name != _SELF}
         for at, item in enumerate(wanted):
             others = [*wanted[:at], *wanted[at + 1 :]]
             # A part of the key that the element lacks is a default, and none that another element states.
             found = [
-                fields[name]
+                name
                 for name, key in keys.items()
                 if is_same(key, item) or (_fits(key, item) and not any(_is_part(key, each) for each in others))
             ]
-            parts.append((f"{path}[{at}]", found[0] if found else None, item))
-    for inner, known, value in parts:
-        if lost := f"{inner} has another owner" if known is None else _lost(known, value, inner):
+            inner = next((each for each in live or () if found and _is_part(keys[found[0]], each)), None)
+            parts.append((f"{path}[{at}]", fields[found[0]] if found else None, item, inner))
+    for place, known, value, stored in parts:
+        if known is None and (value or stored is not None):
+            return f"{place} has another owner"
+        if lost := _lost(known or {}, value, stored, place):
             return lost
     return ""
 
@@ -265,8 +268,12 @@ def _fits(key: Any, item: Any) -> bool:
     return all(is_same(item[name], value) for name, value in key.items() if name in item)
 
 
-def _is_part(key: Mapping[str, Any], item: Any) -> bool:
-    return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
+def _is_part(key: Any, item: Any) -> bool:
+    return (
+        isinstance(key, dict)
+        and isinstance(item, dict)
+        and all(name in item and is_same(item[name], value) for name, value in key.items())
+    )
 
 
 def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
