@@ -100,14 +100,6 @@ def encode_plain(value: Any) -> bytes:
         raise UsageError(f"the body cannot be sent: {error}") from None
 
 
-def with_uid(raw: bytes, uid: Any) -> Any:
-    """Return a plain copy of an object with a uid, unless it has one. The server refuses it for any other object."""
-    document = msgspec.json.decode(raw)
-    if uid:
-        document["metadata"].setdefault("uid", uid)
-    return document
-
-
 def check_type(api_version: object, kind: object, resource: Resource[Any]) -> None:
     """Raise if an object that states its type is of another one.
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+import msgspec
+
 from aioinformer.client import bodies
 from aioinformer.client.changes.applied import Applied, creation_moved, difference
 from aioinformer.client.changes.editing import check_members, edit
@@ -211,17 +213,16 @@ class Verbs(Generic[T]):
         reason = "dry run" if settings.dry_run else difference(desired, cached, manager, found, self._subresource)
         if not reason and cached is not None:
             return Applied(cached, True, "")
-        try:
-            if cached is not None:
-                moved = None if self._subresource or settings.dry_run else creation_moved(cached, manager)
-                if moved is not None:
-                    await self.patch(obj, moved, namespace=namespace, **options)
-                obj = bodies.with_uid(desired, metadata_field(metadata_of(cached), "uid", "uid"))
+        if cached is None:
             return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
-        except (Invalid, ApiNotFound) as error:
-            # A patch of the managed fields finds no object; an apply may find one with another uid.
-            other = "metadata.uid" in error.fields if isinstance(error, Invalid) else cached is not None and bool(error.name)
-            if not other:
+        document = msgspec.json.decode(desired)
+        document["metadata"].setdefault("uid", metadata_field(metadata_of(cached), "uid", "uid"))
+        try:
+            if not (self._subresource or settings.dry_run) and (moved := creation_moved(cached, manager)):
+                await self.patch(document, moved, namespace=namespace, **options)
+            return Applied(await self.apply(document, force=force, namespace=namespace, **options), False, reason)
+        except (ApiNotFound, Invalid) as error:
+            if not (error.name if isinstance(error, ApiNotFound) else "metadata.uid" in error.fields):
                 raise
             raise Conflict(409, "Conflict", error.message) from error
 

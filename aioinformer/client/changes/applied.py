@@ -10,12 +10,12 @@ inside lists that are replaced as a whole, another order of elements.
 
 An apply cannot require that a name is free; a create does. But the server records a create as an update, and with the
 defaults: such a set does not tell a default from a field that the next configuration leaves out. So an object to be
-applied is created under a field manager of its own, which is named after the manager and a digest of the configuration:
-`widgets:created-0123456789abcdef`. This is all that is stored, and it outlives the process.
+applied is created under a field manager of its own, which is named after the manager and a digest of the
+configuration's members, without their values: `widgets:created-0123456789abcdef`. Nothing else is stored, and it
+outlives the process.
 
-- The same configuration has the same digest: then all further recorded fields are defaults, and no fields that left.
-  An apply is necessary if the creation does not own all of its fields any more, since others have changed them.
-- Another configuration is a change. Before it is applied, the fields of the creation become applied ones of the
+- A configuration with the same digest has the same members: all further recorded fields are defaults.
+- Any other configuration is a change. Before it is applied, the fields of the creation become applied ones of the
   manager. So the server removes those that are left out, and sets its defaults again.
 - What the manager itself writes, with `edit` for example, is recorded apart, and no apply removes it.
 """
@@ -84,9 +84,7 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
         return "the object was created with another configuration"
     fields = _fields_in(entries or created, manager, live["apiVersion"])
-    if isinstance(fields, str):
-        return fields
-    return _lost(fields, wanted, live, "") if created else _compare(fields, wanted, live, "")
+    return fields if isinstance(fields, str) else _compare(fields, wanted, live, "", not created)
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
@@ -96,7 +94,8 @@ def creation_manager(manager: str, desired: bytes) -> str:
         manager: the field manager of the applies.
         desired: the JSON of the configuration, with `apiVersion` and `kind`.
     """
-    return _creator(manager) + sha256(_encode_sorted(msgspec.json.decode(desired))).hexdigest()[:16]
+    members = _encode_sorted(_members(msgspec.json.decode(desired)))
+    return _creator(manager) + sha256(members).hexdigest()[:16]
 
 
 def creation_moved(cached: Any, manager: str) -> dict[str, Any] | None:
@@ -127,6 +126,13 @@ def owned_fields(obj: Any, manager: str) -> list[dict[str, Any]]:
 def has_key(fields: Mapping[str, Any], key: Any) -> bool:
     """Return whether the recorded fields of a list that is merged by key contain the element with this key."""
     return any(name.startswith("k:") and _decoded(name) == key for name in fields)
+
+
+def _members(value: Any) -> Any:
+    """Return a value with its members and elements alone: names of managers are public, and Secrets have values."""
+    if isinstance(value, dict):
+        return {name: _members(each) for name, each in value.items() if each is not None}
+    return [_members(each) for each in value] if isinstance(value, list) else 0
 
 
 def _creator(manager: str) -> str:
@@ -165,37 +171,7 @@ def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) ->
     return fields if isinstance(fields, dict) else "the managed fields are of another form"
 
 
-def _lost(fields: Mapping[str, Any], wanted: Any, live: Any, path: str) -> str:
-    """Return the first part of a configuration that its creation does not own any more; "" for none.
-
-    A write that changes a value takes it over, so what the creation owns is as it was created. Empty values are not
-    stored, and then not owned.
-    """
-    parts: list[tuple[str, Mapping[str, Any] | None, Any, Any]] = []
-    if fields and isinstance(wanted, dict):
-        within = live if isinstance(live, dict) else {}
-        parts = [(f"{path}.{name}", fields.get(f"f:{name}"), each, within.get(name)) for name, each in wanted.items()]
-    elif fields and isinstance(wanted, list):
-        keys = {name: _decoded(name) for name in fields if name != _SELF}
-        for at, item in enumerate(wanted):
-            others = [*wanted[:at], *wanted[at + 1 :]]
-            # A part of the key that the element lacks is a default, and none that another element states.
-            found = [
-                name
-                for name, key in keys.items()
-                if is_same(key, item) or (_fits(key, item) and not any(_is_part(key, each) for each in others))
-            ]
-            inner = next((each for each in live or () if found and _is_part(keys[found[0]], each)), None)
-            parts.append((f"{path}[{at}]", fields[found[0]] if found else None, item, inner))
-    for place, known, value, stored in parts:
-        if known is None and (value or stored is not None):
-            return f"{place} has another owner"
-        if lost := _lost(known or {}, value, stored, place):
-            return lost
-    return ""
-
-
-def _compare(fields: Any, wanted: Any, live: Any, path: str) -> str:
+def _compare(fields: Any, wanted: Any, live: Any, path: str, exact: bool) -> str:
     """Return the first difference below a path, "" for none.
 
     Args:
@@ -203,43 +179,52 @@ def _compare(fields: Any, wanted: Any, live: Any, path: str) -> str:
         wanted: the value in the configuration.
         live: the value in the object.
         path: of the value, for the result.
+        exact: recorded fields that the configuration lacks are a difference; otherwise they are defaults.
     """
     if not isinstance(fields, dict):
         return f"{path} is recorded in another form"
     names = [name for name in fields if name != _SELF]
     if not names:
-        return "" if is_same(wanted, live) else f"{path or 'the object'} differs"
+        same = is_same(wanted, live) or (not exact and _contains(live, wanted))
+        return "" if same else f"{path or 'the object'} differs"
     if isinstance(wanted, dict) and isinstance(live, dict):
-        return _compare_members(fields, names, wanted, live, path)
+        return _compare_members(fields, names, wanted, live, path, exact)
     if isinstance(wanted, list) and isinstance(live, list):
         if all(name.startswith("k:") for name in names):
-            return _compare_by_key(fields, names, wanted, live, path)
+            return _compare_by_key(fields, names, wanted, live, path, exact)
         if all(name.startswith("v:") for name in names):
-            return _compare_sets(names, wanted, live, path)
+            return _compare_sets(names, wanted, live, path, exact)
     return f"{path or 'the object'} differs"
 
 
 def _compare_members(
-    fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str
+    fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str, exact: bool
 ) -> str:
-    if missing := {f"f:{name}" for name in wanted} ^ set(names):
+    if not exact:  # a create does not store empty values, and nobody owns them
+        wanted = {name: value for name, value in wanted.items() if value or name in live}
+    stated, recorded = {f"f:{name}" for name in wanted}, set(names)
+    if missing := (stated ^ recorded if exact else stated - recorded):
         name = min(missing).removeprefix("f:")
         return f"{path}.{name} is not among the recorded fields" if name in wanted else f"{path}.{name} is left out"
     for name, value in wanted.items():
         if name not in live:
             return f"{path}.{name} is not in the object"
-        if found := _compare(fields[f"f:{name}"], value, live[name], f"{path}.{name}"):
+        if found := _compare(fields[f"f:{name}"], value, live[name], f"{path}.{name}", exact):
             return found
     return ""
 
 
-def _compare_by_key(fields: Mapping[str, Any], names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
+def _compare_by_key(
+    fields: Mapping[str, Any], names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool
+) -> str:
     keys = {name: _decoded(name) for name in names}
     positions = []
-    if len(wanted) != len(keys):
+    if exact and len(wanted) != len(keys):
         return f"{path} has other elements"
     for at, item in enumerate(wanted):
-        matching = [name for name, key in keys.items() if _has_key(item, key, fields[name])]
+        matching = [name for name, key in keys.items() if _has_key(item, key, fields[name], exact)]
+        if len(matching) > 1:  # a default of the key, that another element states differently
+            matching = [name for name in matching if not any(_is_part(keys[name], each) for each in wanted)]
         if len(matching) != 1:
             return f"{path}[{at}] is not among the recorded elements"
         key = keys.pop(matching[0])
@@ -247,43 +232,46 @@ def _compare_by_key(fields: Mapping[str, Any], names: list[str], wanted: list[An
         if len(found) != 1:
             return f"{path}[{at}] is not in the object"
         positions += found
-        if difference := _compare(fields[matching[0]], item, live[found[0]], f"{path}[{at}]"):
+        if difference := _compare(fields[matching[0]], item, live[found[0]], f"{path}[{at}]", exact):
             return difference
     return "" if positions == sorted(positions) else f"{path} has another order"
 
 
-def _has_key(item: Any, key: Any, fields: Any) -> bool:
+def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
     """Return whether an element of the configuration is the recorded one with this key.
 
-    A part of the key that neither the configuration nor the record has is a default of the schema.
+    A part of the key that the configuration lacks is a default of the schema, unless it is recorded as applied.
     """
     if not isinstance(item, dict) or not isinstance(key, dict) or not isinstance(fields, dict):
         return False
-    return all(is_same(item[name], value) if name in item else f"f:{name}" not in fields for name, value in key.items())
-
-
-def _fits(key: Any, item: Any) -> bool:
-    if not isinstance(key, dict) or not isinstance(item, dict):
-        return False
-    return all(is_same(item[name], value) for name, value in key.items() if name in item)
-
-
-def _is_part(key: Any, item: Any) -> bool:
-    return (
-        isinstance(key, dict)
-        and isinstance(item, dict)
-        and all(name in item and is_same(item[name], value) for name, value in key.items())
+    return all(
+        is_same(item[name], value) if name in item else not exact or f"f:{name}" not in fields
+        for name, value in key.items()
     )
 
 
-def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
+def _is_part(key: Mapping[str, Any], item: Any) -> bool:
+    return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
+
+
+def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool) -> str:
     values = [_decoded(name) for name in names]
-    if len(wanted) != len(values) or not all(any(is_same(item, value) for value in values) for item in wanted):
+    known = all(any(is_same(item, value) for value in values) for item in wanted)
+    if not known or (exact and len(wanted) != len(values)):
         return f"{path} has other elements"
     positions = [place for item in wanted for place, each in enumerate(live) if is_same(item, each)]
     if len(positions) != len(wanted) or positions != sorted(set(positions)):
         return f"{path} has another order"
     return ""
+
+
+def _contains(live: Any, wanted: Any) -> bool:
+    """Return whether a value that is replaced as a whole is the wanted one, perhaps with defaults."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(_contains(live.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(map(_contains, live, wanted))
+    return is_same(wanted, live) or (live is None and not wanted)
 
 
 def _decoded(name: str) -> Any:

@@ -13,11 +13,11 @@ from aioinformer.controller import AppliedSet, ForeignObject, Request, apply_set
 from aioinformer.models import apps_v1, core_v1
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from aioinformer import ObjectName
     from aioinformer import Resource as AnyResource
-    from aioinformer.controller import By
+    from aioinformer.controller.helpers.pruning import By
     from aioinformer.transport import Request as HttpRequest
     from aioinformer.transport import Response, Transport
 
@@ -64,13 +64,13 @@ class Cached:
             raise NotFound("objects", key)
         return self._objects[key]
 
-    def list(self, labels: dict[str, str]) -> list[Any]:
-        return [each for each in self._objects.values() if labels.items() <= dict(each.metadata.labels or {}).items()]
-
     def owned(self, uid: str) -> list[Any]:
         """Return the objects with any owner reference to this uid, as `Owns(controller_only=False)` does."""
         references = ((each, each.metadata.owner_references or ()) for each in self._objects.values())
         return [each for each, found in references if any(reference.uid == uid for reference in found)]
+
+    def list(self, labels: dict[str, str]) -> list[Any]:
+        return [each for each in self._objects.values() if labels.items() <= dict(each.metadata.labels or {}).items()]
 
 
 class Sets:
@@ -98,10 +98,10 @@ class Sets:
         if self.owner is None:
             self.owner = await self.others.core.v1.configmaps.create({"metadata": {"name": "owner"}})
         for each in RESOURCES:
-            found = await self.others.resource(each).list()
+            found = list(await self.others.resource(each).list())
             if self.stripped:
                 found = [obj.evolve({"metadata": {"managedFields": None}}) for obj in found]
-            self._cache[each] = Cached(list(found))
+            self._cache[each] = Cached(found)
         self.between.methods.clear()
 
     async def apply(self, *objects: Any, by: By = "owner", read: bool = True) -> AppliedSet:
@@ -138,12 +138,14 @@ HTTP, DNS, UDP = (
 )
 
 
-def deployment(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def deployment(
+    name: str, labels: dict[str, str] | None = None, *, env: Sequence[Any] = (), **spec: Any
+) -> dict[str, Any]:
     container = {
         "name": "main",
         "image": "example.com/web:1",
         "ports": [{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53}],
-        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, *env],
     }
     pod = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
     return {
@@ -154,7 +156,10 @@ def deployment(name: str, labels: dict[str, str] | None = None, **spec: Any) -> 
     }
 
 
-ALL = (secret("a"), service("a", HTTP, DNS, UDP), deployment("a"))
+#: The server adds a default to a field that is replaced as a whole, and does not store the empty value.
+SELF = {"name": "SELF", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+EMPTY = {"name": "EMPTY", "value": ""}
+ALL = (secret("a"), service("a", HTTP, DNS, UDP), deployment("a", env=[SELF, EMPTY], paused=False))
 
 
 def managers(obj: Any) -> list[tuple[str, str]]:
@@ -240,7 +245,7 @@ async def object_created_after_the_check_is_not_adopted(sets: Sets) -> None:
     with pytest.raises(ForeignObject, match=r"secrets .*/a exists"):
         await sets.apply(secret("a", ours="MQ=="), secret("b"))
     found = await sets.others.core.v1.secrets.get("a")
-    assert (dict(found.data), managers(found)) == ({"theirs": "MQ=="}, [("others", "Update")])
+    assert (dict(found.data or {}), managers(found)) == ({"theirs": "MQ=="}, [("others", "Update")])
     assert (await sets.apply()).kept == []
 
 
@@ -255,7 +260,7 @@ async def object_created_again_is_not_adopted(sets: Sets) -> None:
         if "a" not in [each.metadata.name for each in await sets.others.core.v1.secrets.list()]:
             await sets.others.core.v1.secrets.create(secret("a", theirs="MQ=="))
     found = await sets.others.core.v1.secrets.get("a")
-    assert (dict(found.data), managers(found)) == ({"theirs": "MQ=="}, [("others", "Update")])
+    assert (dict(found.data or {}), managers(found)) == ({"theirs": "MQ=="}, [("others", "Update")])
 
 
 @row
@@ -267,7 +272,7 @@ async def applied_object_created_again_is_not_adopted(sets: Sets) -> None:
     await sets.others.core.v1.secrets.create(secret("a", theirs="MQ=="))
     with pytest.raises(Conflict, match="uid"):
         await sets.apply(secret("a", ours="Mw=="), read=False)
-    assert dict((await sets.others.core.v1.secrets.get("a")).data) == {"theirs": "MQ=="}
+    assert dict((await sets.others.core.v1.secrets.get("a")).data or {}) == {"theirs": "MQ=="}
 
 
 @row
