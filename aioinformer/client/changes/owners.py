@@ -57,23 +57,10 @@ def controller_of(obj: Any) -> ObjectReference | None:
     return None
 
 
-def check_controller(obj: Any, owner: ObjectReference, what: str) -> None:
-    """Raise if an object has a controller, and it is not `owner`.
-
-    Args:
-        obj: the object.
-        owner: may control it.
-        what: the object, for the error.
-
-    Raises:
-        AlreadyOwned: the object has another controller.
-        FormerOwner: it is an earlier object of the owner's kind and name.
-    """
-    known = controller_of(obj)
-    if known is None or known.uid == owner.uid:
-        return
+def is_former(known: ObjectReference, owner: ObjectReference) -> bool:
+    """Return whether the first of two references is to an earlier object of the other's kind and name."""
     one, other = ((each.api_version.rpartition("/")[0], each.kind, each.name) for each in (known, owner))
-    raise (FormerOwner if one == other else AlreadyOwned)(what, known.kind, known.name, known.uid)
+    return one == other and known.uid != owner.uid
 
 
 def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool = True) -> T:
@@ -105,7 +92,11 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
             f"set_controller_reference: the owner, {where}, is in namespace {reference.namespace}, and the object is "
             f"{place}"
         )
-    check_controller(obj, reference, str(metadata.get("name") or metadata.get("generateName") or ""))
+    known = controller_of(obj)
+    if known is not None and known.uid != reference.uid:
+        error = FormerOwner if is_former(known, reference) else AlreadyOwned
+        name = str(metadata.get("name") or metadata.get("generateName") or "")
+        raise error(name, known.kind, known.name, known.uid)
     wanted = {
         "apiVersion": reference.api_version,
         "kind": reference.kind,

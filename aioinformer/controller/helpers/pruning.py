@@ -12,17 +12,8 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied, has_key, owned_fields
-from aioinformer.client.changes.owners import check_controller, controller_of, set_controller_reference
-from aioinformer.errors import (
-    AioinformerError,
-    AlreadyExists,
-    AlreadyOwned,
-    ApiNotFound,
-    Conflict,
-    FormerOwner,
-    NotFound,
-    UsageError,
-)
+from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
+from aioinformer.errors import AioinformerError, AlreadyExists, ApiNotFound, Conflict, FormerOwner, NotFound, UsageError
 from aioinformer.inputs.owners import owner_references
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
 
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
 
 #: How the objects of a set are known: by their controller, or by labels.
 By: TypeAlias = "Literal['owner'] | Mapping[str, str]"
-#: How often a write is tried while others create, change or delete the object.
+#: How often a deletion is tried while others change the object.
 _ATTEMPTS: Final = 5
 
 
@@ -204,8 +195,10 @@ class _Owner:
         Returns:
             None: it is deleted, or is being deleted. "": another object has its name. Otherwise, why it is kept.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
-            if attempt > 1 or not _has_managed_fields(obj):
+        # A class of the user may lack the owner references that forbid the deletion.
+        is_whole, conflicts = isinstance(obj, (View, Mapping)) and _has_managed_fields(obj), 0
+        while True:
+            if conflicts or not is_whole:
                 obj = await self._get(resource, key)
             if obj is None or _is_leaving(obj):
                 return None
@@ -225,13 +218,13 @@ class _Owner:
             except ApiNotFound as error:
                 if not error.name:  # the resource is not served at the moment
                     raise
-                self._request.log.debug("%s %s is gone already", resource.group_resource, key)
+                return None
             except Conflict:
-                if attempt == _ATTEMPTS:
+                conflicts += 1
+                if conflicts == _ATTEMPTS:
                     raise
-                continue
-            return None
-        raise AssertionError("the last attempt returns or raises")
+            else:
+                return None
 
     async def _read(self, resource: Resource[Any], key: ObjectName, made: Any) -> Any:
         found = await self._get(resource, key)
@@ -257,14 +250,10 @@ class _Owner:
         """
         what, remedy = f"{resource.group_resource} {object_name(found)}", "delete it, or choose another name"
         controller = controller_of(found)
-        if controller is not None and controller != controller_of(made):
-            try:
-                check_controller(found, self._request.reference, what)
-            except FormerOwner:
-                raise
-            except AlreadyOwned:
-                whose = f"its controller is {controller.kind} {controller.name}"
-                raise ForeignObject(f"{what} exists, and {whose}; {remedy}") from None
+        if controller is not None and controller.uid != self._uid and controller != controller_of(made):
+            if is_former(controller, self._request.reference):
+                raise FormerOwner(what, controller.kind, controller.name, controller.uid)
+            raise ForeignObject(f"{what} exists, and its controller is {controller.kind} {controller.name}; {remedy}")
         if not self._has(found):
             raise ForeignObject(f"{what} exists, and it is not of this set; {remedy}")
 
