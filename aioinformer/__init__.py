@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Expired,
         FIFOClosed,
         Forbidden,
+        FormerOwner,
         FrameTooLarge,
         Gone,
         IndexNotFound,
@@ -175,6 +176,7 @@ __all__ = [
     "FieldSelector",
     "FilteringResourceEventHandler",
     "Forbidden",
+    "FormerOwner",
     "FrameTooLarge",
     "Gone",
     "HandlerRegistration",
@@ -306,9 +308,9 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
             "client.resource_client": "ResourceClient",
             "errors": (
                 "AioinformerError AlreadyExists AlreadyOwned ApiError ApiNotFound Conflict DecodeError Expired "
-                "FIFOClosed Forbidden FrameTooLarge Gone IndexNotFound InformerStopped Invalid KeyFuncError "
-                "NotFound OptionError ProcessingError ResourceVersionTooLarge SelectorError TooManyRequests "
-                "TransportError UnknownOption UsageError WriteOutcomeUnknown"
+                "FIFOClosed Forbidden FormerOwner FrameTooLarge Gone IndexNotFound InformerStopped Invalid "
+                "KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge SelectorError "
+                "TooManyRequests TransportError UnknownOption UsageError WriteOutcomeUnknown"
             ),
             "events.broadcaster": "EventBroadcaster",
             "events.recorder": "EventRecorder FakeRecorder",

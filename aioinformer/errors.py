@@ -10,6 +10,7 @@ AioinformerError
 │   └── IndexNotFound         no index has this name (also a KeyError)
 ├── NotFound                  the object is not in the cache (also a KeyError)
 ├── AlreadyOwned              the object has another controller
+│   └── FormerOwner           its controller is the former object of the same name
 ├── FIFOClosed                the queue is closed and empty
 ├── KeyFuncError              an object has no valid key
 ├── DecodeError               the server sent bytes that cannot be decoded
@@ -112,16 +113,29 @@ class AlreadyOwned(AioinformerError):
         name: of the object.
         kind: of its controller.
         controller: the name of its controller.
+        uid: of its controller.
     """
 
-    def __init__(self, name: str, kind: str, controller: str) -> None:
-        super().__init__(f"{name or 'the object'} already has another controller: {kind} {controller}")
+    _text = "{} already has another controller: {} {}"
+
+    def __init__(self, name: str, kind: str, controller: str, uid: str = "") -> None:
+        super().__init__(self._text.format(name or "the object", kind, controller, uid))
         self.name = name
         self.kind = kind
         self.controller = controller
+        self.uid = uid
 
-    def __reduce__(self) -> tuple[type[AlreadyOwned], tuple[str, str, str]]:
-        return type(self), (self.name, self.kind, self.controller)
+    def __reduce__(self) -> tuple[type[AlreadyOwned], tuple[str, str, str, str]]:
+        return type(self), (self.name, self.kind, self.controller, self.uid)
+
+
+class FormerOwner(AlreadyOwned):
+    """An object belongs to a deleted object, whose name its successor has: the garbage collector is about to delete it.
+
+    A reconciler that raises this error waits for the garbage collector: this is no failure, and is not counted.
+    """
+
+    _text = "{} belongs to the former {} {} (uid {})"
 
 
 class FIFOClosed(AioinformerError):

@@ -89,6 +89,11 @@ class Client(ByName, Accessors):
         where = f" in {self.namespace}" if self.namespace else ""
         return f"<{type(self).__name__} of {self.transport!r}{where}>"
 
+    @property
+    def field_manager(self) -> str:
+        """The name under which the server records who set which field; "" for one that the server makes up."""
+        return self._settings.field_manager or ""
+
     def with_options(self, *, namespace: str | None = None, **options: Unpack[WriteOptions]) -> Client:
         """Return a client with other options. What is omitted is as in this client.
 

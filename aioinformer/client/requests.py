@@ -177,6 +177,16 @@ class Settings:
                 raise UnknownOption(f"{caller} has no option {name!r}{hint}; the options are {', '.join(_KNOWN)}")
         return replace(self, **options)
 
+    def manager(self, caller: str) -> str:
+        """Return the field manager.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.field_manager:
+            raise UsageError(f'{caller} needs a field manager: pass field_manager="…" here or to the client')
+        return self.field_manager
+
     def headers(self, content_type: str = "", accept: str = JSON) -> PrivateHeaders:
         """Return the headers of a request. They are shared: do not change them.
 

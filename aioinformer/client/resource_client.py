@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from aioinformer.client import bodies
+from aioinformer.client.changes.applied import creation_manager
 from aioinformer.client.lists import Listing, PageRequests, list_options
 from aioinformer.client.requests import delete_options, namespace_in, place
 from aioinformer.client.retries import new_request
@@ -103,6 +104,27 @@ class ResourceClient(ObjectMethods[T]):
         writing = self._write("POST", path, bodies.encode(obj, self.resource), settings)
         del obj  # it may be a Secret, and a traceback could show it
         return await writing
+
+    async def apply_new(self, obj: Any, *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
+        """Create an object that is applied from now on, and return what the server has stored.
+
+        Unlike `apply`, it never changes an object that exists. `apply_if_changed` goes on with the object as if it were
+        applied: it sends nothing for the same configuration, and fields that a later one lacks leave the object. For
+        this, the server records the creation under the name of the field manager, with `:created-` and a digest of the
+        configuration.
+
+        Args:
+            obj: the object, with a name.
+            namespace: its namespace, if nothing else names it.
+            options: see `WriteOptions`. A field manager is required, here or in the client.
+
+        Raises:
+            UsageError: there is no field manager.
+            AlreadyExists: there is an object of this name; further errors as `create`.
+        """
+        manager = self._settings.changed(options, "apply_new()").manager("apply_new()")
+        options["field_manager"] = creation_manager(manager, bodies.encode(obj, self.resource))
+        return await self.create(obj, namespace=namespace, **options)
 
     async def delete(
         self,

@@ -6,13 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+import msgspec
+
 from aioinformer.client import bodies
-from aioinformer.client.changes.applied import Applied, difference
+from aioinformer.client.changes.applied import Applied, creation_moved, difference
 from aioinformer.client.changes.editing import check_members, check_stored, edit
 from aioinformer.client.changes.patches import check_whole
 from aioinformer.client.requests import APPLY, JSON, PATCHES, locate
 from aioinformer.client.retries import new_request
-from aioinformer.errors import OptionError, UsageError
+from aioinformer.errors import ApiNotFound, Conflict, Invalid, OptionError, UsageError
+from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -176,8 +179,7 @@ class Verbs(Generic[T]):
             TransportError: there is no answer, and nothing was written.
         """
         settings = self._settings.changed(options, "apply()")
-        if not settings.field_manager:
-            raise UsageError('apply() needs a field manager: pass field_manager="…" here or to the client')
+        settings.manager("apply()")
         query = (("force", "true"),) if force else ()
         path = self._path(obj, namespace)
         writing = self._write("PATCH", path, bodies.encode(obj, self._form), settings, APPLY, query)
@@ -200,6 +202,10 @@ class Verbs(Generic[T]):
         (`storage="stripped"`, "projection" and "metadata"). A cache that is behind proves it for an earlier state; the
         event that brings it up to date calls your handlers again.
 
+        The request has the uid of the cached object: if another object has the name now, or none, nothing is written.
+        The first change of an object that `apply_new` has created needs a request more: it makes the fields of the
+        creation applied ones, so that those leave the object that `obj` lacks.
+
         Args:
             obj: as for `apply`.
             cached: the object in the cache; None if it is not there.
@@ -208,20 +214,28 @@ class Verbs(Generic[T]):
             options: as for `apply`.
 
         Raises:
+            Conflict: another object has the name now, or none; or another field manager owns one of the fields.
             UsageError: as `apply`, as all further errors.
         """
         settings = self._settings.changed(options, "apply_if_changed()")
-        manager = settings.field_manager
-        if not manager:
-            raise UsageError('apply_if_changed() needs a field manager: pass field_manager="…" here or to the client')
+        manager = settings.manager("apply_if_changed()")
         found, _ = locate(self.resource, self.namespace, obj, namespace)
-        reason = "dry run"
-        if not settings.dry_run:
-            desired = bodies.encode(obj, self._form)
-            reason = difference(desired, cached, manager, found, self._subresource)
+        desired = bodies.encode(obj, self._form)
+        reason = "dry run" if settings.dry_run else difference(desired, cached, manager, found, self._subresource)
         if not reason and cached is not None:
             return Applied(cached, True, "")
-        return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
+        if cached is None:
+            return Applied(await self.apply(obj, force=force, namespace=namespace, **options), False, reason)
+        document = msgspec.json.decode(desired)
+        document["metadata"].setdefault("uid", metadata_field(metadata_of(cached), "uid", "uid"))
+        try:
+            if not (self._subresource or settings.dry_run) and (moved := creation_moved(cached, manager)):
+                await self.patch(document, moved, namespace=namespace, **options)
+            return Applied(await self.apply(document, force=force, namespace=namespace, **options), False, reason)
+        except (ApiNotFound, Invalid) as error:
+            if not (error.name if isinstance(error, ApiNotFound) else "metadata.uid" in error.fields):
+                raise
+            raise Conflict(409, "Conflict", error.message) from error
 
     async def edit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from aioinformer.client.changes.owners import (
     remove_finalizer,
     set_controller_reference,
 )
-from aioinformer.errors import AlreadyOwned, UsageError
+from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources.references import ObjectReference
 from tests.core.view_samples import POD, pod, widget
 
@@ -120,3 +121,12 @@ def test_object_of_another_controller_is_refused() -> None:
     recreated = {**NODE, "metadata": {"name": "n", "uid": "another"}}
     with pytest.raises(AlreadyOwned):
         set_controller_reference(owned, recreated)
+
+
+def test_former_owner_of_the_name_is_named() -> None:
+    former = {"apiVersion": "apps/v1beta1", "kind": "Deployment", "name": "web", "uid": "u-1", "controller": True}
+    obj = {"metadata": {"name": "c", "namespace": "default", "ownerReferences": [former]}}
+    owner = ObjectReference("apps/v1", "Deployment", "web", "default", "u-2")
+    with pytest.raises(FormerOwner, match=r"^c belongs to the former Deployment web \(uid u-1\)$") as caught:
+        set_controller_reference(obj, owner)
+    assert pickle.loads(pickle.dumps(caught.value)).uid == "u-1"

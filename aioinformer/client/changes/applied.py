@@ -7,10 +7,22 @@ values in all of these fields, the server would change neither the object nor th
 There is no schema here, so the recorded set is compared with the configuration: it shows which lists are merged by key,
 and by which. Each doubt counts as a change: values that the server writes in another form (`1000m` as `1`), defaults
 inside lists that are replaced as a whole, another order of elements.
+
+An apply cannot require that a name is free; a create does. But the server records a create as an update, and with the
+defaults: such a set does not tell a default from a field that the next configuration leaves out. So an object to be
+applied is created under a field manager of its own, which is named after the manager and a digest of the
+configuration's members, without their values: `widgets:created-0123456789abcdef`. Nothing else is stored, and it
+outlives the process.
+
+- A configuration with the same digest has the same members: all further recorded fields are defaults.
+- Any other configuration is a change. Before it is applied, the fields of the creation become applied ones of the
+  manager. So the server removes those that are left out, and sets its defaults again.
+- What the manager itself writes, with `edit` for example, is recorded apart, and no apply removes it.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -18,11 +30,14 @@ import msgspec
 from aioinformer.client.changes.patches import document_of, is_same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 T = TypeVar("T")
 
 _SELF: Final = "."
+#: The most bytes of a manager's name that are part of the name of its creations, which may have 128.
+_LONGEST: Final = 100
+_encode_sorted: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Applied(NamedTuple, Generic[T]):
@@ -64,18 +79,90 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
         return "metadata.namespace differs"
     if not own_metadata:
         del wanted["metadata"]
-    fields = _recorded(metadata, manager, subresource, live["apiVersion"])
-    return fields if isinstance(fields, str) else _compare(fields, wanted, live, "")
+    entries = list(_entries(metadata, manager, "Apply", subresource=subresource))
+    created = [] if subresource else _created(metadata, manager)
+    if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
+        return "the object was created with another configuration"
+    fields = _fields_in(entries or created, manager, live["apiVersion"])
+    return fields if isinstance(fields, str) else _compare(fields, wanted, live, "", not created)
 
 
-def _recorded(metadata: Mapping[str, Any], manager: str, subresource: str, api_version: str) -> dict[str, Any] | str:
-    """Return the fields that the server has recorded for a manager; or why they are unknown."""
-    entries = [
-        entry
-        for entry in metadata.get("managedFields") or ()
-        if (entry.get("manager"), entry.get("operation")) == (manager, "Apply")
-        and (entry.get("subresource") or "") == subresource
-    ]
+def creation_manager(manager: str, desired: bytes) -> str:
+    """Return the field manager that creates an object which a manager applies later.
+
+    Args:
+        manager: the field manager of the applies.
+        desired: the JSON of the configuration, with `apiVersion` and `kind`.
+    """
+    members = _encode_sorted(_members(msgspec.json.decode(desired)))
+    return _creator(manager) + sha256(members).hexdigest()[:16]
+
+
+def creation_moved(cached: Any, manager: str) -> dict[str, Any] | None:
+    """Return the merge patch that makes the fields of an object's creation applied ones of a manager.
+
+    None if there are none. The patch has the version as a precondition: an entry of another writer is never lost.
+    """
+    metadata = document_of(cached).get("metadata") or {}
+    created = _created(metadata, manager)
+    if not created:
+        return None
+    moved = {**created[0], "manager": manager, "operation": "Apply"}
+    applied = list(_entries(metadata, manager, "Apply"))
+    for entry in (*created[1:], *applied):
+        if entry.get("apiVersion") == moved.get("apiVersion"):
+            moved["fieldsV1"] = _union(moved["fieldsV1"], entry["fieldsV1"])
+    entries = [moved, *(each for each in metadata["managedFields"] if each not in created and each not in applied)]
+    return {"metadata": {"resourceVersion": metadata.get("resourceVersion"), "managedFields": entries}}
+
+
+def owned_fields(obj: Any, manager: str) -> list[dict[str, Any]]:
+    """Return the sets of fields that are recorded for a manager, by any write of an object outside its subresources."""
+    metadata = document_of(obj).get("metadata") or {}
+    found = [*_entries(metadata, manager, "Apply", "Update"), *_created(metadata, manager)]
+    return [entry["fieldsV1"] for entry in found if isinstance(entry.get("fieldsV1"), dict)]
+
+
+def has_key(fields: Mapping[str, Any], key: Any) -> bool:
+    """Return whether the recorded fields of a list that is merged by key contain the element with this key."""
+    return any(name.startswith("k:") and _decoded(name) == key for name in fields)
+
+
+def _members(value: Any) -> Any:
+    """Return a value with its members and elements alone: names of managers are public, and Secrets have values."""
+    if isinstance(value, dict):
+        return {name: _members(each) for name, each in value.items() if each is not None}
+    return [_members(each) for each in value] if isinstance(value, list) else 0
+
+
+def _creator(manager: str) -> str:
+    return f"{manager.encode()[:_LONGEST].decode(errors='ignore')}:created-"
+
+
+def _entries(
+    metadata: Mapping[str, Any], manager: str, *operations: str, subresource: str = ""
+) -> Iterator[dict[str, Any]]:
+    for entry in metadata.get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") in operations
+            and (entry.get("subresource") or "") == subresource
+        ):
+            yield entry
+
+
+def _created(metadata: Mapping[str, Any], manager: str) -> list[dict[str, Any]]:
+    names = {entry.get("manager") or "": None for entry in metadata.get("managedFields") or ()}
+    creators = [name for name in names if name.startswith(_creator(manager))]
+    return [entry for name in creators for entry in _entries(metadata, name, "Update")]
+
+
+def _union(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _union(one.get(name, {}), other.get(name, {})) for name in (*one, *other)}
+
+
+def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) -> dict[str, Any] | str:
+    """Return the fields of the only entry; or why they are unknown."""
     if len(entries) != 1:
         return f"the cached object has no managed fields of {manager}"
     fields = entries[0].get("fieldsV1")
@@ -84,7 +171,7 @@ def _recorded(metadata: Mapping[str, Any], manager: str, subresource: str, api_v
     return fields if isinstance(fields, dict) else "the managed fields are of another form"
 
 
-def _compare(fields: Any, wanted: Any, live: Any, path: str) -> str:
+def _compare(fields: Any, wanted: Any, live: Any, path: str, exact: bool) -> str:
     """Return the first difference below a path, "" for none.
 
     Args:
@@ -92,43 +179,52 @@ def _compare(fields: Any, wanted: Any, live: Any, path: str) -> str:
         wanted: the value in the configuration.
         live: the value in the object.
         path: of the value, for the result.
+        exact: recorded fields that the configuration lacks are a difference; otherwise they are defaults.
     """
     if not isinstance(fields, dict):
         return f"{path} is recorded in another form"
     names = [name for name in fields if name != _SELF]
     if not names:
-        return "" if is_same(wanted, live) else f"{path or 'the object'} differs"
+        same = is_same(wanted, live) or (not exact and _contains(live, wanted))
+        return "" if same else f"{path or 'the object'} differs"
     if isinstance(wanted, dict) and isinstance(live, dict):
-        return _compare_members(fields, names, wanted, live, path)
+        return _compare_members(fields, names, wanted, live, path, exact)
     if isinstance(wanted, list) and isinstance(live, list):
         if all(name.startswith("k:") for name in names):
-            return _compare_by_key(fields, names, wanted, live, path)
+            return _compare_by_key(fields, names, wanted, live, path, exact)
         if all(name.startswith("v:") for name in names):
-            return _compare_sets(names, wanted, live, path)
+            return _compare_sets(names, wanted, live, path, exact)
     return f"{path or 'the object'} differs"
 
 
 def _compare_members(
-    fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str
+    fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str, exact: bool
 ) -> str:
-    if missing := {f"f:{name}" for name in wanted} ^ set(names):
+    if not exact:  # a create does not store empty values, and nobody owns them
+        wanted = {name: value for name, value in wanted.items() if value or name in live}
+    stated, recorded = {f"f:{name}" for name in wanted}, set(names)
+    if missing := (stated ^ recorded if exact else stated - recorded):
         name = min(missing).removeprefix("f:")
         return f"{path}.{name} is not among the recorded fields" if name in wanted else f"{path}.{name} is left out"
     for name, value in wanted.items():
         if name not in live:
             return f"{path}.{name} is not in the object"
-        if found := _compare(fields[f"f:{name}"], value, live[name], f"{path}.{name}"):
+        if found := _compare(fields[f"f:{name}"], value, live[name], f"{path}.{name}", exact):
             return found
     return ""
 
 
-def _compare_by_key(fields: Mapping[str, Any], names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
+def _compare_by_key(
+    fields: Mapping[str, Any], names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool
+) -> str:
     keys = {name: _decoded(name) for name in names}
     positions = []
-    if len(wanted) != len(keys):
+    if exact and len(wanted) != len(keys):
         return f"{path} has other elements"
     for at, item in enumerate(wanted):
-        matching = [name for name, key in keys.items() if _has_key(item, key, fields[name])]
+        matching = [name for name, key in keys.items() if _has_key(item, key, fields[name], exact)]
+        if len(matching) > 1:  # a default of the key, that another element states differently
+            matching = [name for name in matching if not any(_is_part(keys[name], each) for each in wanted)]
         if len(matching) != 1:
             return f"{path}[{at}] is not among the recorded elements"
         key = keys.pop(matching[0])
@@ -136,33 +232,46 @@ def _compare_by_key(fields: Mapping[str, Any], names: list[str], wanted: list[An
         if len(found) != 1:
             return f"{path}[{at}] is not in the object"
         positions += found
-        if difference := _compare(fields[matching[0]], item, live[found[0]], f"{path}[{at}]"):
+        if difference := _compare(fields[matching[0]], item, live[found[0]], f"{path}[{at}]", exact):
             return difference
     return "" if positions == sorted(positions) else f"{path} has another order"
 
 
-def _has_key(item: Any, key: Any, fields: Any) -> bool:
+def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
     """Return whether an element of the configuration is the recorded one with this key.
 
-    A part of the key that neither the configuration nor the record has is a default of the schema.
+    A part of the key that the configuration lacks is a default of the schema, unless it is recorded as applied.
     """
     if not isinstance(item, dict) or not isinstance(key, dict) or not isinstance(fields, dict):
         return False
-    return all(is_same(item[name], value) if name in item else f"f:{name}" not in fields for name, value in key.items())
+    return all(
+        is_same(item[name], value) if name in item else not exact or f"f:{name}" not in fields
+        for name, value in key.items()
+    )
 
 
 def _is_part(key: Mapping[str, Any], item: Any) -> bool:
     return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
 
 
-def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
+def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool) -> str:
     values = [_decoded(name) for name in names]
-    if len(wanted) != len(values) or not all(any(is_same(item, value) for value in values) for item in wanted):
+    known = all(any(is_same(item, value) for value in values) for item in wanted)
+    if not known or (exact and len(wanted) != len(values)):
         return f"{path} has other elements"
     positions = [place for item in wanted for place, each in enumerate(live) if is_same(item, each)]
     if len(positions) != len(wanted) or positions != sorted(set(positions)):
         return f"{path} has another order"
     return ""
+
+
+def _contains(live: Any, wanted: Any) -> bool:
+    """Return whether a value that is replaced as a whole is the wanted one, perhaps with defaults."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return all(_contains(live.get(name), value) for name, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(map(_contains, live, wanted))
+    return is_same(wanted, live) or (live is None and not wanted)
 
 
 def _decoded(name: str) -> Any:

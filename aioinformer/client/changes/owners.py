@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.client.changes.patches import check_whole, document_of
-from aioinformer.errors import AlreadyOwned, UsageError
+from aioinformer.errors import AlreadyOwned, FormerOwner, UsageError
 from aioinformer.resources.references import ObjectReference, get_reference
 
 T = TypeVar("T")
@@ -59,6 +59,12 @@ def controller_of(obj: Any) -> ObjectReference | None:
     return None
 
 
+def is_former(known: ObjectReference, owner: ObjectReference) -> bool:
+    """Return whether the first of two references is to an earlier object of the other's kind and name."""
+    one, other = ((each.api_version.rpartition("/")[0], each.kind, each.name) for each in (known, owner))
+    return one == other and known.uid != owner.uid
+
+
 def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool = True) -> T:
     """Return the object with an owner reference that makes `owner` its controller.
 
@@ -71,7 +77,8 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
         block_owner_deletion: whether deleting the owner in the foreground waits for the object.
 
     Raises:
-        AlreadyOwned: the object has another controller. An owner of the same name with another uid is another one.
+        AlreadyOwned: the object has another controller. An owner of the same name with another uid is another one, the
+            former one (FormerOwner).
         UsageError: the owner has no uid; or it is in a namespace, and the object is in another one or in none. The
             garbage collector would delete such an object. Or a cache has only a part of `obj`.
     """
@@ -90,7 +97,9 @@ def set_controller_reference(obj: T, owner: Any, *, block_owner_deletion: bool =
         )
     known = controller_of(obj)
     if known is not None and known.uid != reference.uid:
-        raise AlreadyOwned(str(metadata.get("name") or metadata.get("generateName") or ""), known.kind, known.name)
+        error = FormerOwner if is_former(known, reference) else AlreadyOwned
+        name = str(metadata.get("name") or metadata.get("generateName") or "")
+        raise error(name, known.kind, known.name, known.uid)
     wanted = {
         "apiVersion": reference.api_version,
         "kind": reference.kind,

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 from aioinformer.cache.objects.changes import evolve
-from aioinformer.cache.objects.views import View
-from aioinformer.client.changes.owners import controller_of, set_controller_reference
-from aioinformer.errors import AioinformerError, ApiNotFound, Conflict, NotFound, UsageError
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.views import View, json_of
+from aioinformer.client.bodies import decode
+from aioinformer.client.changes.applied import Applied, has_key, owned_fields
+from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
+from aioinformer.errors import AioinformerError, AlreadyExists, ApiNotFound, Conflict, FormerOwner, NotFound, UsageError
+from aioinformer.inputs.owners import owner_references
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
 
 if TYPE_CHECKING:
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
 
 #: How the objects of a set are known: by their controller, or by labels.
 By: TypeAlias = "Literal['owner'] | Mapping[str, str]"
+#: How often a deletion is tried while others change the object.
+_ATTEMPTS: Final = 5
 
 
 class ForeignObject(AioinformerError):
@@ -30,14 +38,17 @@ class AppliedSet(NamedTuple):
 
     Attributes:
         objects: what the server has stored, in the order of the set. An object that is being deleted is not applied.
-        sent: how many of them were sent to the server; the others needed no request.
+        sent: how many of them were sent to the server; the others needed no write.
         leaving: the objects that were deleted or are being deleted, as resource and key. While there are any, the
             cleanup of an owner is not complete.
+        kept: the objects that are not in the set, and are not deleted since they are not certain to be the
+            controller's own: resource, key, and the reason.
     """
 
     objects: list[Any]
     sent: int
     leaving: list[tuple[Resource[Any], ObjectName]]
+    kept: list[tuple[Resource[Any], ObjectName, str]]
 
 
 async def apply_set(
@@ -54,12 +65,18 @@ async def apply_set(
         await apply_set(request, children, resources=[core_v1.CONFIG_MAPS, apps_v1.DEPLOYMENTS])
 
     The set is complete: a cached object that belongs to the owner and is not in the set is deleted. Objects that do not
-    belong to the owner are neither changed nor deleted: before the first write, each name of the set must be free or
-    belong to the owner. The server is asked about names that are not in the cache.
+    belong to the owner are neither changed nor deleted:
+
+    - Before the first write, each name of the set must be free or belong to the owner. The server is asked about names
+      that are not in the cache. A free name is created, so an object that somebody else creates meanwhile is not
+      changed; an existing object is only changed under its uid.
+    - An object is deleted only if its managed fields show that the field manager of the request's client has written
+      its owner reference, or all labels of `by`, and if it has no other controller. It is deleted in exactly this
+      version; if it has changed, the server is asked again. What is not deleted is in `kept`.
 
     Order: all checks; then the objects, one by one, in the order of the set; then the deletions, in the reverse order
-    of `resources`. An error ends the call: nothing is deleted before all is applied. No request is sent for an object
-    whose cached state has all fields of the set already.
+    of `resources`. An error ends the call: nothing is deleted before all is applied. No write is sent for an object
+    whose cached state has all fields of the set already; it is read from the server if the cache has no managed fields.
 
     Args:
         request: of the reconciler. Its client has the field manager.
@@ -71,9 +88,12 @@ async def apply_set(
         force: take over fields that other field managers own.
 
     Raises:
-        ForeignObject: a name of the set is taken; nothing was written.
+        ForeignObject: a name of the set is taken. Nothing was written, unless it was taken after the check.
+        FormerOwner: a name of the set is taken by an object of the owner's predecessor, which had the same name. If the
+            reconciler lets this error pass, its key runs again until the garbage collector has deleted the object.
+        Conflict: an object was deleted, created again or changed meanwhile. The next run sees it.
         UsageError: the request has no object, an object is in the set twice or of another resource, or the owner is
-            being deleted and the set is not empty; nothing was written.
+            being deleted and the set is not empty; nothing was written. Or the client has no field manager.
         ApiError: the server refused a request.
         WriteOutcomeUnknown: the answer to a write was lost.
         TransportError: there is no answer.
@@ -88,24 +108,28 @@ async def apply_set(
     if wanted and owner.is_being_deleted:
         raise UsageError(f"apply_set: {request.key} is being deleted; apply the empty set, or nothing")
     owned = {resource: {object_name(each): each for each in owner.objects(resource)} for resource in resources}
-    known = {place: await owner.find(*place, owned[place[0]]) for place in wanted}
-    applied = []
-    for place, obj in wanted.items():
-        if not _is_leaving(known[place]):
-            client = request.client.resource(place[0])
-            applied.append(await client.apply_if_changed(obj, known[place], force=force))
-    leaving = []
+    known = {place: await owner.find(*place, obj, owned[place[0]]) for place, obj in wanted.items()}
+    attempts = [await owner.apply(place[0], obj, known[place], force=force) for place, obj in wanted.items()]
+    applied = [each for each in attempts if each is not None]
+    leaving, kept = [], []
     for resource in reversed(resources):
         for key, obj in owned[resource].items():
-            if (resource, key) not in wanted or _is_leaving(obj):
+            if _is_leaving(obj):
                 leaving.append((resource, key))
-            if (resource, key) not in wanted and not _is_leaving(obj):
-                await _delete(request, resource, obj)
-    return AppliedSet([each.object for each in applied], sum(not each.skipped for each in applied), leaving)
+            elif (resource, key) not in wanted:
+                reason = await owner.delete(resource, key, obj)
+                if reason is None:
+                    leaving.append((resource, key))
+                elif reason:
+                    kept.append((resource, key, reason))
+    return AppliedSet([each.object for each in applied], sum(not each.skipped for each in applied), leaving, kept)
 
 
 class _Owner:
-    """Knows which objects belong to the object of a request, by a controller reference or by labels."""
+    """Knows which objects belong to the object of a request, by a controller reference or by labels.
+
+    Objects are compared in whole: as the server has them, if the cache has no managed fields.
+    """
 
     def __init__(self, request: Request[Any], by: By) -> None:
         if by == "owner" and request.object is None:
@@ -114,6 +138,7 @@ class _Owner:
         self._labels = by if isinstance(by, Mapping) else None
         if not self._labels and by != "owner":
             raise UsageError(f'apply_set: by must be "owner" or labels, not {by!r}')
+        self._uid = request.reference.uid
         self.is_being_deleted = request.object is None or _is_leaving(request.object)
 
     def mark(self, obj: Any, resource: Resource[Any]) -> Any:
@@ -131,35 +156,128 @@ class _Owner:
             return self._request.owned(resource)
         return self._request.lister(resource).list(self._labels)
 
-    async def find(self, resource: Resource[Any], key: ObjectName, owned: Mapping[ObjectName, Any]) -> Any:
+    async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
         """Return the object of a name in the set; None if there is none.
 
         Raises:
             ForeignObject: it does not belong to the owner.
+            FormerOwner: it belongs to a former object of the owner's name.
         """
-        if key in owned:
-            return owned[key]
-        try:
-            found = self._request.lister(resource).get(str(key))
-        except NotFound:
+        found = owned.get(key)
+        if found is None:
             try:
-                found = await self._request.client.resource(resource).get(str(key))
+                found = self._request.lister(resource).get(str(key))
+            except NotFound:
+                return await self._read(resource, key, made)
+        self._check(found, resource, made)
+        return found if _has_managed_fields(found) else await self._read(resource, key, made)
+
+    async def apply(self, resource: Resource[Any], obj: Any, known: Any, *, force: bool) -> Applied[Any] | None:
+        """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
+        client = self._request.client.resource(resource)
+        if known is None:
+            try:
+                return Applied(await client.apply_new(obj), False, "the object is new")
+            except AlreadyExists:
+                known = await self._read(resource, object_name(obj), obj)
+                if known is None:
+                    raise
+        if _is_leaving(known):
+            return None
+        applied = await client.apply_if_changed(obj, known, force=force)
+        if applied.skipped and resource.decoder is not None and isinstance(known, View):
+            return applied._replace(object=decode(json_of(known), ObjectType(resource)))
+        return applied
+
+    async def delete(self, resource: Resource[Any], key: ObjectName, obj: Any) -> str | None:
+        """Delete an object if it is certainly one of the controller's own, in the version that proves it.
+
+        Returns:
+            None: it is deleted, or is being deleted. "": another object has its name. Otherwise, why it is kept.
+        """
+        # A class of the user may lack the owner references that forbid the deletion.
+        is_whole, conflicts = isinstance(obj, (View, Mapping)) and _has_managed_fields(obj), 0
+        while True:
+            if conflicts or not is_whole:
+                obj = await self._get(resource, key)
+            if obj is None or _is_leaving(obj):
+                return None
+            if not self._has(obj):
+                return ""
+            if reason := self._reason_to_keep(obj):
+                return reason
+            metadata = metadata_of(obj)
+            try:
+                # The default of some kinds, such as Jobs, leaves their own objects behind.
+                await self._request.client.resource(resource).delete(
+                    str(key),
+                    uid=metadata_field(metadata, "uid", "uid") or "",
+                    resource_version=metadata_field(metadata, "resource_version", "resourceVersion") or "",
+                    propagation="Background",
+                )
             except ApiNotFound as error:
                 if not error.name:  # the resource is not served at the moment
                     raise
                 return None
-        if self._has(found):
-            return found
+            except Conflict:
+                conflicts += 1
+                if conflicts == _ATTEMPTS:
+                    raise
+            else:
+                return None
+
+    async def _read(self, resource: Resource[Any], key: ObjectName, made: Any) -> Any:
+        found = await self._get(resource, key)
+        if found is not None:
+            self._check(found, resource, made)
+        return found
+
+    async def _get(self, resource: Resource[Any], key: ObjectName) -> Any:
+        """Return what the server has, with its managed fields, which classes of users may lack; None for nothing."""
+        try:
+            return await self._request.client.resource(msgspec.structs.replace(resource, decoder=None)).get(str(key))
+        except ApiNotFound as error:
+            if not error.name:  # the resource is not served at the moment
+                raise
+            return None
+
+    def _check(self, found: Any, resource: Resource[Any], made: Any) -> None:
+        """Raise unless an object belongs to the owner.
+
+        Raises:
+            ForeignObject: it does not.
+            FormerOwner: it belongs to a former object of the owner's name.
+        """
+        what, remedy = f"{resource.group_resource} {object_name(found)}", "delete it, or choose another name"
         controller = controller_of(found)
-        whose = f"its controller is {controller.kind} {controller.name}" if controller else "it is not of this set"
-        raise ForeignObject(f"{resource.group_resource} {key} exists, and {whose}; delete it, or choose another name")
+        if controller is not None and controller.uid != self._uid and controller != controller_of(made):
+            if is_former(controller, self._request.reference):
+                raise FormerOwner(what, controller.kind, controller.name, controller.uid)
+            raise ForeignObject(f"{what} exists, and its controller is {controller.kind} {controller.name}; {remedy}")
+        if not self._has(found):
+            raise ForeignObject(f"{what} exists, and it is not of this set; {remedy}")
 
     def _has(self, obj: Any) -> bool:
         if self._labels is None:
-            controller = controller_of(obj)
-            return controller is not None and controller.uid == self._request.reference.uid
+            return any(each.uid == self._uid for each in owner_references(obj))
         labels = metadata_field(metadata_of(obj), "labels", "labels") or {}
         return all(labels.get(name) == value for name, value in self._labels.items())
+
+    def _reason_to_keep(self, obj: Any) -> str:
+        """Return why an object must not be deleted; "" if it is certainly one of the controller's own."""
+        controller = controller_of(obj)
+        if controller is not None and controller.uid != self._uid:
+            return f"its controller is {controller.kind} {controller.name} (uid {controller.uid})"
+        manager = self._request.client.field_manager
+        if any(self._shows_owner(each.get("f:metadata") or {}) for each in owned_fields(obj, manager)):
+            return ""
+        what = "its owner reference" if self._labels is None else "its labels"
+        return f"no managed fields show that field manager {manager!r} has written {what}"
+
+    def _shows_owner(self, fields: Mapping[str, Any]) -> bool:
+        if self._labels is None:
+            return has_key(fields.get("f:ownerReferences") or {}, {"uid": self._uid})
+        return (fields.get("f:labels") or {}).keys() >= {f"f:{name}" for name in self._labels}
 
 
 def _resource_of(obj: Any, resources: Iterable[Resource[Any]]) -> Resource[Any]:
@@ -180,13 +298,5 @@ def _is_leaving(obj: Any) -> bool:
     return obj is not None and bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))
 
 
-async def _delete(request: Request[Any], resource: Resource[Any], obj: Any) -> None:
-    """Delete this object, and none of another uid."""
-    uid = metadata_field(metadata_of(obj), "uid", "uid") or ""
-    try:
-        # The default of some kinds, such as Jobs, leaves their own objects behind.
-        await request.client.resource(resource).delete(str(object_name(obj)), uid=uid, propagation="Background")
-    except (ApiNotFound, Conflict) as error:
-        if isinstance(error, ApiNotFound) and not error.name:  # the resource is not served at the moment
-            raise
-        request.log.debug("%s %s is gone already", resource.group_resource, object_name(obj))
+def _has_managed_fields(obj: Any) -> bool:
+    return bool(metadata_field(metadata_of(obj), "managed_fields", "managedFields"))

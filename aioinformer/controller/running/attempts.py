@@ -19,7 +19,7 @@ from aioinformer.controller.request import (
     RetryAfter,
     TerminalError,
 )
-from aioinformer.errors import ApiError, Conflict, InformerStopped, TransportError, UsageError
+from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
 from aioinformer.inputs.change import uid_of
 from aioinformer.inputs.mapping import Owns
@@ -54,6 +54,8 @@ _EXPECTED: Final = (Retry, ApiError, TransportError, StaleCache, ReconcileTimeou
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
+#: The most seconds between two runs of a key that waits for the garbage collector.
+_LONGEST_WAIT: Final = 30.0
 #: Outcomes that are no reason for a warning.
 _QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
 #: How many failures from the same line of code a controller logs within a minute, before it counts the others.
@@ -229,6 +231,9 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         return "timeout", Unfinished(late)
     if error is None:
         return outcome_of_result(task.result(), now)
+    if _all(list(_leaves(error)), FormerOwner):
+        waited = now - attempt.run.enqueued  # nothing says when the garbage collector is done with the name
+        return "waiting", Unfinished(error, min(max(1.0, waited), _LONGEST_WAIT), counted=False)
     name, outcome = outcome_of_error(error)
     return "error" if name == "conflict" and attempt.run.conflicts + 1 >= LASTING_CONFLICT else name, outcome
 
@@ -294,6 +299,9 @@ def log_outcome(
     elif isinstance(outcome, Unfinished):
         error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
         after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
+        if name == "waiting":
+            _log_waiting(what, asyncio.get_running_loop().time() - run.enqueued, f"{error}; {after}", extra)
+            return
         if name in _QUIET:
             _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
             return
@@ -324,6 +332,16 @@ def log_outcome(
 def subject_of(controller: str, key: object) -> dict[str, str]:
     """Return the attributes of log records about a key."""
     return {"controller": controller, "key": str(key)}
+
+
+def _log_waiting(what: str, waited: float, text: str, extra: dict[str, str]) -> None:
+    """Log the beginning of a wait for the garbage collector; warn after 30 s, 60 s, 120 s and so on."""
+    periods = int(waited / _LONGEST_WAIT)
+    if not periods:
+        level = logging.INFO if waited < 1 else logging.DEBUG
+        _log.log(level, "%s waits for the garbage collector: %s", what, text, extra=extra)
+    elif not periods & (periods - 1):
+        _log.warning("%s has waited %.0f s for the garbage collector; does it run? %s", what, waited, text, extra=extra)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -87,11 +87,11 @@ class Bench:
 
     def writes(self) -> list[str]:
         """Return the verbs of the requests that wrote something, with names, since the last call."""
-        found = [
-            f"{entry.verb} {'/'.join(entry.path.split('/')[7:] if 'apis' in entry.path else entry.path.split('/')[6:])}"
-            for entry in self.server.requests
-            if entry.verb in WRITES
-        ]
+        found = []
+        for entry in self.server.requests:
+            parts = entry.path.split("/")[7 if "apis" in entry.path else 6 :]
+            if entry.verb in WRITES:
+                found.append(" ".join([entry.verb, "/".join(parts)] if parts else [entry.verb]))
         self.server.requests.clear()
         return found
 

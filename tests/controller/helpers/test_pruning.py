@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, ApiNotFound, SharedInformerFactory, UsageError
+from aioinformer import ApiError, ApiNotFound, FormerOwner, SharedInformerFactory, UsageError
 from aioinformer.controller import ForeignObject, apply_set
 from aioinformer.models import core_v1
 from tests.controller.helpers.bench import CLEANUP, Bench
@@ -69,7 +69,7 @@ async def test_set_is_applied_and_the_rest_deleted(bench: Bench, caches: Any) ->
     assert second.sent == 1
     assert [str(key) for _, key in second.leaving] == ["default/c", "default/a"]
     # Deletions come last, in the reverse order of the resources.
-    assert bench.writes() == ["patch d", "delete c", "delete a"]
+    assert bench.writes() == ["create", "delete c", "delete a"]
     assert names(bench) == {"b", "d", "of-somebody"}
     await settle(bench, caches)
     third = await apply_set(await bench.request(), [settings("b"), settings("d")], resources=BOTH)
@@ -109,7 +109,7 @@ async def test_uncached_names_are_read_one_by_one(bench: Bench, caches: Any) -> 
             await apply_set(request, [settings("a")], resources=BOTH)
     assert [entry.verb for entry in bench.server.requests] == ["get"]
     await apply_set(request, [settings("a")], resources=BOTH)
-    assert [entry.verb for entry in bench.server.requests] == ["get", "get", "patch"]
+    assert [entry.verb for entry in bench.server.requests] == ["get", "get", "create"]
 
 
 @pytest.mark.behaviour("C-86")
@@ -119,7 +119,7 @@ async def test_owner_of_the_same_name_is_another_owner(bench: Bench, caches: Any
     bench.server.delete("widgets", "web")
     bench.server.create("widgets", {"metadata": {"name": "web"}})
     await settle(bench, caches)
-    with pytest.raises(ForeignObject, match="its controller is Widget web"):
+    with pytest.raises(FormerOwner, match=r"configmaps default/a belongs to the former Widget web \(uid "):
         await apply_set(await bench.request(), [settings("a")], resources=BOTH)
     assert bench.writes() == []
 
@@ -182,11 +182,11 @@ async def test_wrong_set_sends_nothing(bench: Bench, caches: Any) -> None:
 
 
 async def test_cancelled_call_sends_no_more(bench: Bench, caches: Any, client: Client) -> None:
-    async with bench.server.fault("latency", verbs=["patch"], seconds=5):
+    async with bench.server.fault("latency", verbs=["create"], seconds=5):
         task = asyncio.create_task(
             apply_set(await bench.request(), [settings("a"), settings("b")], resources=BOTH), name="run"
         )
-        while not any(entry.verb == "patch" for entry in bench.server.requests):  # noqa: ASYNC110 - it has no event
+        while not any(entry.verb == "create" for entry in bench.server.requests):  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait({task})

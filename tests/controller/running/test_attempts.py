@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from aioinformer.controller import (
     TerminalError,
     Watch,
 )
-from aioinformer.errors import ApiError, Conflict, InformerStopped, UsageError
+from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
 from aioinformer.resources.restmapper import UnknownResource
@@ -621,3 +622,32 @@ async def test_log_of_a_request_names_controller_and_key(caplog: pytest.LogCaptu
     (record,) = (each for each in caplog.records if "parts" in each.getMessage())
     assert record.getMessage() == "it default/a: it has 3 parts"
     assert (vars(record)["controller"], vars(record)["key"]) == ("it", "default/a")
+
+
+FORMER = FormerOwner("configmaps default/a", "Website", "one", "u-1")
+
+
+@pytest.mark.behaviour("C-104")
+async def test_garbage_of_a_former_owner_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.controller")
+    seen: list[float] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        seen.append(now())
+        assert request.attempt == 1
+        if len(seen) < 9:
+            raise FORMER if len(seen) % 2 else ExceptionGroup("two", [FORMER])
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=QueueOptions(max_attempts=1))
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(600)
+        assert controller.snapshot()["results"] == {"waiting": 8, "success": 1}
+    assert [round(later - earlier) for earlier, later in pairwise(seen)] == [1, 1, 2, 4, 8, 16, 30, 30]
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records if "garbage" in record.getMessage()]
+    assert [level for level, _ in lines] == ["INFO", "WARNING", "WARNING"]
+    assert (
+        "waits for the garbage collector: configmaps default/a belongs to the former Website one (uid u-1)"
+        in (lines[0][1])
+    )
+    assert "has waited 32 s for the garbage collector; does it run?" in lines[1][1]
+    assert "Traceback" not in caplog.text
