@@ -26,6 +26,7 @@ from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
 from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, key_of
 from aioinformer.handlers.notifications import AddNotification, Delivery, Notification
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import LIMIT, Stalls, Steps
 from aioinformer.logs import get_logger
 
@@ -129,6 +130,7 @@ class ProcessorListener(Generic[T]):
         self._deliver = deliver
         self._functions = HandlerNames(handler)
         self._stalls = stalls or Stalls(name)
+        self._repeated = RepeatedErrors(_log)
         self._slice_seconds = slice_seconds
         self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
@@ -250,6 +252,7 @@ class ProcessorListener(Generic[T]):
 
     def _finish(self, run: asyncio.Task[None]) -> None:
         self.finished.set()
+        self._repeated.close()
         self._added.put_nowait(_END)
 
     async def pop(self) -> None:
@@ -362,7 +365,7 @@ class ProcessorListener(Generic[T]):
         key = key_of(notification)
         self._count_error()
         self.last_error = HandlerError(origin(error), key, time())
-        _log.error("%s raised for %s", self.name, key, exc_info=error)
+        self._repeated.report(self.name, error, "%s raised for %s", self.name, key)
 
     def _count_error(self) -> None:
         self.errors += 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import logging
 
-#: A subject is logged with a traceback at most once in this time, in seconds.
+#: Each function is logged at most once in this time, in seconds.
 QUIET: Final = 60.0
 
 
@@ -46,14 +46,17 @@ class RepeatedErrors:
         self._log = log
         self._periods: dict[str, _Period] = {}
 
-    def report(self, subject: str, error: BaseException, message: str, *arguments: object) -> None:
-        """Log an error with its traceback, or count it.
+    def report(
+        self, subject: str, error: BaseException, message: str, /, *arguments: object, traceback: bool = True
+    ) -> None:
+        """Log an error, or count it.
 
         Args:
             subject: what raised, for the count and as the identity: "index function by_node at app/pods.py:12".
             error: what it raised.
-            message: the line of the traceback, with the subject in it.
+            message: the line above the traceback, with the subject in it.
             arguments: for the placeholders of the message.
+            traceback: whether to log the traceback, which may quote an object.
         """
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -69,7 +72,7 @@ class RepeatedErrors:
         period = self._periods[subject] = _Period(now + QUIET)
         if loop is not None:
             period.timer = loop.call_at(period.ends, self._end, subject)
-        self._log.error(message, *arguments, exc_info=error)
+        self._log.error(message, *arguments, exc_info=error if traceback else None)
 
     def close(self) -> None:
         """Log the counts that have not been logged, and cancel the timers. Errors may be reported afterwards."""

@@ -326,6 +326,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             raise cause from cause.__cause__
         finally:
             self._end(failure or InformerStopped(f"{self.name} has stopped"))
+            self._stalls.errors.close()
 
     def retire(self) -> None:
         """Stop an informer that was not started, so that it cannot be started. Waits for it raise `InformerStopped`."""

@@ -160,6 +160,8 @@ class Reflector:
             else None
         )
         self._shown = (Phase.NEW, "")
+        #: How many objects could not be decoded when that was logged: a growing number is logged each time it doubles.
+        self._degraded = 0
         self._since = time()
         #: When the wait in progress ends, in seconds since the epoch.
         self._next_retry: float | None = None
@@ -365,11 +367,14 @@ class Reflector:
             self._show(self._protocol_state.phase, self._protocol_state.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
-        self._shown = (phase, reason)
+        before, self._shown = self._shown, (phase, reason)
         self._since = time()
         state = self.state
-        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
-        _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
+        degraded = len(self.quarantine) if phase is Phase.DEGRADED else 0
+        if before[0] is not phase or not degraded or degraded >= 2 * self._degraded:
+            self._degraded = degraded
+            quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
+            _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)
         except USER_ERRORS:
