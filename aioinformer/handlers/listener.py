@@ -101,6 +101,7 @@ class ProcessorListener(Generic[T]):
         last_error: the last error, or None.
         longest_call: the longest finished call, in seconds, awaiting included.
         on_error: called with each error.
+        on_crash: called with the exception that ends the run task.
         overdue: logs calls that do not return; None to log none.
     """
 
@@ -124,6 +125,7 @@ class ProcessorListener(Generic[T]):
         self.last_error: HandlerError | None = None
         self.longest_call = 0.0
         self.on_error: Callable[[], None] = lambda: None
+        self.on_crash: Callable[[BaseException], None] = lambda error: None
         self.overdue: OverdueCalls | None = None
         #: All listeners of the informer, which share the slices of a turn.
         self.peers: Sized = (self,)
@@ -254,6 +256,8 @@ class ProcessorListener(Generic[T]):
         self.finished.set()
         self._repeated.close()
         self._added.put_nowait(_END)
+        if not run.cancelled() and (error := run.exception()) is not None:
+            self.on_crash(error)
 
     async def pop(self) -> None:
         """Move batches from the queue of `add` to the queue of the run task, until it has finished or is abandoned.
