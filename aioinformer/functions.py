@@ -37,14 +37,12 @@ def untimed(function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
 class LogError(Protocol):
     """Logs an error of a function of a user; `RepeatedErrors.report` does."""
 
-    def __call__(
-        self, subject: str, error: BaseException, message: str, /, *arguments: object, traceback: bool = True
-    ) -> None: ...
+    def __call__(self, subject: str, error: BaseException, message: str, /, *arguments: object) -> None: ...
 
 
-def log_each(subject: str, error: BaseException, message: str, /, *arguments: object, traceback: bool = True) -> None:
+def log_each(subject: str, error: BaseException, message: str, /, *arguments: object) -> None:
     """Log the error, however often its function raises."""
-    _log.error(message, *arguments, exc_info=error if traceback else None)
+    _log.error(message, *arguments, exc_info=error)
 
 
 def function_name(function: Any) -> str:

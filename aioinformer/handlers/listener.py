@@ -247,7 +247,7 @@ class ProcessorListener(Generic[T]):
 
     def pass_over(self) -> None:
         """Count an object of the initial list that cannot be delivered, as an error."""
-        self._count_error()
+        self.count_error()
         self._taken -= 1
         self._initial -= 1
         self._check_synced()
@@ -382,13 +382,14 @@ class ProcessorListener(Generic[T]):
 
     def _failed(self, notification: Notification[T], error: BaseException) -> None:
         key = key_of(notification)
-        self._count_error()
+        self.count_error()
         self.last_error = HandlerError(origin(error), key, time())
         if self._repeated is None:
             self._repeated = RepeatedErrors(_log)
         self._repeated.report(self.name, error, "%s raised for %s", self.name, key)
 
-    def _count_error(self) -> None:
+    def count_error(self) -> None:
+        """Count an error of the handler."""
         self.errors += 1
         self.on_error()
 

@@ -7,23 +7,29 @@ call, and thousands of equal tracebacks hide all other lines of a log.
 from __future__ import annotations
 
 import asyncio
+import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import logging
+    from collections.abc import Mapping
 
-#: Each function is logged at most once in this time, in seconds.
+#: A subject is logged with a traceback at most once in this time, in seconds.
 QUIET: Final = 60.0
+_NAMED: Final = 3
 
 
 class _Period:
     """The time after a traceback in which further errors of its subject are counted."""
 
-    __slots__ = ("ends", "last", "suppressed", "timer")
+    __slots__ = ("ends", "keys", "last", "level", "lines", "logged", "suppressed", "timer")
 
-    def __init__(self, ends: float) -> None:
+    def __init__(self, ends: float, level: int, lines: int) -> None:
         self.ends = ends
+        self.level = level
+        self.lines = lines
+        self.logged: set[str] = set()
+        self.keys: dict[str, None] = {}
         self.suppressed = 0
         self.last: type[BaseException] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -47,16 +53,29 @@ class RepeatedErrors:
         self._periods: dict[str, _Period] = {}
 
     def report(
-        self, subject: str, error: BaseException, message: str, /, *arguments: object, traceback: bool = True
+        self,
+        subject: str,
+        error: BaseException,
+        message: str,
+        *arguments: object,
+        level: int = logging.ERROR,
+        key: str = "",
+        lines: int = 0,
+        once: bool = False,
+        extra: Mapping[str, object] | None = None,
     ) -> None:
-        """Log an error, or count it.
+        """Log an error with its traceback, or count it.
 
         Args:
             subject: what raised, for the count and as the identity: "index function by_node at app/pods.py:12".
             error: what it raised.
-            message: the line above the traceback, with the subject in it.
+            message: the line of the traceback, with the subject in it.
             arguments: for the placeholders of the message.
-            traceback: whether to log the traceback, which may quote an object.
+            level: of the lines. Below ERROR, there are no tracebacks.
+            key: of the object; the count names some of them.
+            lines: how many further errors of the subject are logged within the minute, without a traceback.
+            once: of each key, log an error of the same text once within the minute.
+            extra: the attributes of the log record.
         """
         try:
             loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -65,14 +84,24 @@ class RepeatedErrors:
         now = monotonic() if loop is None else loop.time()
         period = self._periods.get(subject)
         if period is not None and now < period.ends:
+            if period.lines and not (once and (text := f"{key} {error}") in period.logged):
+                period.lines -= 1
+                if once:
+                    period.logged.add(text)
+                self._log.log(level, message, *arguments, extra=extra)
+                return
             period.suppressed += 1
             period.last = type(error)
+            if key and len(period.keys) < _NAMED:
+                period.keys[key] = None
             return
         self._end(subject)
-        period = self._periods[subject] = _Period(now + QUIET)
+        period = self._periods[subject] = _Period(now + QUIET, level, lines)
+        if once:
+            period.logged.add(f"{key} {error}")
         if loop is not None:
             period.timer = loop.call_at(period.ends, self._end, subject)
-        self._log.error(message, *arguments, exc_info=error if traceback else None)
+        self._log.log(level, message, *arguments, exc_info=error if level >= logging.ERROR else None, extra=extra)
 
     def close(self) -> None:
         """Log the counts that have not been logged, and cancel the timers. Errors may be reported afterwards."""
@@ -86,10 +115,13 @@ class RepeatedErrors:
         if period.timer is not None:
             period.timer.cancel()
         if period.last is not None:
-            self._log.error(
-                "%s raised %d more errors within %d s after the last traceback; the last one was %s",
+            self._log.log(
+                period.level,
+                "%s raised %d more errors within %d s after the last %s; the last one was %s%s",
                 subject,
                 period.suppressed,
                 QUIET,
+                "traceback" if period.level >= logging.ERROR else "lines",
                 period.last.__name__,
+                f"; keys such as {', '.join(period.keys)}" if period.keys else "",
             )

@@ -182,10 +182,9 @@ class ObjectType(Generic[T]):
         try:
             result = transform(obj)
         except USER_ERRORS as error:
-            message, arguments = "the transform raised for %s", [record.key]
-            if quoting := is_validation(error):  # its text, and so the traceback, may quote the object
-                message, arguments = "the transform raised for %s: %s", [record.key, refusal(error)]
-            self._log_error("the transform", error, message, *arguments, traceback=not quoting)
+            # The text of the error, and so the traceback, may quote the object.
+            shown = DecodeError(refusal(error)) if is_validation(error) else error
+            self._log_error("the transform", shown, "the transform raised for %s: %s", record.key, refusal(error))
             raise
         if result is obj:
             return record

@@ -398,4 +398,6 @@ class ActiveController:
             "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
             "results": dict(self.results),
             "loops": self._loops.detected,
+            "input_errors": self.inputs.counts("errors"),
+            "lost_changes": self.inputs.counts("lost"),
         }

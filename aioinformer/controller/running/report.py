@@ -46,6 +46,8 @@ class ControllerSnapshot(TypedDict):
         results: how many attempts there were by result: "success", "again", "retry_after", "conflict", "error",
             "timeout", "stale", "parked", "cancelled".
         loops: how many runs have triggered themselves.
+        input_errors: inputs whose functions have raised, and how often.
+        lost_changes: inputs for whose changes no keys were found in the end, and how many objects are concerned.
     """
 
     name: str
@@ -61,6 +63,8 @@ class ControllerSnapshot(TypedDict):
     failing: dict[str, str]
     results: dict[str, int]
     loops: int
+    input_errors: dict[str, int]
+    lost_changes: dict[str, int]
 
 
 class ManagerSnapshot(TypedDict):

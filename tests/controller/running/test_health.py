@@ -93,8 +93,8 @@ def test_requests_that_no_free_worker_takes_are_noticed() -> None:
 )
 def test_controller_that_cannot_take_requests_does_not_hang(changes: dict[str, Any]) -> None:
     progress = Progress(lambda name: 100.0)
-    for now in (0.0, 50.0, 101.0, 500.0):
-        assert progress.check(snapshot(**changes), now) == {"controller maps": ""}
+    for at in (0.0, 50.0, 101.0, 500.0):
+        assert progress.check(snapshot(**changes), at) == {"controller maps": ""}
     assert progress.check(snapshot(), 501.0) == {"controller maps": ""}
 
 
