@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
     from contextlib import AbstractContextManager
 
 #: True in handlers and in the tasks that they start. What such code waits for may itself be waiting for the handler.
@@ -213,13 +213,25 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
     )
 
 
-class Owner:
-    """Starts and ends the one task in which an object runs, and reports its failure."""
+#: Exceptions that end a task or the program, and are no failure of the code that they pass through.
+ENDING: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
-    __slots__ = ("_task",)
+
+class Owner:
+    """Starts and ends the one task in which an object runs, and reports its failure.
+
+    Between `enter` and `leave`, a failure can cancel the block of `async with`, as that of a task cancels the block of
+    a task group: in the task that entered, and with other cancellations kept apart.
+    """
+
+    __slots__ = ("_before", "_cancels", "_host", "_task")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        #: The task that entered the block, how many requests to cancel it there were, and whether there is one of ours.
+        self._host: asyncio.Task[Any] | None = None
+        self._before = 0
+        self._cancels = False
 
     @property
     def running(self) -> bool:
@@ -247,13 +259,58 @@ class Owner:
         self._task.add_done_callback(_retrieve)
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task, and return when it has begun to run."""
+        """Start the task, and begin the block when it runs.
+
+        Raises:
+            BaseException: the error with which the task has ended already.
+        """
         self.start(run, name)
         try:
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             await self.stop()
             raise
+        await self.begin_block()
+
+    async def begin_block(self) -> None:
+        """Begin the block in the current task.
+
+        Raises:
+            BaseException: the error with which the task has ended already.
+        """
+        if self._cancels:
+            await self.stop()
+        self._host = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._before = self._host.cancelling()
+
+    def cancel_block(self) -> bool:
+        """Cancel the block, since the object has failed. Return whether the task that has begun it still runs."""
+        first, self._cancels = not self._cancels, True
+        if self._host is None or self._host.done():
+            return False
+        if first:
+            self._host.cancel()
+        return True
+
+    async def leave(self, kind: type[BaseException] | None, stop: Callable[[], Awaitable[None]]) -> None:
+        """Stop at the end of the block. A cancellation by other code takes precedence over the error of the task.
+
+        Args:
+            kind: of the exception that ends the block.
+            stop: stops the object, and raises the error of the task.
+
+        Raises:
+            BaseException: the error with which the task had ended.
+        """
+        host, self._host = self._host, None
+        cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
+        if self._cancels and host is not None and host is asyncio.current_task():
+            cancelled = host.uncancel() > self._before and cancelled
+        try:
+            await stop()
+        except BaseException as error:
+            if not cancelled or isinstance(error, ENDING):
+                raise
 
     async def stop(self) -> None:
         """Cancel the task, and wait until it has ended.

@@ -9,12 +9,15 @@ from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aioinformer.errors import UsageError
+from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
 _F = TypeVar("_F")
+
+_log = get_logger("aioinformer.cache")
 
 #: At most this many decorators and partials around a function are unwrapped.
 _MAX_WRAPPERS = 20
@@ -29,6 +32,17 @@ class Timed(Protocol):
 def untimed(function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
     """Return the function itself."""
     return function
+
+
+class LogError(Protocol):
+    """Logs an error of a function of a user; `RepeatedErrors.report` does."""
+
+    def __call__(self, subject: str, error: BaseException, message: str, /, *arguments: object) -> None: ...
+
+
+def log_each(subject: str, error: BaseException, message: str, /, *arguments: object) -> None:
+    """Log the error, however often its function raises."""
+    _log.error(message, *arguments, exc_info=error)
 
 
 def function_name(function: Any) -> str:

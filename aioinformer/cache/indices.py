@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.record import Record
 from aioinformer.errors import USER_ERRORS, UsageError
-from aioinformer.functions import Timed, function_name, plain_function, untimed
-from aioinformer.logs import get_logger
+from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func, meta_namespace_index_func
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ T = TypeVar("T")
 IndexFunc: TypeAlias = "Callable[[T], Iterable[str] | None]"
 #: name -> index function, or the path of a field
 Indexers: TypeAlias = "Mapping[str, IndexFunc[T] | str]"
-
-_log = get_logger("aioinformer.cache")
 
 
 def index_functions(indexers: Indexers[T]) -> dict[str, IndexFunc[T]]:
@@ -76,19 +73,26 @@ class Index(Generic[T]):
         function: object -> values.
         to_view: stored item -> what the function receives; None for the item itself.
         timed: wraps the function of a user, to time its calls.
+        log_error: logs the errors of the function.
 
     Attributes:
         failing: keys of the objects whose present version made the function raise.
     """
 
     def __init__(
-        self, name: str, function: IndexFunc[T], to_view: Callable[[Any], T] | None, timed: Timed = untimed
+        self,
+        name: str,
+        function: IndexFunc[T],
+        to_view: Callable[[Any], T] | None,
+        timed: Timed = untimed,
+        log_error: LogError = log_each,
     ) -> None:
         self.name = name
         self.function = function
         own = isinstance(function, FieldIndexFunc) or function is meta_namespace_index_func
         what = f"index function {name!r}, {function_name(function)},"
         self._call = function if own else timed(function, what, deletion_handling_meta_namespace_key_func)
+        self._log_error = log_error
         # A path is followed in the item itself, where the values of declared fields are.
         self._to_view = None if isinstance(function, FieldIndexFunc) else to_view
         #: value -> keys, in the order of their arrival
@@ -124,8 +128,9 @@ class Index(Generic[T]):
             return result if len(result) < 2 else tuple(dict.fromkeys(result))
         except MemoryError:
             raise
-        except USER_ERRORS:
-            _log.exception("index function %r raised for %s: the object is absent from this index", self.name, key)
+        except USER_ERRORS as error:
+            message = "index function %r raised for %s: the object is absent from this index"
+            self._log_error(f"index function {self.name!r}", error, message, self.name, key)
             return FAILED
 
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:

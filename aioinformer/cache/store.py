@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, ca
 
 from aioinformer.cache.thread_safe_store import NAMESPACE_INDEX, Indices, ThreadSafeStore
 from aioinformer.errors import USER_ERRORS, KeyFuncError
-from aioinformer.functions import Timed, untimed
+from aioinformer.functions import LogError, Timed, log_each, untimed
 from aioinformer.resources.keys import (
     DeletedFinalStateUnknown,
     ExplicitKey,
@@ -63,6 +63,7 @@ class Indexer(Generic[T]):
         to_view: stored item -> what readers see (for informers; by default, the item itself).
         record_of: object that a user adds -> stored item (for informers; by default, the object itself).
         timed: wraps index functions, to time their calls (for informers).
+        log_error: logs the errors of index functions (for informers).
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class Indexer(Generic[T]):
         to_view: Callable[[Any], T] | None = None,
         record_of: Callable[[Any], Any] = lambda obj: obj,
         timed: Timed = untimed,
+        log_error: LogError = log_each,
     ) -> None:
         self._key_func = key_func
         self._to_view = to_view
         self._record_of = record_of
-        self.store: ThreadSafeStore[T] = ThreadSafeStore(indexers, to_view, timed)
+        self.store: ThreadSafeStore[T] = ThreadSafeStore(indexers, to_view, timed, log_error)
 
     # Writing. An informer's store is written by the informer alone.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from aioinformer.cache.indices import Index, Indexers, IndexFunc, index_functions
 from aioinformer.cache.objects.record import Record
 from aioinformer.errors import IndexNotFound, UsageError
-from aioinformer.functions import Timed, untimed
+from aioinformer.functions import LogError, Timed, log_each, untimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -50,6 +50,7 @@ class ThreadSafeStore(Generic[T]):
         indexers: index functions by name.
         to_view: item -> what readers see; None for the item itself.
         timed: wraps index functions, so that their calls are timed.
+        log_error: logs the errors of index functions.
 
     Attributes:
         every_index: all indices, unfinished ones included, for the writer's thread. Adding or replacing an index makes
@@ -63,9 +64,11 @@ class ThreadSafeStore(Generic[T]):
         indexers: Indexers[T] | None = None,
         to_view: Callable[[Any], T] | None = None,
         timed: Timed = untimed,
+        log_error: LogError = log_each,
     ) -> None:
         self._to_view = to_view
         self._timed = timed
+        self._log_error = log_error
         self._lock = threading.RLock()
         self._items: dict[str, Any] = {}
         self._indices: Indices[T] = {}
@@ -270,7 +273,7 @@ class ThreadSafeStore(Generic[T]):
 
     def new_index(self, name: str, function: IndexFunc[T]) -> Index[T]:
         """Return an empty index by a function, for items of this store."""
-        return Index(name, function, self._to_view, self._timed)
+        return Index(name, function, self._to_view, self._timed, self._log_error)
 
     def _renew(self) -> None:
         """Note, inside the lock, that an index was added or replaced, or the items were replaced."""

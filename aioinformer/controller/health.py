@@ -27,7 +27,8 @@ _log = get_logger("aioinformer.controller")
 
 #: Seconds without progress after which a worker hangs.
 STALLED: Final = 600.0
-#: Seconds for which a cache that has synced may fail to follow the server until it is not fresh.
+#: Seconds for which a cache that has synced may fail to follow the server until it is not fresh. They begin when the
+#: loss is noticed: in a quiet cluster, the last event may have been hours before.
 STALE: Final = 60.0
 #: Seconds by which a timer may be late until the event loop counts as blocked.
 _LATE: Final = 10.0
@@ -104,9 +105,11 @@ def readiness(snapshot: ManagerSnapshot) -> Health:
     if (caches := snapshot["informers"]) is None:
         return Health(checks)
     for name, cache in caches["informers"].items():
-        age = caches["time"] - (cache["last_event"] or cache["since"] or caches["time"])
-        fresh = cache["healthy"] or cache["phase"] == "degraded" or not cache["synced"] or age <= STALE
-        checks[f"cache {name}"] = "" if fresh else f"not fresh for {age:.0f} s: {cache['phase']}: {cache['reason']}"
+        stale, state = cache["stale_since"], f"{cache['phase']}: {cache['reason']}"
+        age = 0.0 if stale is None or not cache["synced"] else caches["time"] - stale
+        checks[f"cache {name}"] = f"not fresh for {age:.0f} s: {state}" if age > STALE else ""
+        if cache["phase"] == "stopped":
+            checks[f"cache {name}"] = state.removesuffix(": ")
     return Health(checks)
 
 

@@ -269,7 +269,7 @@ class DynamicInformers:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            await self._informers.stop()
+            await self._informers.leave(kind, self._informers.stop)
         finally:
             await self._builder.aclose()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import InformerStopped, OptionError, UsageError
 from aioinformer.factory.accessors import Accessors
 from aioinformer.factory.accessors.by_name import ByName
 from aioinformer.factory.builder import InformerBuilder
@@ -67,6 +66,9 @@ class SharedInformerFactory(ByName, Accessors):
         name: of the informers, for metrics; `shutdown` releases it. By default, and if a string is in use, the first
             free name of `default`, `default-2` and so on.
         metrics: collects the informers' metrics; without it, they are not counted.
+
+        on_crash: what follows an informer that crashes, which is logged in any case. "raise": all informers stop, and
+            the block of `async with` is cancelled and raises the error. "log": the block and the other informers go on.
     """
 
     def __init__(
@@ -86,7 +88,11 @@ class SharedInformerFactory(ByName, Accessors):
         # Metrics
         name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
+        # Crashes
+        on_crash: Literal["raise", "log"] = "raise",
     ) -> None:
+        if on_crash not in ("raise", "log"):
+            raise OptionError(f"on_crash={on_crash!r} does not exist; choose 'raise' or 'log'")
         self._custom_resync = {
             gvr: checked_period(period, f"custom_resync[{gvr!r}]") for gvr, period in (custom_resync or {}).items()
         }
@@ -109,7 +115,7 @@ class SharedInformerFactory(ByName, Accessors):
             metrics=metrics,
         )
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
-            "informer factory", "create it before `async with factory`, or call factory.start() afterwards"
+            "informer factory", "create it before `async with factory`, or call factory.start() afterwards", on_crash
         )
 
     # Informers.
@@ -230,9 +236,13 @@ class SharedInformerFactory(ByName, Accessors):
     def is_ready(self) -> bool:
         """Return whether every informer is ready: it is running, its cache has synced, and its objects decode.
 
-        Use it for a readiness probe; see `SharedIndexInformer.is_ready`.
+        Use it for a readiness probe; see `SharedIndexInformer.is_ready`. `unready()` has the reasons.
         """
         return self._informers.is_ready()
+
+    def unready(self) -> dict[str, str]:
+        """Return the informers that are not ready, with their states: "stopped: crashed: KeyError"."""
+        return self._informers.unready()
 
     async def shutdown(self) -> None:
         """Stop all informers and wait for them, for at most `shutdown_grace` and ten seconds. May be called again.
@@ -249,7 +259,7 @@ class SharedInformerFactory(ByName, Accessors):
         self._check()
         try:
             await self._informers.enter()
-        except asyncio.CancelledError:
+        except BaseException:
             await self.shutdown()
             raise
         return self
@@ -257,7 +267,7 @@ class SharedInformerFactory(ByName, Accessors):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.shutdown()
+        await self._informers.leave(kind, self.shutdown)
 
     def __repr__(self) -> str:
         return self._informers.describe(self, self._builder.name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from aioinformer.concurrency import Owner, collapsed
+from aioinformer.concurrency import ENDING, Owner, collapsed
 from aioinformer.errors import UsageError
 from aioinformer.informer.options import Making, merge_indexers
 from aioinformer.informer.outages import Outages
@@ -13,7 +13,7 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.snapshots import FactorySnapshot, factory_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from aioinformer.metrics import InformerName
     from aioinformer.resources.scopes import InformerKey
@@ -27,15 +27,15 @@ class InformerSet(Generic[I]):
     Args:
         name: for tasks.
         start_hint: how users start the informers, for errors.
-        on_crash: called with an informer that has crashed and was removed, and with its exception; the others run on.
-            By default, a crash ends the set.
+        on_crash: what follows the crash of an informer. "raise": it ends the set, and cancels the block of `enter`.
+            "log": it stays in the set, and the others go on. "drop": it is removed, and the others go on.
 
     Attributes:
         by_key: the text of an `InformerKey` -> its informer; without internal ones.
         stopped: whether the stop has begun, after which no informer starts.
     """
 
-    def __init__(self, name: str, start_hint: str, on_crash: Callable[[I, Exception], None] | None = None) -> None:
+    def __init__(self, name: str, start_hint: str, on_crash: Literal["raise", "log", "drop"] = "raise") -> None:
         self.by_key: dict[str, I] = {}
         self.stopped = False
         self._name = name
@@ -47,7 +47,7 @@ class InformerSet(Generic[I]):
         self._started: dict[SharedIndexInformer[Any], asyncio.Task[None]] = {}
         self._owner = Owner()
         self._tasks: asyncio.TaskGroup | None = None
-        self._outages = Outages(name, lambda: len(self.informers()))
+        self._outages = Outages(name, lambda: len(self.informers()), self._after_crash)
 
     # Contents.
 
@@ -138,6 +138,7 @@ class InformerSet(Generic[I]):
             await self._owner.enter(self._run, self._name)
         else:
             self.start_informers()
+            await self._owner.begin_block()
 
     def start_informers(self) -> None:
         """Start the informers that are not running yet, if the set is running."""
@@ -148,15 +149,28 @@ class InformerSet(Generic[I]):
         for informer in self.informers():
             if informer not in self._started:
                 informer.outages = self._outages
-                running = informer.run() if self._on_crash is None else self._run_apart(informer, self._on_crash)
-                self._started[informer] = self._tasks.create_task(running, name=informer.name)
+                self._started[informer] = self._tasks.create_task(self._run_informer(informer), name=informer.name)
 
-    async def _run_apart(self, informer: Any, on_crash: Callable[[I, Exception], None]) -> None:
+    async def _run_informer(self, informer: Any) -> None:
         try:
             await informer.run()
-        except Exception as error:
-            self._drop(informer)
-            on_crash(informer, error)
+        except BaseException as error:
+            if self._on_crash == "raise" or isinstance(error, ENDING):
+                raise
+            if self._on_crash == "drop":
+                self._drop(informer)
+
+    def _after_crash(self) -> str:
+        if self._on_crash == "drop":
+            return "the controllers that use it are restarted"
+        if self._on_crash == "log":
+            return f"the other informers of the {self._name} go on"
+        cancels = self._owner.cancel_block()
+        return f"the {self._name} stops, and {'its block is cancelled' if cancels else 'shutdown() raises the error'}"
+
+    async def leave(self, kind: type[BaseException] | None, stop: Callable[[], Awaitable[None]]) -> None:
+        """Stop at the end of a block that `enter` has begun; see `Owner.leave`."""
+        await self._owner.leave(kind, stop)
 
     async def stop(self) -> None:
         """Stop all informers and wait for them.
@@ -172,7 +186,12 @@ class InformerSet(Generic[I]):
 
     def is_ready(self) -> bool:
         """Return whether every informer is ready."""
-        return self._owner.running and all(informer.is_ready() for informer in self.informers())
+        return self._owner.running and not self.unready()
+
+    def unready(self) -> dict[str, str]:
+        """Return the informers that are not ready, with their states: "stopped: crashed: KeyError"."""
+        named: dict[str, SharedIndexInformer[Any]] = {**self.by_key, **{each.name: each for each in self._others}}
+        return {key: str(each.state) for key, each in named.items() if not each.is_ready()}
 
     def _expect_start(self) -> None:
         for informer in self.informers():

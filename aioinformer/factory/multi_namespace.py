@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -201,13 +202,13 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         return ""
 
     def _reflector_state(self) -> InformerState:
-        """Return the state of the first namespace that is not healthy; the reason names it."""
+        """Return the state of the namespace that has not been healthy for the longest time; the reason names it."""
         if self._tasks is None:
             return super()._reflector_state()
         states = {namespace: member.state for namespace, member in sorted(self._members.items())}
         if not states:
             return InformerState(Phase.WATCHING, "", 0.0)
-        namespace = min(states, key=lambda each: states[each].healthy)
+        namespace = min(states, key=lambda each: (states[each].healthy, states[each].stale_since or inf))
         state = states[namespace]
         return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
 

@@ -17,7 +17,7 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.resources.scopes import InformerKey, Scope, check_namespace, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.informer.snapshots import FactorySnapshot
@@ -60,7 +60,6 @@ class InformerPool:
         namespaces: of namespaced resources; none for all. Several are watched one by one, into one cache.
         name: of the informers, for metrics.
         metrics: collects the informers' metrics.
-        on_crash: called with an informer that has crashed, and with its exception.
 
     Raises:
         UsageError: an argument is invalid.
@@ -73,7 +72,6 @@ class InformerPool:
         *,
         name: str | None = None,
         metrics: MetricsProvider | None = None,
-        on_crash: Callable[[SharedIndexInformer[Any], Exception], None] = lambda informer, error: None,
     ) -> None:
         self._namespaces = checked_namespaces(namespaces)
         self._builder = InformerBuilder(
@@ -88,7 +86,7 @@ class InformerPool:
         )
         self._own = Scope(",".join(self._namespaces))
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
-            "informer pool", "start its manager", on_crash
+            "informer pool", "start its manager", "drop"
         )
         self._uses: Counter[SharedIndexInformer[Any]] = Counter()
 

@@ -32,13 +32,10 @@ from aioinformer.handlers.notifications import (
 )
 from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.handlers.stalls import Stalls, Steps
-from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown, deletion_handling_meta_namespace_key_func
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-_log = get_logger("aioinformer.handlers")
 
 _ABSENT: Final = object()
 
@@ -180,7 +177,7 @@ class CoalescingHandler(HandlerWrapper):
             if is_ending(error, task):
                 raise
             self.errors += 1
-            _log.exception("%s raised for %s", self.name, key)
+            self._stalls.errors.report(self.name, error, "%s raised for %s", self.name, key)
         finally:
             self.call_began = None
 

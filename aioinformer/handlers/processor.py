@@ -15,7 +15,7 @@ from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from aioinformer.handlers.listener import ProcessorListener
     from aioinformer.handlers.notifications import Notification
@@ -34,13 +34,15 @@ class SharedProcessor(Generic[T]):
     Attributes:
         listeners: the current listeners.
         errors: how often handlers raised, those of removed listeners included.
+        on_crash: called with the exception that ends a listener.
     """
 
-    __slots__ = ("_leaving", "_missed", "_outbox", "_overdue", "_syncs", "_tasks", "errors", "listeners")
+    __slots__ = ("_leaving", "_missed", "_outbox", "_overdue", "_syncs", "_tasks", "errors", "listeners", "on_crash")
 
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
         self.errors = 0
+        self.on_crash: Callable[[BaseException], None] = lambda error: None
         #: Removed listeners whose handler has not finished its last call.
         self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
@@ -100,6 +102,7 @@ class SharedProcessor(Generic[T]):
         listener.peers = self.listeners
         listener.overdue = self._overdue
         listener.on_error = self._count_error
+        listener.on_crash = lambda error: self.on_crash(error)
         if self._tasks is not None:
             listener.start(self._tasks)
 

@@ -68,6 +68,14 @@ class HandlerRegistration(Generic[T]):
         """The running call: function, key and begin. None between two calls."""
         return self._listener.call()
 
+    def count_error(self) -> None:
+        """Count an error of the handler that it has handled itself, for snapshots and metrics."""
+        self._listener.count_error()
+
+    def has_ended(self) -> bool:
+        """Return whether the handler was removed, or the informer has stopped."""
+        return self._listener.stopped()
+
     def has_synced(self) -> bool:
         """Return whether the informer has synced, and the initial list was delivered to this handler."""
         return bool(self._listener.synced)

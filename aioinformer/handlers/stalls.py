@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from aioinformer.concurrency import Root
+from aioinformer.handlers.repeated import QUIET, RepeatedErrors
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _F = TypeVar("_F")
 
 #: A function that runs for longer than this blocks the event loop, in seconds.
 LIMIT: Final = 0.1
-#: Each function is logged at most once in this time, in seconds.
-QUIET: Final = 60.0
 
 
 class Stalls:
@@ -38,15 +37,18 @@ class Stalls:
     Args:
         name: of the informer.
         log: for the warnings.
+        errors: logs the errors of functions; by default, to the same log.
 
     Attributes:
         blamed: for how many seconds functions have blocked the event loop so far.
+        errors: as given.
     """
 
-    __slots__ = ("_log", "_name", "_quiet_until", "blamed")
+    __slots__ = ("_log", "_name", "_quiet_until", "blamed", "errors")
 
-    def __init__(self, name: str, log: logging.Logger = _log) -> None:
+    def __init__(self, name: str, log: logging.Logger = _log, errors: RepeatedErrors | None = None) -> None:
         self.blamed = 0.0
+        self.errors = errors or RepeatedErrors(log)
         self._log = log
         self._name = name
         self._quiet_until: dict[str, float] = {}

@@ -139,7 +139,7 @@ class Undecodable:
 
 
 class FailingIndices:
-    """Reports index functions that raise.
+    """Reports index functions that raise. A function is logged again when it raises for twice as many objects.
 
     Args:
         store: the store with the indices.
@@ -149,23 +149,28 @@ class FailingIndices:
         reported: the last report; "" if no function raises.
     """
 
-    __slots__ = ("_name", "_since", "_store", "reported")
+    __slots__ = ("_logged", "_name", "_since", "_store", "reported")
 
     def __init__(self, store: ThreadSafeStore[Any], name: str) -> None:
         self._store = store
         self._name = name
         self.reported = ""
         self._since = 0.0
+        #: name -> for how many objects the function raised when it was logged.
+        self._logged: dict[str, int] = {}
 
     def check(self) -> bool:
-        """Log a report if it has changed since the last one. Return whether it has changed."""
+        """Make a report. Return whether it has changed since the last one."""
         if not self.reported and not self._store.any_failing():
             return False
         failing = str(self)
         if failing == self.reported:
             return False
-        level = logging.WARNING if failing else logging.INFO
-        _log.log(level, "%s: %s", self._name, failing or "index functions no longer raise")
+        counts = {name: count for name, (_, _, count) in self._store.failing().items()}
+        if not failing or any(count >= 2 * self._logged.get(name, 0) for name, count in counts.items()):
+            level = logging.WARNING if failing else logging.INFO
+            _log.log(level, "%s: %s", self._name, failing or "index functions no longer raise")
+            self._logged = counts
         self.reported, self._since = failing, time()
         return True
 

@@ -54,7 +54,7 @@ class ObservedInformer(InformerCache[T]):
     _pipeline: Pipeline[T]
     _lister_watcher: ListerWatcher[T]
     # Not of each instance: the attributes of an instance with more than 30 of them take 1.3 KiB more.
-    _crash: Exception | None = None
+    _crash: BaseException | None = None
     _identity: InformerNameAndResource | None = None
     _default_identity: InformerNameAndResource | None = None
     _counters: InformerCounters | None = None

@@ -1,4 +1,4 @@
-"""Log lasting outages: one line a minute for all failing informers of an owner.
+"""Log crashes and lasting outages: one line a minute for all failing informers of an owner.
 
 The reflector logs the first failure of an informer, and each change of the reason. The repeated line has the duration
 of the outage, the number of attempts, and the time until the next one. A timer exists only while an informer fails.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from aioinformer.logs import get_logger
@@ -49,9 +50,18 @@ class Outages:
     Args:
         name: of the owner.
         count: returns the number of all informers.
+
+    Attributes:
+        on_crash: called when an informer crashes; returns what follows, for the log.
     """
 
-    def __init__(self, name: str, count: Callable[[], int] = lambda: 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        count: Callable[[], int] = lambda: 1,
+        on_crash: Callable[[], str] = lambda: "run() raises the error",
+    ) -> None:
+        self.on_crash = on_crash
         self._name = name
         self._count = count
         #: When each informer began to fail, by the loop's clock.
@@ -73,6 +83,12 @@ class Outages:
             if self._repeated and state.phase is not Phase.STOPPED:
                 _log.info("%s: the outage is over after %s", self._name, duration(loop.time() - self._began))
             self.close()
+
+    def crashed(self, informer: Follower, error: BaseException) -> None:
+        """Act on the crash of an informer, and log it."""
+        follows = self.on_crash()
+        with suppress(Exception):  # the informer may have crashed because a filter of the log raises
+            _log.error("%s crashed; %s", informer.name, follows, exc_info=error)
 
     def close(self) -> None:
         """Cancel the timer and forget all failures."""

@@ -87,7 +87,7 @@ class Pipeline(Generic[T]):
         queue: the kind of the queue.
         slice_seconds: how long work may block the event loop at a time.
         report: is called with the error of each object that cannot be delivered.
-        stalls: reports handlers that block the event loop.
+        stalls: reports handlers that block the event loop, and objects that cannot be decoded.
         undecodable: the objects that cannot be decoded.
 
     Attributes:
@@ -114,6 +114,7 @@ class Pipeline(Generic[T]):
         check_queue_kind(queue)
         self._undecodable = undecodable
         self._report = report
+        self._errors = stalls.errors
         self.processor: SharedProcessor[T] = SharedProcessor()
         self._indexer = indexer
         self._objects = objects
@@ -229,7 +230,8 @@ class Pipeline(Generic[T]):
     def _view_failed(self, key: str, error: BaseException) -> None:
         reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)
         self._undecodable.unread.add(key, reason)
-        _log.error("%s: %s cannot be decoded, and is not delivered", self._name, key, exc_info=error)
+        subject, message = f"{self._name}: the decoder", "%s: %s cannot be decoded, and is not delivered"
+        self._errors.report(subject, error, message, self._name, key)
         failure = DecodeError(f"{key} cannot be decoded: {type(error).__name__}", key=key)
         failure.__cause__ = error
         self._report(failure)

@@ -18,8 +18,10 @@ from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, wr
 from aioinformer.concurrency import Latch, Slicer
 from aioinformer.errors import DecodeError, InformerStopped, UsageError
 from aioinformer.functions import plain_function
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.informer.health import Undecodable
+from aioinformer.logs import get_logger
 from aioinformer.resources.keys import meta_namespace_index_func
 from aioinformer.resources.versions import covers, version_number
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
+
+_log = get_logger("aioinformer.cache")
 
 _UNSET: Any = object()
 
@@ -68,7 +72,7 @@ class InformerCache(Generic[T]):
     ) -> None:
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
-        self._stalls = Stalls(self.name)
+        self._stalls = Stalls(self.name, errors=RepeatedErrors(_log))
         self._compressor = _compressor() if storage == Storage.COMPRESSED else None
         self._objects: ObjectType[T] = ObjectType(
             resource,
@@ -78,9 +82,13 @@ class InformerCache(Generic[T]):
             fields=[*fields, *field_paths(indexers or {})],
             compression=self._compressor.tier if self._compressor is not None else None,
             timed=self._stalls.timed,
+            log_error=self._stalls.errors.report,
         )
         self._indexer: Indexer[T] = Indexer(
-            to_view=self._objects.to_view, record_of=self._objects.record_of, timed=self._stalls.timed
+            to_view=self._objects.to_view,
+            record_of=self._objects.record_of,
+            timed=self._stalls.timed,
+            log_error=self._stalls.errors.report,
         )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
         self._undecodable = Undecodable(self._indexer.store, max_undecodable, self._readability_changed)

@@ -19,7 +19,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.storage import Storage
-from aioinformer.concurrency import Owner, collapsed, running_loop
+from aioinformer.concurrency import ENDING, Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
@@ -285,6 +285,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         if self._started or self._stopped or self._owner.running:
             raise UsageError(f"{self.name} runs once; make a new informer")
         self.start_requested = True
+        self.outages.on_crash = self._cancel_block
         try:
             await self._owner.enter(self.run, self.name)
         except asyncio.CancelledError:
@@ -295,7 +296,11 @@ class SharedIndexInformer(ObservedInformer[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._owner.stop()
+        await self._owner.leave(kind, self._owner.stop)
+
+    def _cancel_block(self) -> str:
+        block = self._owner.cancel_block()
+        return "the block of `async with` is cancelled" if block else "the end of `async with` raises the error"
 
     async def run(self) -> None:
         """Run until cancelled. A second call logs a warning and returns.
@@ -309,23 +314,23 @@ class SharedIndexInformer(ObservedInformer[T]):
             return
         self._started = True
         self._loop = asyncio.get_running_loop()
-        failure: BaseException | None = None
+        self._pipeline.processor.on_crash = self._crashed
         try:
             await self._pipeline.run(
-                self._follow,
+                self._follow_until_crash,
                 synced=self.wait_for_sync,
                 closing=self._close,
                 shutdown_grace=self._shutdown_grace,
             )
         except BaseException as error:
             cause = collapsed(error)
-            if isinstance(cause, Exception):
-                failure = self._crash = cause
+            self._crashed(cause)
             if cause is error:
                 raise
             raise cause from cause.__cause__
         finally:
-            self._end(failure or InformerStopped(f"{self.name} has stopped"))
+            self._end(self._crash or InformerStopped(f"{self.name} has stopped"))
+            self._stalls.errors.close()
 
     def retire(self) -> None:
         """Stop an informer that was not started, so that it cannot be started. Waits for it raise `InformerStopped`."""
@@ -339,6 +344,19 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def _close(self) -> None:
         self._stopped = True
+
+    async def _follow_until_crash(self) -> None:
+        try:
+            await self._follow()
+        except BaseException as error:
+            self._crashed(collapsed(error))
+            raise
+
+    def _crashed(self, error: BaseException) -> None:
+        """Show and log a crash when it happens: the handlers may take a while to end."""
+        if self._crash is None and not isinstance(error, ENDING):
+            self._crash, self._stopped = error, True
+            self.outages.crashed(self, error)
 
     async def _follow(self) -> None:
         """Fill the cache and keep it fresh until cancelled, from one source at a time."""

@@ -85,7 +85,8 @@ class SourceSnapshot(TypedDict):
         since: when this phase with this reason began; None if the informer was never started.
         healthy: whether the cache follows the server.
         resource_version: the version up to which all changes were received.
-        last_event: when the server last sent anything; None if it never did.
+        stale_since: when the cache ceased to follow the server; None while it follows.
+        last_event: when the server last sent anything; None if it never did. In a quiet cluster, this may be long ago.
         last_event_age: seconds since then.
         attempts: how many consecutive attempts have failed.
         next_retry: when the next attempt is due; None if no retry is scheduled.
@@ -96,6 +97,7 @@ class SourceSnapshot(TypedDict):
     since: float | None
     healthy: bool
     resource_version: str
+    stale_since: float | None
     last_event: float | None
     last_event_age: float | None
     attempts: int
@@ -198,6 +200,7 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
         "since": state.since or None,
         "healthy": state.phase in HEALTHY,
         "resource_version": version,
+        "stale_since": state.stale_since,
         "last_event": state.last_event,
         "last_event_age": None if state.last_event is None else max(0.0, time() - state.last_event),
         "attempts": max((each.attempts for each in failing), default=0),

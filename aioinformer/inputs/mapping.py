@@ -1,15 +1,21 @@
-"""The objects that make a controller run: its own (`Primary`), the ones these own (`Owns`), and others (`Watch`)."""
+"""The objects that make a controller run: its own (`Primary`), the ones these own (`Owns`), and others (`Watch`).
+
+A state of an object whose keys cannot be found, because a function of the user raises, is mapped again after 1, 2, 4 s
+and so on, for about a minute. Then the change counts as lost.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
+from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.informer.options import merge_indexers, named_options
 from aioinformer.inputs.change import Change, ChangeTrigger, uid_of
 from aioinformer.inputs.keys import key_of, keys_in
@@ -37,6 +43,11 @@ When: TypeAlias = Predicate | Callable[[Change], Any] | None
 
 _log = get_logger("aioinformer.controller")
 
+#: How often the keys of a change are looked for again.
+_RETRIES: Final = 6
+#: Of an object that changes while its keys cannot be found, the last few states are mapped again.
+_STATES: Final = 3
+
 
 class Input(Generic[T]):
     """Objects of one resource whose changes make a controller run: a declaration, which `attach` puts into effect.
@@ -46,6 +57,7 @@ class Input(Generic[T]):
         when: which adds and updates count. Deletions, and objects that were created again, always count.
         options: of the informer; see `InformerOptions`.
         errors: how often a function of the user failed for an object, in all controllers that have this input.
+        lost: for how many objects no keys were found in the end, so that a change of them made nothing run.
     """
 
     def __init__(self, resource: Resource[T], when: When, default: Predicate, options: Mapping[str, Any]) -> None:
@@ -56,7 +68,8 @@ class Input(Generic[T]):
         self.resource = resource
         self.when = default if when is None else predicate(when)
         self.options = dict(options)
-        self.errors = 0
+        self.errors = self.lost = 0
+        self._repeated = RepeatedErrors(_log)
 
     def indexers(self) -> Indexers[Any]:
         """Return the indices that the informer of the resource needs."""
@@ -92,15 +105,20 @@ class Input(Generic[T]):
             if missing := merge_indexers(each.get_indexer(), indexers):
                 each.add_indexers(missing)
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
-        return informer.add_event_handler(_Handler(self, primary, enqueue, loops, whole), self._resync_period())
+        handler = _Handler(self, primary, enqueue, loops, whole)
+        handler.registration = informer.add_event_handler(handler, self._resync_period())
+        return handler.registration
 
-    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def keys(
+        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+    ) -> Iterable[ObjectName]:
         """Return the keys that run after a change of an object, each once; log and count errors of functions of users.
 
         Args:
             key: of the object.
             states: before and after the change; None if there is none.
             primary: the informer of the controller's own resource.
+            failing: gets the states whose keys cannot be found.
         """
         found: dict[ObjectName, None] = {}
         for state in states:
@@ -109,6 +127,7 @@ class Input(Generic[T]):
                     found[each] = None
             except USER_ERRORS as error:
                 self.failed("its keys cannot be found", key, error)
+                failing.append(state)
         return found
 
     def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
@@ -119,10 +138,9 @@ class Input(Generic[T]):
         return None if "resync_period" in self.options else 0.0
 
     def failed(self, what: str, key: object, error: BaseException) -> None:
-        """Count an error of a user's function. Log the first one, and then the 10th, the 100th and so on."""
+        """Count an error of a user's function, and log it: with a traceback once a minute, and else with the others."""
         self.errors += 1
-        if str(self.errors).rstrip("0") == "1":
-            _log.error("%s: %s, %s; errors so far: %d", self, key, what, self.errors, exc_info=error)
+        self._repeated.report(str(self), error, "%s: %s, %s; errors so far: %d", self, key, what, self.errors)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.resource.group_resource})"
@@ -136,6 +154,10 @@ class _Handler(msgspec.Struct):
     enqueue: Enqueue
     loops: LoopDetector | None
     whole: bool
+    registration: HandlerRegistration[Any] | None = None
+    #: The states whose keys cannot be found, and the timer of the next attempt.
+    retries: dict[ObjectName, tuple[list[Any], asyncio.TimerHandle]] = {}
+    failing: list[Any] = []
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         trigger: ChangeTrigger = "initial" if is_in_initial_list else "added"
@@ -164,13 +186,43 @@ class _Handler(msgspec.Struct):
             self.input.failed(f"{self.input.when} raised, so the change counts", key, error)
         self._pass_on(key, change)
 
-    def _pass_on(self, key: ObjectName, change: Change) -> None:
+    def _pass_on(self, key: ObjectName, change: Change, states: list[Any] | None = None, attempt: int = 0) -> None:
+        if self.retries:
+            states = self._with_earlier(key, states or [change.old, change.new])
         cause = Cause(change.trigger, self.input.resource.group_resource, str(key))
         priority = LOW_PRIORITY if change.trigger in ("initial", "resync") else NORMAL_PRIORITY
-        for found in self.input.keys(key, (change.old, change.new), self.primary):
+        for found in self.input.keys(key, states or (change.old, change.new), self.primary, self.failing):
             if self.loops is not None and change.trigger == "updated":
                 self.loops.saw(found, self.input.resource, key, change.old, change.new)
             self.enqueue(found, cause, priority)
+        if self.failing:
+            self._retry(key, change, attempt)
+
+    def _with_earlier(self, key: ObjectName, states: list[Any]) -> list[Any]:
+        """Return the states to map, with the earlier ones of the object whose keys could not be found."""
+        if (known := self.retries.pop(key, None)) is None:
+            return states
+        earlier, timer = known
+        timer.cancel()
+        return [*earlier, *states]
+
+    def _retry(self, key: ObjectName, change: Change, attempt: int) -> None:
+        """Map the failing states again after a delay."""
+        failing = self.failing[-_STATES:]
+        self.failing.clear()
+        registration = self.registration
+        assert registration is not None, "notifications are delivered after `attach` has returned"
+        registration.count_error()
+        if attempt == _RETRIES:
+            self.input.lost += 1
+            return
+
+        def again() -> None:
+            del self.retries[key]
+            if not registration.has_ended():
+                self._pass_on(key, change, failing, attempt + 1)
+
+        self.retries[key] = failing, asyncio.get_running_loop().call_later(2.0**attempt, again)
 
 
 class Primary(Input[T]):
@@ -188,7 +240,9 @@ class Primary(Input[T]):
     def __init__(self, resource: Resource[T], *, when: When = None, **options: Unpack[InformerOptions[Any]]) -> None:
         super().__init__(resource, when, content_changed, options)
 
-    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def keys(
+        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+    ) -> Iterable[ObjectName]:
         """Return the key itself."""
         return (key,)
 
@@ -279,10 +333,12 @@ class Watch(Input[T]):
         """Return the index of the primary's objects by the keys of the objects that they name."""
         return {} if self._index is None else {self._source: self._index}
 
-    def keys(self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def keys(
+        self, key: ObjectName, states: Iterable[Any], primary: SharedIndexInformer[Any], failing: list[Any]
+    ) -> Iterable[ObjectName]:
         """Return the keys from the index or the function."""
         if self._index is None:
-            return super().keys(key, states, primary)
+            return super().keys(key, states, primary, failing)
         return map(split_meta_namespace_key, primary.get_indexer().index_keys(self._source, str(key)))
 
     def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:

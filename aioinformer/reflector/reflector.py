@@ -41,7 +41,7 @@ from aioinformer.reflector.protocol.messages import (
     Watched,
 )
 from aioinformer.reflector.response_reader import Responses
-from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.reflector.state import HEALTHY, InformerState, Phase
 from aioinformer.reflector.watch_events import RecordDecoder
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ class Reflector:
             else None
         )
         self._shown = (Phase.NEW, "")
+        #: How many objects could not be decoded when that was logged: a growing number is logged each time it doubles.
+        self._degraded = 0
         self._since = time()
+        self._stale_since: float | None = self._since
         #: When the wait in progress ends, in seconds since the epoch.
         self._next_retry: float | None = None
         #: Why received objects are missing in the cache, if that has not been reported to the protocol yet.
@@ -171,7 +174,7 @@ class Reflector:
     def state(self) -> InformerState:
         """The current state."""
         phase, reason = self._shown
-        return InformerState(phase, reason, self._since, self._responses.last_event)
+        return InformerState(phase, reason, self._since, self._responses.last_event, self._stale_since)
 
     @property
     def last_sync_resource_version(self) -> str:
@@ -365,11 +368,18 @@ class Reflector:
             self._show(self._protocol_state.phase, self._protocol_state.reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
-        self._shown = (phase, reason)
+        before, self._shown = self._shown, (phase, reason)
         self._since = time()
+        if phase in HEALTHY or phase is Phase.DEGRADED:
+            self._stale_since = None
+        elif self._stale_since is None:
+            self._stale_since = self._since
         state = self.state
-        quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
-        _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
+        degraded = len(self.quarantine) if phase is Phase.DEGRADED else 0
+        if before[0] is not phase or not degraded or degraded >= 2 * self._degraded:
+            self._degraded = degraded
+            quiet = phase in (Phase.SYNCING, Phase.WATCHING, Phase.POLLING, Phase.STOPPED)
+            _log.log(logging.INFO if quiet else logging.WARNING, "%s: %s", self.name, state)
         try:
             self._on_state(state)
         except USER_ERRORS:

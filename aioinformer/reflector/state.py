@@ -49,13 +49,17 @@ class InformerState(msgspec.Struct, frozen=True):
         reason: for the phase, for humans; "" for a healthy phase. One line without control characters, object contents
             or credentials.
         since: when this phase began for this reason, in seconds since the epoch.
-        last_event: when the server last sent data, in seconds since the epoch; None if it has not sent any.
+        last_event: when the server last sent data, in seconds since the epoch; None if it has not sent any. In a quiet
+            cluster, this may be long ago while the cache is fresh.
+        stale_since: when the cache ceased to follow the server, in seconds since the epoch, whatever the reasons have
+            been since; None while it follows.
     """
 
     phase: Phase
     reason: str
     since: float
     last_event: float | None = None
+    stale_since: float | None = None
 
     def __post_init__(self) -> None:
         force_setattr(self, "reason", visible(self.reason))

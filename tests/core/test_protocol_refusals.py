@@ -309,3 +309,24 @@ def test_less_than_two_healthy_minutes_increase_the_delay() -> None:
     talk.accept()
     talk.error(500, after=119)
     assert talk.delay() == pytest.approx(25.6)
+
+
+@pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
+def test_alternating_403_of_list_and_watch_is_one_state(options: ReflectorOptions) -> None:
+    talk, reasons = Conversation(options), []
+    for _ in range(10):
+        asked = talk.ask()
+        talk.refuse(403, "cannot list" if asked.startswith("list") else "cannot watch")
+        reasons.append(talk.protocol.reason)
+    assert set(reasons) == {reasons[0]}, reasons
+    assert len(set(talk.reports)) == (2 if options.streaming_list else 1)
+
+
+def test_403_that_remains_alone_becomes_the_reason() -> None:
+    talk = Conversation(STREAMING)
+    talk.ask()
+    talk.refuse(403, "cannot watch")
+    for _ in range(2):
+        talk.ask()
+        talk.refuse(403, "cannot list")
+    assert talk.protocol.reason == "403 cannot list"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,12 +141,59 @@ async def test_an_error_affects_one_object(caplog: pytest.LogCaptureFixture) -> 
         assert world.declared.errors == 9
         world.secrets.put("token", metadata={"annotations": {"for": "shop"}})  # the state before has none
         assert await world.keys() == ["default/shop"]
-        assert world.declared.errors == 10
+        assert world.declared.errors == 11
+        await asyncio.sleep(300)
+        assert await world.keys() == []
+        assert world.declared.lost == 9
     errors = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [record.message.rpartition(" ")[2] for record in errors] == ["1", "10"]
+    assert sum(record.exc_info is not None for record in errors) == 2  # in the first minute, and in the second one
+    assert re.match(r"Watch\(secrets\) raised 6\d more errors within 60 s", errors[1].message)
     assert errors[0].message.startswith("Watch(secrets): default/token, ")
     assert "hunter2" not in caplog.text
     assert "aHVudGVyMg" not in caplog.text
+
+
+@pytest.mark.behaviour("C-118")
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_state_whose_keys_are_not_found_is_mapped_again(deleted: bool) -> None:
+    broken = False
+
+    def to_widget(secret: Any) -> str:
+        if broken:
+            raise KeyError("another cache has not synced")
+        return str(secret.metadata.annotations["for"])
+
+    async with World(to_widget) as world:
+        world.secrets.put("token", metadata={"annotations": {"for": "web"}})
+        assert await world.keys() == ["default/web"]
+        broken = True
+        world.secrets.put("token", metadata={"annotations": {"for": "shop"}})
+        if deleted:
+            world.secrets.delete("token")
+        assert await world.keys() == []
+        broken = False
+        await asyncio.sleep(2)
+        assert set(await world.keys()) == {"default/web", "default/shop"}
+        await asyncio.sleep(300)
+        assert await world.keys() == []
+        assert world.declared.lost == 0
+
+
+@pytest.mark.behaviour("C-118")
+async def test_removed_handler_maps_nothing_again() -> None:
+    broken = True
+
+    def to_widget(secret: Any) -> str:
+        if broken:
+            raise KeyError
+        return "web"
+
+    async with World(to_widget) as world:
+        world.secrets.put("token")
+        assert await world.keys() == []
+        broken = False
+    await asyncio.sleep(300)
+    assert await world.keys() == []
 
 
 @pytest.mark.behaviour("C-31")

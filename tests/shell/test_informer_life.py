@@ -298,7 +298,7 @@ async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
     informer = SharedIndexInformer(pods)
     registration = informer.add_event_handler(Recorder())
     break_queue(informer, method)
-    await informer.__aenter__()
+    await asyncio.create_task(informer.__aenter__())
     waits = (
         informer.wait_for_sync(),
         registration.wait_for_sync(),
@@ -317,7 +317,7 @@ async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
 async def test_crash_after_the_sync_reaches_the_exit() -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
-    await informer.__aenter__()
+    await asyncio.create_task(informer.__aenter__())
     await informer.wait_for_sync()
     break_queue(informer, "apply")
     pods.put("b")

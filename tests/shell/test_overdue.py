@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.handlers import listener
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.shell.collection import Collection
@@ -123,3 +127,74 @@ async def test_call_behind_a_coalescing_handler_is_logged(warnings: Callable[[],
     (line,) = warnings()
     assert line.startswith("coalescing handler (Slow.on_add at shell/test_overdue.py:")
     assert "for 30 s: it was called for default/b, and 0 notifications are pending" in line
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_BACKLOG", 100)
+    monkeypatch.setattr(listener.ProcessorListener, "_backlog_limit", 100)
+
+
+async def flood(pods: Collection, seconds: float, per_second: int) -> None:
+    for _ in range(int(seconds * 10)):
+        for _ in range(per_second // 10):
+            pods.put(f"p{next(NUMBERS)}")
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_growing_backlog_of_quick_calls_is_logged_each_time_it_doubles(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.02)
+
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+        await flood(pods, 20, 100)
+        await asyncio.sleep(60)
+    lines = [record.getMessage() for record in caplog.records]
+    counts = [int(line.split(": ")[2].split()[0]) for line in lines if "falls behind" in line]
+    assert 3 <= len(counts) <= 5
+    assert all(after >= 1.9 * before for before, after in itertools.pairwise(counts))
+    assert re.search(r"\d+ arrived and (49|50|51) were delivered per second", lines[-2])
+    assert re.fullmatch(r"informer of pods: handler 1 \(.*\) has caught up after \d+ s", lines[-1])
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_burst_that_drains_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.005)
+
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await settled()
+        for _ in range(3):
+            await flood(pods, 0.1, 3000)
+            await asyncio.sleep(10)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_backlog_without_further_events_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.1)
+
+    pods = Collection(*(f"first-{number}" for number in range(200)))
+    informer = SharedIndexInformer(pods)
+    informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await asyncio.sleep(10)
+        assert caplog.records == []  # the initial list
+        await asyncio.sleep(60)
+        await flood(pods, 0.1, 3000)
+        await asyncio.sleep(60)
+    first, last = (record.getMessage() for record in caplog.records)
+    assert "notifications are pending; in the last 2 s, " in first
+    assert "has caught up after 30 s" in last

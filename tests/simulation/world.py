@@ -62,7 +62,7 @@ class _Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
-        if kind != OnPurpose.__name__:
+        if kind != OnPurpose.__name__ and not record.getMessage().endswith(f"the last one was {OnPurpose.__name__}"):
             self._story.violate("error logged", f"{record.name}: {record.getMessage()} {kind}")
 
 

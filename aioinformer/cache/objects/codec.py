@@ -30,8 +30,7 @@ from aioinformer.cache.objects.storage import (
 )
 from aioinformer.cache.objects.views import View, decoded_body, failed_read, load_body, view_class
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
-from aioinformer.functions import Timed, function_name, plain_function, untimed
-from aioinformer.logs import get_logger
+from aioinformer.functions import LogError, Timed, function_name, log_each, plain_function, untimed
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as object_key
 from aioinformer.transport.json_scanner import find_members, finish
 
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
-
-_log = get_logger("aioinformer.cache")
 
 #: A class that msgspec or pydantic can decode from JSON, or a function of an object's JSON bytes.
 BodyDecoder: TypeAlias = type[T] | Callable[[bytes], T]
@@ -65,6 +62,7 @@ class ObjectType(Generic[T]):
         fields: paths to decode with the metadata, see `aioinformer.cache.objects.fields`.
         compression: the tier for `storage="compressed"`.
         timed: wraps transform and decoder, to time their calls.
+        log_error: logs the errors of the transform.
     """
 
     def __init__(
@@ -77,6 +75,7 @@ class ObjectType(Generic[T]):
         fields: Iterable[str] = (),
         compression: Compression | None = None,
         timed: Timed = untimed,
+        log_error: LogError = log_each,
     ) -> None:
         self.storage = Storage.of(storage)
         if decoder is not None and self.storage is Storage.DICT:
@@ -84,6 +83,7 @@ class ObjectType(Generic[T]):
         if decoder is None and self.storage is not Storage.DICT:
             decoder = resource.decoder
         self._timed = timed
+        self._log_error = log_error
         self._decode: Callable[[bytes], T] | None = None
         if decoder is not None:
             self._decode = timed(_body_decoder(decoder), f"decoder {function_name(decoder)}", _key_of)
@@ -183,10 +183,9 @@ class ObjectType(Generic[T]):
         try:
             result = transform(obj)
         except USER_ERRORS as error:
-            if is_validation(error):  # its text, and so the traceback, may quote the object
-                _log.error("the transform raised for %s: %s", record.key, refusal(error))
-            else:
-                _log.exception("the transform raised for %s", record.key)
+            # The text of the error, and so the traceback, may quote the object.
+            shown = DecodeError(refusal(error)) if is_validation(error) else error
+            self._log_error("the transform", shown, "the transform raised for %s: %s", record.key, refusal(error))
             raise
         if result is obj:
             return record

@@ -424,4 +424,6 @@ class ActiveController:
             if self.controller.undecodable_handler
             else {key: reason for key, (reason, _) in self.inputs.undecodable.items()},
             "loops": self._loops.detected,
+            "input_errors": self.inputs.counts("errors"),
+            "lost_changes": self.inputs.counts("lost"),
         }

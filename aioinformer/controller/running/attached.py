@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -169,6 +170,13 @@ class Inputs:
         """Return the keys of the objects of the primary, those that cannot be decoded included."""
         cached = self.primary.get_indexer().list_keys() if self._acquired else ()
         return map(split_meta_namespace_key, {**dict.fromkeys(cached), **self.undecodable})
+
+    def counts(self, what: Literal["errors", "lost"]) -> dict[str, int]:
+        """Return a count of each input in which it is not 0."""
+        counts: Counter[str] = Counter()
+        for each in self._attached:
+            counts[str(each.input)] += getattr(each.input, what)
+        return dict(+counts)
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""

@@ -49,6 +49,8 @@ class ControllerSnapshot(TypedDict):
         undecodable: objects of the primary that cannot be decoded, and why; none if the controller has a handler for
             them.
         loops: how many runs have triggered themselves.
+        input_errors: inputs whose functions have raised, and how often.
+        lost_changes: inputs for whose changes no keys were found in the end, and how many objects are concerned.
     """
 
     name: str
@@ -65,6 +67,8 @@ class ControllerSnapshot(TypedDict):
     results: dict[str, int]
     undecodable: dict[str, str]
     loops: int
+    input_errors: dict[str, int]
+    lost_changes: dict[str, int]
 
 
 class ManagerSnapshot(TypedDict):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aioinformer.controller.manager import Manager
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.factory.pool import Informers
-    from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
     from aioinformer.transport import Transport
@@ -196,9 +195,7 @@ class Session:
         if manager.factory is not None:
             self.informers = SharedFactory(manager.factory)
         else:
-            self.informers = InformerPool(
-                transport, manager.namespaces, name=manager.name, metrics=manager.metrics, on_crash=_log_crash
-            )
+            self.informers = InformerPool(transport, manager.namespaces, name=manager.name, metrics=manager.metrics)
         stack.push_async_callback(self.informers.stop)
         strict = manager.strict_writes
         self._services = Services(
@@ -340,7 +337,3 @@ class Session:
 
 def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
     _log.info("dry run: event %s %s is not sent: %s", type, reason, visible(message))
-
-
-def _log_crash(informer: SharedIndexInformer[Any], error: Exception) -> None:
-    _log.error("%s crashed; the controllers that use it are restarted", informer.name, exc_info=error)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
 
 _DELTA_TYPES: Final = {ADDED: DeltaType.ADDED, MODIFIED: DeltaType.UPDATED, DELETED: DeltaType.DELETED}
+#: This number of undecodable objects is logged one by one.
+_LOGGED: Final = 10
 #: An object that decodes again is in the cache after at most this number of batches: those in progress and its own.
 _BATCHES_UNTIL_CACHED: Final = 3
 
@@ -61,6 +63,11 @@ class Quarantine:
     def is_tracking(self) -> bool:
         """Whether `release` must be called for objects that decode."""
         return bool(self._reasons or self._listed or self.leaving)
+
+    @property
+    def tracked(self) -> int:
+        """How many keys the list in progress has, or else the collection."""
+        return len(self._reasons if self._listed is None else self._listed)
 
     def reasons(self) -> dict[str, str]:
         """Return a copy: key -> why the object cannot be decoded. The key "" stands for objects without a name."""
@@ -158,11 +165,16 @@ def summary(keys: Collection[str], number: int) -> str:
 
 
 def skip(quarantine: Quarantine, error: DecodeError, log: Callable[[str], None]) -> bool:
-    """Quarantine an undecodable object, and log it if it was not tracked before. Return whether it was not."""
+    """Quarantine an undecodable object; if it was not tracked before, log it. Return whether it was not.
+
+    Of many objects, only the first few are logged.
+    """
     new = quarantine.add(error)
-    if new:
+    if new and quarantine.tracked <= _LOGGED:
         reason = str(error).removeprefix(f"{error.key}: ")
         log(f"{error.key or 'an object without a readable name'} is skipped: {reason}")
+    elif new and quarantine.tracked == _LOGGED + 1:
+        log("more objects are skipped, and not logged one by one: undecodable() lists them")
     return new
 
 

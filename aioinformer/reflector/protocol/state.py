@@ -146,6 +146,7 @@ class ProtocolState:
     """
 
     __slots__ = (
+        "_failure",
         "list_reason",
         "log",
         "pace",
@@ -178,6 +179,8 @@ class ProtocolState:
         self.quarantine = Quarantine() if quarantine is None else quarantine
         self.log = log
         self.report = report
+        #: The text of the last failure.
+        self._failure = ""
 
     def set_list_reason(self, reason: str) -> None:
         """Set why a list may follow a watch. An error during a list does not change why the list is necessary."""
@@ -218,8 +221,11 @@ class ProtocolState:
         """Report and show a failure, and enter a stage after a delay: that of the backoff, or that of the server."""
         self.report(error)
         self.pace.delay(now, getattr(error, "retry_after", None))
-        status = error.status if isinstance(error, ApiError) else 0
-        self.show(_PHASE_OF_STATUS.get(status, Phase.BACKING_OFF), str(error))
+        phase = _PHASE_OF_STATUS.get(error.status if isinstance(error, ApiError) else 0, Phase.BACKING_OFF)
+        text, before, self._failure = str(error), self._failure, str(error)
+        # Without both permissions, "cannot list" and "cannot watch" alternate: another text counts when it repeats.
+        if not (phase is self.phase is Phase.FORBIDDEN) or text == before:
+            self.show(phase, text)
         self.enter(stage)
 
     def honor_retry_after(self, error: Exception, now: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Health, Progress, Pulse, readiness
 from aioinformer.leaderelection.leadership import Leadership
-from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, started
+from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, started
 from tests.leaderelection.stalling_loop import stall
 
 
@@ -93,8 +93,8 @@ def test_requests_that_no_free_worker_takes_are_noticed() -> None:
 )
 def test_controller_that_cannot_take_requests_does_not_hang(changes: dict[str, Any]) -> None:
     progress = Progress(lambda name: 100.0)
-    for now in (0.0, 50.0, 101.0, 500.0):
-        assert progress.check(snapshot(**changes), now) == {"controller maps": ""}
+    for at in (0.0, 50.0, 101.0, 500.0):
+        assert progress.check(snapshot(**changes), at) == {"controller maps": ""}
     assert progress.check(snapshot(), 501.0) == {"controller maps": ""}
 
 
@@ -157,8 +157,11 @@ async def test_standby_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def informers(**changes: Any) -> Any:
-    cache = {"synced": True, "healthy": False, "phase": "backing_off", "reason": "down", "since": 930.0}
-    return {"time": 1000.0, "informers": {"v1/configmaps": {**cache, "last_event": 935.0, **changes}}}
+    cache = {"synced": True, "healthy": False, "phase": "backing_off", "reason": "down", "since": 990.0}
+    return {
+        "time": 1000.0,
+        "informers": {"v1/configmaps": {**cache, "last_event": 5.0, "stale_since": 935.0, **changes}},
+    }
 
 
 @pytest.mark.behaviour("C-81")
@@ -166,16 +169,39 @@ def informers(**changes: Any) -> Any:
     ("changes", "reason"),
     [
         ({}, "not fresh for 65 s: backing_off: down"),
-        ({"last_event": None}, "not fresh for 70 s: backing_off: down"),
-        ({"last_event": 945.0}, ""),
-        ({"healthy": True}, ""),
-        ({"phase": "degraded"}, ""),
+        ({"stale_since": 945.0}, ""),  # in a quiet cluster, the last event was long ago
+        ({"healthy": True, "stale_since": None}, ""),
+        ({"phase": "degraded", "stale_since": None}, ""),
+        ({"phase": "stopped", "stale_since": 999.0, "reason": "crashed: KeyError"}, "stopped: crashed: KeyError"),
         ({"synced": False}, ""),  # its controller says so
     ],
 )
 def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, Any], reason: str) -> None:
     whole: Any = {"running": True, "controllers": {}, "failed": {}, "informers": informers(**changes)}
     assert readiness(whole).checks["cache v1/configmaps"] == reason
+
+
+@pytest.mark.behaviour("C-81")
+async def test_quiet_cache_becomes_stale_a_minute_after_the_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("reflector.reflector", "reflector.response_reader", "informer.snapshots"):
+        monkeypatch.setattr(f"aioinformer.{module}.time", now)
+    server = Server()
+    async with manager_of(server, controller()) as manager:
+        await asyncio.sleep(80)
+        assert manager.ready()
+        server.refuse_reads = 503
+        await asyncio.sleep(40)  # the silent watch was opened again after 90 s
+        informers = manager.snapshot()["informers"]
+        assert informers is not None
+        cache = informers["informers"]["v1/configmaps"]
+        assert (cache["phase"], cache["last_event_age"]) == ("backing_off", pytest.approx(120, abs=1))
+        assert manager.ready()
+        await asyncio.sleep(40)
+        [reason] = manager.ready().reasons
+        assert reason.startswith("cache v1/configmaps: not fresh for 70 s: backing_off: ")
+        server.refuse_reads = 0
+        await asyncio.sleep(60)
+        assert manager.ready()
 
 
 @pytest.mark.behaviour("C-81")

@@ -256,6 +256,7 @@ async def test_controller_that_cannot_start_says_what_it_waits_for(caplog: pytes
 
 
 @pytest.mark.behaviour("C-67")
+@pytest.mark.behaviour("C-119")
 async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pytest.LogCaptureFixture) -> None:
     server, runs, others = server_with("a"), Runs(), Runs()
     server.put("pods", pod("p"))
@@ -273,8 +274,22 @@ async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pyte
         server.put("pods", pod("q"))
         await settled()
     assert (runs.names, others.names) == (["a", "a", "b"], ["p", "q"])
-    assert "informer of configmaps crashed; the controllers that use it are restarted" in caplog.text
+    assert caplog.text.count("informer of configmaps crashed; the controllers that use it are restarted") == 1
     assert "controller it has failed; restarting it in 1.0 s" in caplog.text
+
+
+@pytest.mark.behaviour("C-119")
+async def test_crash_in_the_factory_of_a_service_makes_the_manager_not_ready() -> None:
+    server = server_with("a")
+    controller = Controller("it", CONFIG_MAPS, Runs())
+    factory = SharedInformerFactory(server, on_crash="log")
+    async with factory, manager_of(server, controller, factory=factory) as manager:
+        await started()
+        assert manager.ready()
+        crash_informer(controller)
+        server.put("configmaps", config_map("a", value="lost"))
+        await settled()
+        assert "cache v1/configmaps: stopped: crashed: Broken" in manager.ready().reasons
 
 
 class Broken(Exception):
@@ -522,3 +537,26 @@ async def test_events_go_to_the_given_recorder() -> None:
     async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile), recorder=recorder):
         await started()
     assert recorder.events == ["Normal Seen it is there", "Warning Odd it is odd"]
+
+
+@pytest.mark.behaviour("C-30")
+@pytest.mark.behaviour("C-118")
+async def test_snapshot_counts_errors_of_mapping_functions_and_lost_changes() -> None:
+    def broken(pod: Any) -> str:
+        raise KeyError
+
+    server = server_with("a")
+    watches = [Watch(PODS, to=broken), Watch(PODS, to=broken)]
+    async with manager_of(server, Controller("it", CONFIG_MAPS, Runs(), watches=watches)) as manager:
+        await started()
+        for number in range(9):
+            server.put("pods", pod(f"p{number}"))
+        await settled()
+        snapshot = manager.snapshot()
+        assert snapshot["controllers"]["it"]["input_errors"] == {"Watch(pods)": 18}
+        assert snapshot["controllers"]["it"]["lost_changes"] == {}
+        assert snapshot["informers"] is not None
+        handlers = snapshot["informers"]["informers"]["v1/pods"]["handlers"]
+        assert [each["errors"] for each in handlers] == [9, 9]  # metrics show these
+        await asyncio.sleep(300)
+        assert manager.snapshot()["controllers"]["it"]["lost_changes"] == {"Watch(pods)": 18}
