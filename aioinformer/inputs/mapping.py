@@ -123,6 +123,11 @@ class Input(Generic[T]):
         if str(self.errors).rstrip("0") == "1":
             _log.error("%s: %s, %s; errors so far: %d", self, key, what, self.errors, exc_info=error)
 
+    def described(self) -> str:
+        """Return its kind, its resource, and the options that are texts: "Watch(pods, namespace='shop')"."""
+        texts = (f"{name}={value!r}" for name, value in self.options.items() if isinstance(value, str))
+        return f"{type(self).__name__}({', '.join((self.resource.group_resource, *texts))})"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.resource.group_resource})"
 

@@ -16,9 +16,10 @@ from aioinformer.controller.request import (
     RetryAfter,
     TerminalError,
 )
+from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, InformerStopped, TransportError, UsageError
 from aioinformer.inputs.change import uid_of
-from aioinformer.inputs.mapping import Owns
+from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
@@ -80,9 +81,10 @@ class RequestContext:
         own: the own writes of the controller.
         event: records an Event: object, type, reason, message.
         name: of the controller.
+        guarded: what runs in threads of attempts that need the leadership.
     """
 
-    __slots__ = ("_attempt", "_inputs", "_log", "_name", "_own", "event")
+    __slots__ = ("_attempt", "_guarded", "_inputs", "_log", "_name", "_own", "event")
 
     def __init__(
         self,
@@ -91,8 +93,10 @@ class RequestContext:
         own: OwnWrites,
         event: Callable[[Any, str, str, str], None],
         name: str,
+        guarded: dict[asyncio.Future[None], str],
     ) -> None:
         self.event = event
+        self._guarded = guarded
         self._attempt = attempt
         self._inputs = inputs
         self._own = own
@@ -110,9 +114,9 @@ class RequestContext:
         """Return a client that records its writes for this key, and refuses them after the term of leadership."""
         return self._own.client(key, fence=self._attempt.before_write, log=self.log)
 
-    def lister(self, resource: Resource[R]) -> Lister[R]:
-        """Return the lister of an input of the controller."""
-        lister: Lister[R] = self._inputs.of(resource).informer.lister()
+    def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
+        """Return the lister of an input of the controller; of several, the one in `owns` if `owned`."""
+        lister: Lister[R] = self._inputs.of(resource, owned=owned).informer.lister()
         return lister
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
@@ -123,6 +127,13 @@ class RequestContext:
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
         await self._own.settle(key)
+
+    async def to_thread(self, call: Callable[[], R], name: str) -> R:
+        """Call a function in a thread, which the attempt does not outlive."""
+        attempt = self._attempt
+        if attempt.threads is None:
+            attempt.threads = Threads(attempt, f"controller {self._name}: {attempt.run.key}", self._guarded)
+        return await attempt.threads.run(call, name)
 
 
 class Attempt:
@@ -138,11 +149,13 @@ class Attempt:
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
+        ended: its coroutine has ended; the attempt goes on until its threads have ended.
         wrote: whether a write was sent.
+        threads: of `Request.to_thread`; None before the first.
         timer: of the timeout.
     """
 
-    __slots__ = ("abandoned", "began", "cut", "expired", "run", "term", "timer", "wrote")
+    __slots__ = ("abandoned", "began", "cut", "ended", "expired", "run", "term", "threads", "timer", "wrote")
 
     def __init__(self, run: Run, began: float, term: Term | None) -> None:
         self.run = run
@@ -150,8 +163,9 @@ class Attempt:
         self.term = term
         self.cut = ""
         self.expired = ""
-        self.abandoned = False
+        self.abandoned = self.ended = False
         self.wrote = False
+        self.threads: Threads | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def before_write(self) -> float | None:
@@ -165,11 +179,29 @@ class Attempt:
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
         self.wrote = True
+        self.check("write")
+        return None if self.term is None else self.term.remaining
+
+    def check(self, what: str) -> None:
+        """Check that the reconciler may act.
+
+        Raises:
+            LeadershipLost: the term is over.
+            UsageError: the attempt was abandoned. The key may run again, at the same time.
+        """
         if self.term is not None:
             self.term.check()
         if self.abandoned:
-            raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not write")
-        return None if self.term is None else self.term.remaining
+            raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
+
+    def end(self) -> bool:
+        """Note that the coroutine has ended; return whether its threads still run, once."""
+        first, self.ended = not self.ended, True
+        return first and self.in_threads()
+
+    def in_threads(self) -> bool:
+        """Return whether a thread of the attempt runs."""
+        return self.threads is not None and bool(self.threads.running)
 
 
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
@@ -225,6 +257,8 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "retry_after", Retry(error, seconds, counted=False)
     if _all(leaves, Conflict):
         return "conflict", Retry(error, counted=False, soon=True)
+    if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
+        return "stale", Retry(error, 1.0, counted=False)
     if _all(leaves, LeadershipLost):
         return "cancelled", Retry(error, 0.0, counted=False)
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
