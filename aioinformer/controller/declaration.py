@@ -55,7 +55,8 @@ class Controller(Generic[T]):
         when: which adds and updates of the primary run the reconciler; by default, those that change its content.
 
         workers: how many keys are reconciled at the same time.
-        timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit.
+        timeout: seconds for each attempt, after which it is cancelled and retried; None for no limit. An attempt that
+            runs on for twice the timeout, and at least ten minutes, fails the liveness of the manager.
         queue: backoff, limits and fairness.
         writes: what the reconciler may write: resource -> verbs, such as "patch", which includes that of the status, or
             "status/patch" and "scale/patch" for a subresource alone. `aioinformer check` makes the roles of them.
@@ -142,7 +143,7 @@ class Controller(Generic[T]):
             raise UsageError(f"{where}: pass when and resync_period to the controller, and not in informer")
         self.when = when
         self.informer: InformerOptions[Any] = {**informer} if informer else {}
-        self.primary()
+        self._primary: Primary[T] = Primary(resource, when=when, **self.informer)
         owned = [each.resource.gvr for each in self.owns]
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
             raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
@@ -152,8 +153,8 @@ class Controller(Generic[T]):
         self._own: OwnWrites | None = None
 
     def primary(self) -> Primary[T]:
-        """Return the input of the primary's objects."""
-        return Primary(self.resource, when=self.when, **self.informer)
+        """Return the input of the primary's objects, always the same one."""
+        return self._primary
 
     def undecodable(self, handler: UndecodableHandler) -> UndecodableHandler:
         """Run a function for objects that the class, the decoder or the transform of the primary refuses: a decorator.
@@ -183,7 +184,7 @@ class Controller(Generic[T]):
     def enqueue(self, key: Any, cause: Cause | None = None, *, after: float = 0.0, priority: int = 0) -> None:
         """Run the reconciler for a key, such as from a webhook's route. The call does not wait.
 
-        Call it on the thread of the event loop.
+        Call it on the thread of the event loop. A restart of the controller after a failure keeps the request.
 
         Args:
             key: `namespace/name`, or `name` if the resource is cluster-scoped; or an `ObjectName`, or an object.

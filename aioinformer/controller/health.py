@@ -59,7 +59,8 @@ class Progress:
     """Detects workers that make no progress, from the snapshots of a manager that it is given.
 
     Args:
-        limit: name of a controller -> seconds for which its worker may make no progress.
+        limit: name of a controller -> seconds for which an attempt may run, and for which requests may wait for a free
+            worker; `math.inf` for attempts without a limit.
     """
 
     def __init__(self, limit: Callable[[str], float] = lambda name: STALLED) -> None:
@@ -81,6 +82,7 @@ class Progress:
         for each in running:
             if each["seconds"] > limit:
                 return f"the attempt for {each['key']} has been running for {each['seconds']:.0f} s"
+        limit = STALLED if limit == float("inf") else limit
         attempts = sum(snapshot["results"].values()) + len(running)
         free = snapshot["workers"] - len(running)
         if snapshot["phase"] != "working" or not snapshot["ready"] or free <= 0:

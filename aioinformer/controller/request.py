@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeAlias
 
 import msgspec
 
 from aioinformer.errors import AioinformerError, OptionError, UsageError
+from aioinformer.functions import function_name, plain_function
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.resources.references import ObjectReference
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY as LOW_PRIORITY
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
     from aioinformer.errors import DecodeError
+    from aioinformer.inputs.mapping import Input
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
@@ -37,6 +40,7 @@ else:
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class Context(Protocol):
@@ -51,8 +55,8 @@ class Context(Protocol):
         """Return a client that records its writes for this key."""
         ...
 
-    def lister(self, resource: Resource[R]) -> Lister[R]:
-        """Return the lister of an input of the controller."""
+    def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
+        """Return the lister of an input of the controller; of several, the one in `owns` if `owned`."""
         ...
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
@@ -69,6 +73,10 @@ class Context(Protocol):
 
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
+        ...
+
+    async def to_thread(self, call: Callable[[], R], name: str) -> R:
+        """Call a function in a thread."""
         ...
 
 
@@ -175,11 +183,15 @@ class Request(Generic[T_co]):
             self._client = self._context.client(self.key)
         return self._client
 
-    def lister(self, resource: Resource[R]) -> Lister[R]:
+    def lister(self, resource: Resource[R] | Input[R]) -> Lister[R]:
         """Return the lister of a resource that the controller has as an input.
 
+        Args:
+            resource: of the objects; or the declaration of the input, such as a `Watch`, if several inputs of the
+                resource have different caches. That of the controller's own resource is `controller.primary()`.
+
         Raises:
-            UsageError: the controller has no such input; no read starts a watch.
+            UsageError: the controller has no such input, since no read starts a watch; or several, which are named.
         """
         return self._context.lister(resource)
 
@@ -228,6 +240,26 @@ class Request(Generic[T_co]):
             StaleCache: they did not have them in time.
         """
         await self._context.observe(self.key)
+
+    async def to_thread(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return the result of a function that blocks, called in a thread with the context variables of the caller.
+
+        The attempt does not outlive the thread. If it is cancelled, by its timeout for example, this call raises
+        CancelledError at once, and the thread goes on: the key does not run again, the worker is not free, and the
+        Lease is not released before the thread has ended. So let the function end soon: pass a timeout to it, or set
+        a flag that it reads. Its result is then dropped, and its error is logged. An attempt has up to 8 threads at a
+        time; further calls wait.
+
+        A stop of the manager gives up such a thread after the grace and 10 s more, and reports it. The Lease is not
+        released then, and expires. The thread ends with the process at the latest.
+
+        Raises:
+            Exception: the function raised it.
+            LeadershipLost: the term of leadership is over; the function is not called.
+            UsageError: the run has ended, or `function` is a coroutine function.
+        """
+        plain_function(function, "to_thread")
+        return await self._context.to_thread(partial(function, *args, **kwargs), function_name(function))
 
     def __repr__(self) -> str:
         causes = "; ".join(map(str, self.causes))

@@ -111,7 +111,7 @@ class Steps(Root):
         stalls: time that is attributed to other functions during a step is subtracted.
         report: called with the seconds of a step that takes longer than `LIMIT`.
         following: called with the end of the coroutine, a StopIteration or an error; returns a coroutine with which the
-            same task goes on instead, or None.
+            same task goes on instead, or None. It is called with the end of that coroutine, too.
     """
 
     __slots__ = ("_following", "_report", "_stalls")
@@ -121,7 +121,7 @@ class Steps(Root):
         coroutine: Coroutine[Any, Any, None],
         stalls: Stalls,
         report: Callable[[float], None],
-        following: Callable[[Exception], Coroutine[Any, Any, None] | None] | None = None,
+        following: Callable[[BaseException], Coroutine[Any, Any, Any] | None] | None = None,
     ) -> None:
         super().__init__(coroutine)
         self._stalls = stalls
@@ -134,7 +134,7 @@ class Steps(Root):
         began = perf_counter()
         try:
             return self._coroutine.send(None)
-        except Exception as end:
+        except BaseException as end:
             if not self._goes_on(end):
                 raise
         finally:
@@ -148,7 +148,7 @@ class Steps(Root):
         began = perf_counter()
         try:
             return super().throw(*error)
-        except Exception as end:
+        except BaseException as end:
             if not self._goes_on(end):
                 raise
         finally:
@@ -156,11 +156,11 @@ class Steps(Root):
                 self._long(began, blamed)
         return self._coroutine.send(None)
 
-    def _goes_on(self, end: Exception) -> bool:
+    def _goes_on(self, end: BaseException) -> bool:
         following = self._following(end) if self._following is not None else None
         if following is None:
             return False
-        self._coroutine, self._following = following, None
+        self._coroutine = following
         return True
 
     def _long(self, began: float, blamed: float) -> None:

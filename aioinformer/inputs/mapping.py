@@ -142,6 +142,11 @@ class Input(Generic[T]):
         self.errors += 1
         self._repeated.report(str(self), error, "%s: %s, %s; errors so far: %d", self, key, what, self.errors)
 
+    def described(self) -> str:
+        """Return its kind, its resource, and the options that are texts: "Watch(pods, namespace='shop')"."""
+        texts = (f"{name}={value!r}" for name, value in self.options.items() if isinstance(value, str))
+        return f"{type(self).__name__}({', '.join((self.resource.group_resource, *texts))})"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.resource.group_resource})"
 

@@ -51,12 +51,14 @@ class Term:
     Attributes:
         identity: the identity of the leader.
         token: the number of the term (`leaseTransitions`). It grows with each term, so it can fence writes.
+        release: whether the Lease is released at the end. Set it to False if code goes on that the term should guard.
     """
 
     def __init__(self, elector: LeaderElector, token: int) -> None:
         self._elector = elector
         self.identity = elector.identity
         self.token = token
+        self.release = True
 
     @property
     def remaining(self) -> float:
@@ -172,7 +174,7 @@ class LeaderElector:
                 raise self._leadership_lost() from self._cause(renewal)
             finally:
                 with shielded():
-                    await self._end(renewal)
+                    await self._end(renewal, term)
 
     async def run(self, main: Callable[[Term], Awaitable[T]]) -> T:
         """Wait until this process leads, and run an async function while it does.
@@ -198,6 +200,11 @@ class LeaderElector:
     def leader(self) -> str:
         """Return the identity of the leader observed last, or "" for none. It may have changed since."""
         return self._machine.record.holder_identity
+
+    @property
+    def others_seen_at(self) -> float:
+        """A time of the event loop's clock after which another candidate has changed the Lease; -inf for none."""
+        return self._machine.others_seen_at
 
     def check(self, tolerance: float = 20.0) -> None:
         """Check the health of the election: raise if the block runs on although its lease has expired.
@@ -265,7 +272,7 @@ class LeaderElector:
                 scope.reschedule(loop.time())
             raise
 
-    async def _end(self, renewal: asyncio.Task[None]) -> None:
+    async def _end(self, renewal: asyncio.Task[None], term: Term) -> None:
         self._term = self._scope = None
         renewal.cancel()
         left = self._machine.expires - asyncio.get_running_loop().time()
@@ -273,7 +280,7 @@ class LeaderElector:
             await asyncio.gather(renewal, return_exceptions=True)
             if left <= 0:
                 _log.error("%s expired %.1f s before the code that it guards ended", self.lease, -left)
-            elif self._options.release and self._machine.claimed:
+            elif self._options.release and term.release and self._machine.claimed:
                 await self._attempts.release(min(self._options.renew_deadline, left))
         finally:
             self._machine.give_up()

@@ -26,6 +26,8 @@ _log = get_logger("aioinformer.controller")
 
 #: Seconds for which the guarded code may run on after its lease has expired, before the process is not alive.
 TOLERANCE: Final = 20.0
+#: Seconds after which a leader that renews its Lease has noticed all changes: its watch may have been silent.
+_NOTICED: Final = 120.0
 
 
 class LeaderElection:
@@ -154,6 +156,13 @@ class Leadership:
     def leader(self) -> str:
         """Return the identity of the leader observed last, or "" for none."""
         return self._elector.leader()
+
+    def seen(self) -> float:
+        """Return a time of the event loop's clock: another leader has seen what happened in the cluster before it.
+
+        It has changed its Lease two minutes later. A silent watch is noticed after `idle_timeout`, 90 s by default.
+        """
+        return self._elector.others_seen_at - max(_NOTICED, 3 * self._options.lease_duration)
 
     def failure(self) -> str:
         """Return why this process is not alive as a candidate: the guarded code outlives its Lease; "" if it is."""

@@ -190,6 +190,7 @@ class LeaseMachine:
     Attributes:
         record: the record observed last.
         error: the error of the last try; None if it succeeded.
+        others_seen_at: a time after which another candidate has changed the Lease, the latest known; -inf for none.
         slow_paths: the number of renewals that needed more than one request.
     """
 
@@ -203,7 +204,7 @@ class LeaseMachine:
         self._template = template
         self._labels = dict(labels)
         self._options = options
-        self._observed_at = float("-inf")
+        self._observed_at = self._read_at = self.others_seen_at = float("-inf")
         self._seen = False
         #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
@@ -360,8 +361,12 @@ class LeaseMachine:
             return False
         self._lease = answer
         record = LeaseRecord.of(answer)
+        now = reply.now if at is None else at
         if record != self.record or not self._seen:
-            self.record, self._observed_at, self._seen = record, reply.now if at is None else at, True
+            if record.holder_identity != self._identity:
+                self.others_seen_at = self._read_at  # it was not changed before
+            self.record, self._observed_at, self._seen = record, now, True
+        self._read_at = now
         return True
 
 

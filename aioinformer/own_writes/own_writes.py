@@ -58,7 +58,7 @@ class _InNamespace(NamedTuple):
 
 
 class StaleCache(AioinformerError):
-    """The caches did not have the own writes of a key in time. A controller retries the key with backoff."""
+    """The caches did not have the own writes of a key in time. For a controller, this is no failure of the run."""
 
 
 class OwnWrites:
@@ -127,10 +127,14 @@ class OwnWrites:
         del self._keys[key]
         return False
 
-    async def settle(self, key: ObjectName) -> None:
+    async def settle(self, key: ObjectName, timeout: float | None = None) -> None:  # noqa: ASYNC109 - see StaleCache
         """Wait until the caches show the writes that were made for a key before this call. Nothing is polled.
 
         Writes under way are awaited, too; later ones are not.
+
+        Args:
+            key: of the run.
+            timeout: seconds; None for those of this object.
 
         Raises:
             StaleCache: the caches did not show them in time, an informer has stopped, or the server could not be read.
@@ -138,14 +142,15 @@ class OwnWrites:
         """
         if not self.pending(key):
             return
-        writes, limit = self._keys[key], asyncio.timeout(self._timeout)
+        seconds = self._timeout if timeout is None else timeout
+        writes, limit = self._keys[key], asyncio.timeout(seconds)
         try:
             async with limit:
                 await self._settle(writes)
         except (TimeoutError, AioinformerError) as error:
             if isinstance(error, TimeoutError) and not limit.expired():
                 raise
-            reason = f"not within {self._timeout:g} s: {writes}" if limit.expired() else str(error)
+            reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
         self.pending(key)

@@ -14,7 +14,7 @@ import pytest
 
 from aioinformer import Resource
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.controller import LeaderElection, Manager, Request, Watch, apply_set
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
 from aioinformer.reflector.options import ReflectorOptions
@@ -75,6 +75,23 @@ async def test_reconciler_makes_a_child_and_sees_it(api_server: ApiServer) -> No
     assert event["source"]["component"] == "shop"
     (entry,) = api_server.get("secrets", "child", "default")["metadata"]["managedFields"]
     assert entry["manager"] == "maps"
+
+
+@pytest.mark.behaviour("C-117")
+async def test_set_is_compared_with_what_the_controller_owns(api_server: ApiServer) -> None:
+    manager = Manager("shop", client=api_server.url)
+    applied: asyncio.Queue[int] = asyncio.Queue()
+    others = Watch(core_v1.SECRETS, to=lambda obj: [], label_selector="nothing=has-it")
+
+    @manager.controller(core_v1.CONFIG_MAPS, owns=[core_v1.SECRETS], watches=[others])
+    async def maps(request: Request[Any]) -> None:
+        if request.name == "parent":
+            child = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "child"}}
+            applied.put_nowait((await apply_set(request, [child], resources=[core_v1.SECRETS])).sent)
+
+    async with manager:
+        api_server.create("configmaps", config_map("parent"))
+        assert (await applied.get(), await applied.get()) == (1, 0)
 
 
 @pytest.mark.behaviour("C-70")

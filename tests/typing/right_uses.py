@@ -436,7 +436,10 @@ async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.P
 async def reconcile(request: Request[Widget]) -> Result | None:
     assert_type(request.object, Widget | None)
     assert_type(request.lister(core_v1.PODS).list(), list[core_v1.Pod])
+    assert_type(request.lister(Owns(core_v1.PODS)).list(), list[core_v1.Pod])
+    assert_type(request.lister(Watch(core_v1.PODS, to=lambda pod: [])).list(), list[core_v1.Pod])
     assert_type(request.owned(core_v1.SECRETS), list[core_v1.Secret])
+    assert_type(await request.to_thread(sorted, ["b", "a"], reverse=True), list[str])
     return Result(after=5)
 
 

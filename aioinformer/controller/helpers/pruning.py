@@ -20,6 +20,7 @@ from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from aioinformer.cache.lister import Lister
     from aioinformer.controller.request import Request
     from aioinformer.resources.resource import Resource
 
@@ -150,11 +151,14 @@ class _Owner:
             return set_controller_reference(obj, self._request.reference)
         return evolve(obj, {"metadata": {"labels": self._labels}})
 
+    def _lister(self, resource: Resource[Any]) -> Lister[Any]:
+        return self._request._context.lister(resource, owned=True)  # other inputs may have a part of the objects
+
     def objects(self, resource: Resource[Any]) -> list[Any]:
         """Return the cached objects of the owner."""
         if self._labels is None:
             return self._request.owned(resource)
-        return self._request.lister(resource).list(self._labels)
+        return self._lister(resource).list(self._labels)
 
     async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
         """Return the object of a name in the set; None if there is none.
@@ -166,7 +170,7 @@ class _Owner:
         found = owned.get(key)
         if found is None:
             try:
-                found = self._request.lister(resource).get(str(key))
+                found = self._lister(resource).get(str(key))
             except NotFound:
                 return await self._read(resource, key, made)
         self._check(found, resource, made)

@@ -12,7 +12,7 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.outcomes import Again, Finished, Unfinished
+from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
 
+#: Seconds after which a wait for own writes reads from the server again what it waits for; shorter ones come first.
+_LONGEST_WAIT: Final = 60.0
+
 
 class ActiveController:
     """One controller while it runs.
@@ -66,6 +69,7 @@ class ActiveController:
         controller: the declaration.
         services: of the manager.
         own: the own writes of the controller, which outlive a restart of it.
+        earlier: the queue before a restart, whose requests are taken over.
 
     Attributes:
         controller, name: the declaration, and its name.
@@ -76,10 +80,15 @@ class ActiveController:
         permitted: whether it may work: it needs no leadership, or has it.
     """
 
-    def __init__(self, controller: Controller[Any], services: Services, own: OwnWrites) -> None:
+    def __init__(
+        self, controller: Controller[Any], services: Services, own: OwnWrites, earlier: RequestQueue | None = None
+    ) -> None:
         self.controller = controller
         self.name = controller.name
-        self.queue = RequestQueue(controller.name, controller.queue, random=services.random, metrics=services.metrics)
+        queue = partial(
+            RequestQueue, controller.name, controller.queue, random=services.random, metrics=services.metrics
+        )
+        self.queue = queue() if earlier is None else earlier.hand_over(queue)
         self.inputs = Inputs(controller, services.informers, self._add)
         self.results: Counter[str] = Counter()
         self.synced = Latch()
@@ -112,7 +121,14 @@ class ActiveController:
         self.queue.add(key, cause, priority=priority, after=after)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
-        self.queue.add(key, cause, priority=priority)
+        if self.permitted:
+            self.queue.add(key, cause, priority=priority)
+        else:
+            self._add_as_standby(key, cause, priority)
+
+    def _add_as_standby(self, key: ObjectName, cause: Cause, priority: int) -> None:
+        gone, seen = not self.inputs.has(key), self._services.seen_by_leader()
+        self.queue.add_as_standby(key, cause, priority=priority, gone=gone, seen=seen)
 
     # Life.
 
@@ -157,9 +173,8 @@ class ActiveController:
 
         In a new term, it begins once its caches have all that the server has now: the last writes of the former leader.
         """
-        if self._was_permitted:
-            # Another process has led meanwhile, and has done some of the work that this one had planned.
-            self.queue.take_over(self.inputs.keys())
+        # If it led before, another process has led meanwhile, and has done some of the work that this one had planned.
+        self.queue.take_over(self.inputs.keys() if self._was_permitted else (), self._services.seen_by_leader())
         self._was_permitted = self.permitted = True
         self._term = term
         if term is not None:
@@ -173,6 +188,9 @@ class ActiveController:
         if dispatcher is not None:
             dispatcher.cancel()
         await self._cut(self._attempts, "the leadership is lost", CLEANING_UP)
+        for key, cause in self.queue.waiting():
+            if not self.inputs.has(key):
+                self._add_as_standby(key, cause, NORMAL_PRIORITY)
         if dispatcher is not None:
             await asyncio.wait({dispatcher}, timeout=CLEANING_UP)  # it may be closing the response to a list
 
@@ -197,22 +215,33 @@ class ActiveController:
         at = loop.time()
         reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
         await self._cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
+        in_threads = []
+        for task in cut:
+            if (attempt := self._attempts.get(task)) is not None and attempt.threads is not None:
+                in_threads += [f"{attempt.run.key}: {name}" for name in attempt.threads.running.values()]
+                attempt.threads.running.clear()  # its task ends now
+                task.cancel()
         self._errors.close()
         return ControllerReport(
             finished=tuple(sorted(str(keys[task]) for task in keys.keys() - cut)),
             cancelled={str(keys[task]): at - began[task] for task in cut if task.done()},
             abandoned={str(keys[task]): loop.time() - began[task] for task in cut if not task.done()},
+            threads=tuple(in_threads),
             queued=waiting,
             parked=parked,
         )
 
     async def abandon(self, reason: str) -> None:
-        """End everything after a failure, without grace."""
+        """End everything after a failure, without grace. The queue still accepts requests, for `hand_over`."""
         self._closing = True
-        self.queue.shut_down()
         await self._cut(self._attempts, reason, CLEANING_UP)
         self._errors.close()
         await self.inputs.detach()
+
+    async def wait_for_threads(self) -> None:
+        """Wait until no attempt has threads: their keys could run in the next `ActiveController`, at the same time."""
+        while in_threads := [task for task, attempt in self._attempts.items() if attempt.in_threads()]:
+            await asyncio.wait(in_threads)
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
         """Return whether a task is an attempt of this controller."""
@@ -302,7 +331,9 @@ class ActiveController:
         return Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services.event, self.name),
+            RequestContext(
+                attempt, self.inputs, self._own, self._services.event, self.name, self._services.guarded_threads
+            ),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -356,21 +387,39 @@ class ActiveController:
         )
 
     async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
-        stale: Exception | None = None
         try:
-            await self._own.settle(run.key)
-        except Exception as error:
-            stale = error
+            # After an error, the backoff need not wait for the caches: the next run does.
+            await self._wait_for_own_writes(run.key, until_shown=not isinstance(outcome, (Unfinished, Park)))
         finally:
             del self._settling[run.key]
-        if stale is not None and (outcome is None or isinstance(outcome, (Finished, Again))):
-            name, outcome = "stale", Unfinished(stale)
-            self.results[name] += 1
-        try:
-            absent = StaleCache("they were not in the caches")
-            self._finish(run, name, outcome or Unfinished(absent, 0.0, counted=False))
-        except Exception as error:
-            self._fail(error)
+            try:
+                self._finish(
+                    run, name, outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
+                )
+            except Exception as error:
+                self._fail(error)
+
+    async def _wait_for_own_writes(self, key: ObjectName, *, until_shown: bool) -> None:
+        clock, seconds, logged = asyncio.get_running_loop().time, 5.0, False
+        while True:
+            began = clock()
+            try:
+                await self._own.settle(key, seconds)
+            except Exception as error:
+                if not until_shown:
+                    return
+                self.results["stale"] += 1
+                if not logged:
+                    cause = None if isinstance(error, StaleCache) else error
+                    _log.warning("controller %s: %s; its next run waits for them", self.name, error, exc_info=cause)
+                logged = True
+                if clock() - began < seconds:  # a read has failed, perhaps at once
+                    await asyncio.sleep(seconds / 5)
+                seconds = min(2 * seconds, _LONGEST_WAIT)
+            else:
+                if logged:
+                    _log.info("controller %s: the caches show the writes of %s", self.name, key)
+                return
 
     def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
         following = self.queue.finish(run, outcome)
@@ -411,12 +460,14 @@ class ActiveController:
                     "seconds": now.time - each.began,
                     "attempt": each.run.attempt,
                     "causes": [str(cause) for cause in each.run.causes],
+                    "threads": [] if each.threads is None else list(each.threads.running.values()),
                 }
                 for each in self._attempts.values()
             ],
             "settling": [str(key) for key in self._settling],
             "ready": now.ready,
             "delayed": now.delayed,
+            "gone": now.gone,
             "parked": {str(key): each.reason for key, each in now.parked.items()},
             "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
             "results": dict(self.results),

@@ -10,7 +10,7 @@ import msgspec
 
 from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.informer.options import merge_indexers
-from aioinformer.inputs.mapping import Input
+from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.inputs.sources import Every
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
@@ -54,6 +54,8 @@ class Services(msgspec.Struct, frozen=True):
         random: returns numbers in [0, 1).
         caches: compares the caches with the server when a term of leadership begins.
         metrics: of the queues; None for none.
+        seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
+        guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
         resync_period: of controllers that have none of their own.
         strict: whether an undeclared write raises.
         dry_run: whether writes are logged and not sent.
@@ -65,6 +67,8 @@ class Services(msgspec.Struct, frozen=True):
     random: Callable[[], float]
     caches: CurrentCaches
     metrics: MetricsProvider | None = None
+    seen_by_leader: Callable[[], float] = lambda: float("-inf")
+    guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
     resync_period: float = 0.0
     strict: bool = False
     dry_run: bool = False
@@ -178,25 +182,53 @@ class Inputs:
             counts[str(each.input)] += getattr(each.input, what)
         return dict(+counts)
 
+    def has(self, key: ObjectName) -> bool:
+        """Return whether the object of a key exists, as far as is known. One that cannot be decoded does."""
+        if not self._acquired or self.primary.get_indexer().store.item(str(key)) is not None:
+            return True
+        try:
+            self.primary.check_absent(str(key))
+        except DecodeError:
+            return True
+        return False
+
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
         resources = ((each.informer, each.input.resource) for each in self._attached)
         return [informer for informer, each in resources if (each.group, each.plural) == (group, plural)]
 
-    def of(self, resource: Resource[Any], kind: type[Input[Any]] = Input) -> Attached:
-        """Return the input of a resource.
+    def of(
+        self, wanted: Resource[Any] | Input[Any], kind: type[Input[Any]] = Input, *, owned: bool = False
+    ) -> Attached:
+        """Return an input, or the one of a resource; of several, the one in `owns` if `owned`.
 
         Raises:
-            UsageError: there is none; a read starts no watch.
+            UsageError: there is none, since a read starts no watch; or several of the resource have different caches.
         """
         known = [each for each in self._attached if isinstance(each.input, kind)]
-        for each in known:
-            if each.input.resource.gvr == resource.gvr:
-                return each
+        name = self._controller.name
+        if isinstance(wanted, Input):
+            found = [each for each in known if each.input is wanted]
+            if not found:
+                raise UsageError(
+                    f"controller {name} does not have this {wanted.described()}: add it to owns or watches"
+                )
+            return found[0]
+        found = [each for each in known if each.input.resource.gvr == wanted.gvr]
+        if owned:
+            found = [each for each in found if isinstance(each.input, Owns)] or found
+        if len({each.informer for each in found}) > 1:
+            choices = ", ".join(each.input.described() for each in found)
+            raise UsageError(
+                f"controller {name} has several inputs of {wanted.gvr} with different caches: {choices}; pass one of "
+                "these declarations instead of the resource"
+            )
+        if found:
+            return found[0]
         where = "owns or watches" if kind is Input else kind.__name__.lower()
         names = ", ".join(each.input.resource.gvr for each in known)
         others = f" ({'inputs' if kind is Input else where}: {names})" if names else ""
-        raise UsageError(f"controller {self._controller.name} does not watch {resource.gvr}{others}: add it to {where}")
+        raise UsageError(f"controller {name} does not watch {wanted.gvr}{others}: add it to {where}")
 
     # Running.
 

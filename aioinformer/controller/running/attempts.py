@@ -19,10 +19,11 @@ from aioinformer.controller.request import (
     RetryAfter,
     TerminalError,
 )
+from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
 from aioinformer.inputs.change import uid_of
-from aioinformer.inputs.mapping import Owns
+from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.own_writes import StaleCache
@@ -94,9 +95,10 @@ class RequestContext:
         own: the own writes of the controller.
         event: records an Event: object, type, reason, message.
         name: of the controller.
+        guarded: what runs in threads of attempts that need the leadership.
     """
 
-    __slots__ = ("_attempt", "_inputs", "_log", "_name", "_own", "event")
+    __slots__ = ("_attempt", "_guarded", "_inputs", "_log", "_name", "_own", "event")
 
     def __init__(
         self,
@@ -105,8 +107,10 @@ class RequestContext:
         own: OwnWrites,
         event: Callable[[Any, str, str, str], None],
         name: str,
+        guarded: dict[asyncio.Future[None], str],
     ) -> None:
         self.event = event
+        self._guarded = guarded
         self._attempt = attempt
         self._inputs = inputs
         self._own = own
@@ -124,9 +128,9 @@ class RequestContext:
         """Return a client that records its writes for this key, and refuses them after the term of leadership."""
         return self._own.client(key, fence=self._attempt.before_write, log=self.log)
 
-    def lister(self, resource: Resource[R]) -> Lister[R]:
-        """Return the lister of an input of the controller."""
-        lister: Lister[R] = self._inputs.of(resource).informer.lister()
+    def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
+        """Return the lister of an input of the controller; of several, the one in `owns` if `owned`."""
+        lister: Lister[R] = self._inputs.of(resource, owned=owned).informer.lister()
         return lister
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
@@ -143,6 +147,13 @@ class RequestContext:
         """Wait until the caches have the recorded writes of a key."""
         await self._own.settle(key)
 
+    async def to_thread(self, call: Callable[[], R], name: str) -> R:
+        """Call a function in a thread, which the attempt does not outlive."""
+        attempt = self._attempt
+        if attempt.threads is None:
+            attempt.threads = Threads(attempt, f"controller {self._name}: {attempt.run.key}", self._guarded)
+        return await attempt.threads.run(call, name)
+
 
 class Attempt:
     """One call of a reconciler.
@@ -157,11 +168,26 @@ class Attempt:
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
+        ended: its coroutine has ended; the attempt goes on until its threads have ended.
+        released: the release of a finalizer has begun.
         wrote: whether a write was sent.
+        threads: of `Request.to_thread`; None before the first.
         timer: of the timeout.
     """
 
-    __slots__ = ("abandoned", "began", "cut", "expired", "run", "term", "timer", "wrote")
+    __slots__ = (
+        "abandoned",
+        "began",
+        "cut",
+        "ended",
+        "expired",
+        "released",
+        "run",
+        "term",
+        "threads",
+        "timer",
+        "wrote",
+    )
 
     def __init__(self, run: Run, began: float, term: Term | None) -> None:
         self.run = run
@@ -169,8 +195,9 @@ class Attempt:
         self.term = term
         self.cut = ""
         self.expired = ""
-        self.abandoned = False
+        self.abandoned = self.ended = self.released = False
         self.wrote = False
+        self.threads: Threads | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def before_write(self) -> float | None:
@@ -184,25 +211,47 @@ class Attempt:
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
         self.wrote = True
+        self.check("write")
+        return None if self.term is None else self.term.remaining
+
+    def check(self, what: str) -> None:
+        """Check that the reconciler may act.
+
+        Raises:
+            LeadershipLost: the term is over.
+            UsageError: the attempt was abandoned. The key may run again, at the same time.
+        """
         if self.term is not None:
             self.term.check()
         if self.abandoned:
-            raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not write")
-        return None if self.term is None else self.term.remaining
+            raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
+
+    def end(self) -> bool:
+        """Note that the coroutine has ended; return whether its threads still run, once."""
+        first, self.ended = not self.ended, True
+        return first and self.in_threads()
+
+    def in_threads(self) -> bool:
+        """Return whether a thread of the attempt runs."""
+        return self.threads is not None and bool(self.threads.running)
 
 
-def left_to_do(attempt: Attempt, request: Request[Any], end: Exception) -> Coroutine[Any, Any, None] | None:
-    """Return what belongs to an attempt after the end of the reconciler: the release of a finalizer. None for nothing.
+def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
+    """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
+
+    None if nothing is left.
 
     Args:
         attempt: the attempt.
         request: of the reconciler.
         end: a StopIteration with the result, or the error.
     """
-    if request.release is None or attempt.cut or attempt.expired:
+    if attempt.end() and attempt.threads is not None:
+        return attempt.threads.join(end)
+    if request.release is None or attempt.released or attempt.cut or attempt.expired:
         return None
-    returned_none = isinstance(end, NothingToDo) or (isinstance(end, StopIteration) and end.value is None)
-    return request.finish() if returned_none else None
+    attempt.released = isinstance(end, NothingToDo) or (isinstance(end, StopIteration) and end.value is None)
+    return request.finish() if attempt.released else None
 
 
 def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
@@ -264,6 +313,8 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
     if _all(leaves, Conflict):
         return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
+    if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
+        return "stale", Unfinished(error, 1.0, counted=False)
     if _all(leaves, LeadershipLost):
         return "cancelled", Unfinished(error, 0.0, counted=False)
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):

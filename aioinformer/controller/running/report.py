@@ -20,12 +20,14 @@ class RunningSnapshot(TypedDict):
         seconds: since it began.
         attempt: 1 for the first.
         causes: why it runs.
+        threads: the functions that it runs in threads.
     """
 
     key: str
     seconds: float
     attempt: int
     causes: list[str]
+    threads: list[str]
 
 
 class ControllerSnapshot(TypedDict):
@@ -41,6 +43,7 @@ class ControllerSnapshot(TypedDict):
         settling: keys whose own writes are not in the caches yet.
         ready: how many requests wait for a worker.
         delayed: how many requests wait for their time.
+        gone: how many keys of a standby have no object any more: they run last if it takes over soon.
         parked: keys that wait for a change, and why.
         failing: keys whose last attempt did not succeed, how often, and the last reason, or the place of the last
             error; a hundred of them.
@@ -62,6 +65,7 @@ class ControllerSnapshot(TypedDict):
     settling: list[str]
     ready: int
     delayed: int
+    gone: int
     parked: dict[str, str]
     failing: dict[str, str]
     results: dict[str, int]
@@ -98,6 +102,7 @@ class ControllerReport(msgspec.Struct, frozen=True):
         finished: the keys whose attempts ended by themselves after the stop had begun.
         cancelled: the keys whose attempts were cancelled, and how many seconds they had run.
         abandoned: the keys whose attempts ignored the cancellation and still run, and for how many seconds they have.
+        threads: the functions that still run in threads, as "key: function".
         queued: how many requests were waiting.
         parked: how many keys were parked.
     """
@@ -105,6 +110,7 @@ class ControllerReport(msgspec.Struct, frozen=True):
     finished: tuple[str, ...] = ()
     cancelled: dict[str, float] = {}
     abandoned: dict[str, float] = {}
+    threads: tuple[str, ...] = ()
     queued: int = 0
     parked: int = 0
 

@@ -205,6 +205,7 @@ class Session:
             random=random.random,
             caches=CurrentCaches(random.random),
             metrics=manager.metrics,
+            seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
             resync_period=manager.resync_period,
             strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
             dry_run=manager.dry_run,
@@ -279,7 +280,17 @@ class Session:
             await asyncio.get_running_loop().create_future()
         finally:
             self._term = None
-            await asyncio.gather(*(each.revoke() for each in self._elected()))
+            assert self._services is not None
+            threads = self._services.guarded_threads
+            try:
+                await asyncio.gather(*(each.revoke() for each in self._elected()))
+                while threads and self.report is None:  # the stop has given up those that are left
+                    await asyncio.wait(threads)
+            finally:
+                if threads:
+                    term.release = False
+                    names = ", ".join(threads.values())
+                    _log.error("the Lease is not released, and must expire: threads go on: %s", names)
 
     def _elected(self) -> list[ActiveController]:
         return [each.active for each in self.controllers.values() if each.controller.elected]
@@ -306,8 +317,9 @@ class Session:
         return Health(checks)
 
     def _patience(self, name: str) -> float:
-        """Return for how many seconds a worker of a controller may make no progress."""
-        return max(STALLED, 2 * (self.controllers[name].controller.timeout or 0.0))
+        """Return for how many seconds an attempt of a controller may run."""
+        timeout = self.controllers[name].controller.timeout
+        return float("inf") if timeout is None else max(STALLED, 2 * timeout)
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager and its controllers."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.attached import Services
     from aioinformer.controller.running.report import ControllerReport
     from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
 
@@ -143,8 +144,8 @@ class Supervised:
         await self.active.attach()
         self._permit(self.active)
 
-    def _new(self) -> ActiveController:
-        active = self.controller._active = ActiveController(self.controller, self._services, self._own)
+    def _new(self, earlier: RequestQueue | None = None) -> ActiveController:
+        active = self.controller._active = ActiveController(self.controller, self._services, self._own, earlier)
         return active
 
     def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
@@ -160,6 +161,7 @@ class Supervised:
                     return
                 await self.active.abandon("the controller has failed")
                 failure = await self._restart(error)
+        self.active.queue.shut_down()
         _log.error("controller %s has failed, and is not restarted", self.controller.name, exc_info=failure)
         self.release_declaration()
         self._on_failed(self.controller, failure)
@@ -173,7 +175,8 @@ class Supervised:
             _log.error("controller %s has failed; restarting it in %.1f s", name, delay, exc_info=failure)
             await asyncio.sleep(delay)
             try:
-                self.active = self._new()
+                await self.active.wait_for_threads()
+                self.active = self._new(self.active.queue)
                 await self.attach()
                 self._services.informers.start()
             except Exception as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random as _random
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from aioinformer.workqueue.requests.outcomes import Failing, Outcome, Parked, Run
 
 _TAKEOVER = Cause("takeover")
+#: The priority of keys whose objects are gone, at a takeover.
+_LAST: Final = LOW_PRIORITY - 1
 
 
 class QueueSnapshot(msgspec.Struct, frozen=True):
@@ -35,6 +37,7 @@ class QueueSnapshot(msgspec.Struct, frozen=True):
     time: float
     ready: int
     delayed: int
+    gone: int
     running: tuple[Run, ...]
     parked: dict[ObjectName, Parked]
     failing: dict[ObjectName, Failing]
@@ -68,6 +71,8 @@ class RequestQueue:
         self.name = name
         self.options = options or QueueOptions()
         self._schedule = Schedule(self.options, random)
+        #: Keys of a standby whose objects are gone: when that was noticed last, and why. The oldest are the first.
+        self._gone: OrderedDict[ObjectName, tuple[float, Cause]] = OrderedDict()
         self._getters: deque[asyncio.Future[None]] = deque()
         #: The worker that has been woken and has not run since.
         self._woken: asyncio.Future[None] | None = None
@@ -95,11 +100,58 @@ class RequestQueue:
         self._schedule.add(key, cause, _now(), priority=priority, after=after)
         self._update()
 
-    def take_over(self, keys: Iterable[ObjectName]) -> None:
-        """Request runs of all known keys at low priority: a term of leadership begins."""
+    def add_as_standby(self, key: ObjectName, cause: Cause, *, priority: int, gone: bool, seen: float) -> None:
+        """Request a run of a key while the leadership is awaited. Keys of gone objects are kept apart for a while.
+
+        What a source or a caller requests stays in the queue, unless it comes after 8 other causes.
+
+        Args:
+            key, cause, priority: as for `add`.
+            gone: whether the object does not exist.
+            seen: keys that were gone before this time are dropped.
+        """
+        now = _now()
+        if gone and cause.trigger not in ("source", "requested") and self._schedule.forget(key, now):
+            self._gone[key] = (now, cause)
+            self._gone.move_to_end(key)
+            self._update()
+        else:
+            self._gone.pop(key, None)
+            self.add(key, cause, priority=priority)
+        self._drop_gone(seen)
+
+    def take_over(self, keys: Iterable[ObjectName], seen: float = float("-inf")) -> None:
+        """Request runs of these keys at low priority, and of those that are gone since `seen` after them."""
+        now = _now()
         for key in keys:
-            self._schedule.add(key, _TAKEOVER, _now(), priority=LOW_PRIORITY)
+            self._schedule.add(key, _TAKEOVER, now, priority=LOW_PRIORITY)
+        self._drop_gone(seen)
+        while self._gone:
+            key, (_, cause) = self._gone.popitem(last=False)
+            self._schedule.add(key, cause, now, priority=_LAST)
         self._update()
+
+    def _drop_gone(self, seen: float) -> None:
+        while self._gone and next(iter(self._gone.values()))[0] < seen:
+            self._gone.popitem(last=False)
+
+    def waiting(self) -> list[tuple[ObjectName, Cause]]:
+        """Return the keys that have requests, and the first cause of each."""
+        return [(each.key, each.causes[0]) for each in self._schedule.waiting()]
+
+    def hand_over(self, following: Callable[[], RequestQueue]) -> RequestQueue:
+        """Shut down, and return another queue with the requests of this one. What runs here is requested there."""
+        now = _now()
+        requests = [(run.key, run.causes, now, run.priority) for run in self._schedule.running.values()]
+        requests += [(each.key, each.causes, each.at, each.priority) for each in self._schedule.waiting()]
+        self.shut_down()
+        other = following()
+        for key, causes, at, priority in requests:
+            for cause in causes:
+                other._schedule.add(key, cause, now, priority=priority, after=max(0.0, at - now))
+        other._gone = self._gone
+        other._update()
+        return other
 
     def take(self) -> Run | None:
         """Start the next run, if there is one now."""
@@ -211,7 +263,9 @@ class RequestQueue:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones."""
         schedule = self._schedule
         running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.items(), limit))
-        return QueueSnapshot(_now(), len(schedule.lanes), schedule.delayed, running, self.parked(), failing)
+        return QueueSnapshot(
+            _now(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
+        )
 
     def _update(self) -> None:
         """Wake a worker if a run is available, all if the queue is drained, and set the timer."""

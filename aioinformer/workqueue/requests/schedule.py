@@ -3,9 +3,9 @@
 Guarantees:
 
 - A key has at most one run at a time.
-- Each `add` is followed by a run that starts after it, unless the key is parked or the schedule is shut down. Adds of a
-  key that has not started are merged: the earliest time, the highest priority, the first 8 different causes, and the
-  number of the others. Adds of a key that runs cause one more run.
+- Each `add` is followed by a run that starts after it, unless the key is parked or forgotten, or the schedule is shut
+  down. Adds of a key that has not started are merged: the earliest time, the highest priority, the first 8 different
+  causes, and the number of the others. Adds of a key that runs cause one more run.
 - Of the requests that are ready, those of the highest priority are handed out first. Among equal priorities, groups
   take turns, and the requests of a group are first in, first out. A request whose priority rises goes to the end of
   its new lane. A lane is one group and priority.
@@ -227,6 +227,28 @@ class Schedule:
                 return self._times[0][0]
             heappop(self._times)
         return None
+
+    def waiting(self) -> list[Entry]:
+        """Return the entries with requests."""
+        return [each for each in self._entries.values() if each.causes]
+
+    def forget(self, key: ObjectName, now: float) -> bool:
+        """Drop the request of a key whose object is gone, its failures, and why it is parked; return whether it can go.
+
+        It cannot if it runs, or if a source or a caller has requested it.
+        """
+        entry = self._entries.get(key)
+        if entry is None:
+            return True
+        if entry.state == _RUNNING or any(cause.trigger in ("source", "requested") for cause in entry.causes):
+            return False
+        if entry.state == _READY:
+            self.lanes.remove(entry, now)
+        self.delayed -= entry.state == _DELAYED
+        self.failing.pop(key, None)
+        self.parked.pop(key, None)
+        self._drop(entry)
+        return True
 
     def retry_parked(self, keys: Iterable[ObjectName] | None, now: float) -> int:
         """Request runs of these parked keys, or of all; return how many of them are parked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ from aioinformer.controller import Request
 from aioinformer.models import core_v1
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer import Lister, ObjectName, SharedIndexInformer
     from aioinformer.cache.objects.record import Record
+    from aioinformer.controller import Input
     from aioinformer.testing import ApiServer
 
 #: The verbs of requests that change something.
@@ -100,7 +102,8 @@ class Bench:
     def client(self, key: ObjectName) -> Client:
         return self._client
 
-    def lister(self, resource: Resource[Any]) -> Lister[Any]:
+    def lister(self, resource: Resource[Any] | Input[Any], *, owned: bool = False) -> Lister[Any]:
+        assert isinstance(resource, Resource)
         return self._informers[resource.gvr].lister()
 
     def owned(self, owner: Any, resource: Resource[Any]) -> list[Any]:
@@ -117,6 +120,9 @@ class Bench:
     def record(self, key: ObjectName) -> Record | None:
         informer = self._informers.get(self.resource.gvr)
         return None if informer is None else informer.get_indexer().store.item(str(key))
+
+    async def to_thread(self, call: Callable[[], Any], name: str) -> Any:
+        return await asyncio.to_thread(call)
 
     async def observe(self, key: ObjectName) -> None:
         pass

@@ -18,6 +18,7 @@ from aioinformer.controller import (
     Cause,
     Controller,
     NothingToDo,
+    Owns,
     QueueOptions,
     Request,
     Result,
@@ -516,7 +517,8 @@ async def test_stale_cache_delays_the_key_but_never_runs_it() -> None:
     async with manager_of(server, controller):
         await asyncio.sleep(50)
         assert len(runs.requests) == 1
-        assert controller.snapshot()["results"]["stale"] > 3
+        assert controller.snapshot()["results"]["stale"] == 3  # after 5, 15 and 35 s
+        controller.enqueue("default/a")
         await asyncio.sleep(60)
         assert (len(runs.requests), controller.snapshot()["settling"]) == (2, [])
 
@@ -593,6 +595,49 @@ async def test_reads_of_resources_that_are_no_inputs_are_refused() -> None:
         "controller it does not watch v1/pods (inputs: v1/configmaps): add it to owns or watches",
         "controller it does not watch v1/pods: add it to owns",
     ]
+
+
+@pytest.mark.behaviour("C-117")
+async def test_inputs_of_one_resource_are_told_apart_by_their_declarations() -> None:
+    pods = Watch(PODS, to=lambda pod: ["default/a"], label_selector="app=a")
+    others, unknown = Owns(PODS, label_selector="app=b"), Watch(PODS, to=lambda pod: [])
+    found: list[Any] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        with pytest.raises(UsageError) as refusal:
+            request.lister(PODS)
+        found.append(str(refusal.value))
+        with pytest.raises(UsageError, match=r"controller it does not have this Watch\(pods\): add it to"):
+            request.lister(unknown)
+        for each in (pods, others, controller.primary()):
+            found.append([obj.metadata.name for obj in request.lister(each).list()])
+
+    server = server_with("a")
+    for app in "ab":
+        server.put("pods", {"metadata": {"name": f"of-{app}", "namespace": "default", "labels": {"app": app}}})
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[others], watches=[pods])
+    async with manager_of(server, controller):
+        await started()
+    assert found[:4] == [
+        "controller it has several inputs of v1/pods with different caches: Owns(pods, label_selector='app=b'), "
+        "Watch(pods, label_selector='app=a'); pass one of these declarations instead of the resource",
+        ["of-a"],
+        ["of-b"],
+        ["a"],
+    ]
+
+
+@pytest.mark.behaviour("C-117")
+async def test_inputs_with_one_cache_need_no_choice() -> None:
+    found: list[int] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        found.append(len(request.lister(CONFIG_MAPS).list()))
+
+    twin = Watch(CONFIG_MAPS, to=lambda obj: [])
+    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile, watches=[twin])):
+        await started()
+    assert found == [1]
 
 
 @pytest.mark.behaviour("C-62")

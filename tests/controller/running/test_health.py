@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -18,6 +19,12 @@ async def hang(request: Request[Any]) -> None:
     await asyncio.sleep(1e6)
 
 
+async def hang_on(request: Request[Any]) -> None:
+    for _ in range(2):
+        with suppress(asyncio.CancelledError):
+            await hang(request)
+
+
 async def never_lead(leadership: Leadership, protected: Any) -> None:
     await asyncio.sleep(1e6)
 
@@ -30,10 +37,10 @@ def controller(reconcile: Any = hang, **options: Any) -> Controller[Any]:
 
 
 @pytest.mark.behaviour("C-80")
-async def test_attempt_without_an_end_makes_the_manager_not_alive() -> None:
+async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -> None:
     server = Server()
     server.put("configmaps", config_map("one"))
-    async with manager_of(server, controller(), grace=0.0) as manager:
+    async with manager_of(server, controller(hang_on, timeout=5), grace=0.0) as manager:
         await asyncio.sleep(590)
         assert manager.alive()
         await asyncio.sleep(20)
@@ -41,6 +48,27 @@ async def test_attempt_without_an_end_makes_the_manager_not_alive() -> None:
         assert not health
         assert health.reasons == ("controller maps: the attempt for default/one has been running for 610 s",)
         assert manager.ready()
+
+
+@pytest.mark.behaviour("C-80")
+async def test_attempt_without_a_timeout_has_no_limit() -> None:
+    server = Server()
+    server.put("configmaps", config_map("one"))
+    async with manager_of(server, controller(workers=1), grace=0.0) as manager:
+        for _ in range(100):
+            await asyncio.sleep(100)
+            assert manager.alive()
+
+
+@pytest.mark.behaviour("C-80")
+def test_idle_worker_has_a_limit_although_attempts_have_none() -> None:
+    progress = Progress(lambda name: float("inf"))
+    assert progress.check(snapshot(running=[{"key": "a", "seconds": 1e6}]), 0.0) == {"controller maps": ""}
+    assert progress.check(snapshot(running=[{"key": "a", "seconds": 1e6}]), 599.0) == {"controller maps": ""}
+    assert (
+        "3 requests wait for 1 free workers"
+        in progress.check(snapshot(running=[{"key": "a", "seconds": 1e6}]), 601.0)["controller maps"]
+    )
 
 
 @pytest.mark.behaviour("C-80")
@@ -194,7 +222,8 @@ async def test_quiet_cache_becomes_stale_a_minute_after_the_loss_is_noticed(monk
         informers = manager.snapshot()["informers"]
         assert informers is not None
         cache = informers["informers"]["v1/configmaps"]
-        assert (cache["phase"], cache["last_event_age"]) == ("backing_off", pytest.approx(120, abs=1))
+        assert cache["phase"] == "backing_off"
+        assert cache["last_event_age"] == pytest.approx(120, abs=1)
         assert manager.ready()
         await asyncio.sleep(40)
         [reason] = manager.ready().reasons

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import Controller, LeaderElection, Request, Result
-from aioinformer.errors import UsageError
+from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
+from aioinformer.controller.running.attached import Inputs
+from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.leaderelection import LeaderElectionOptions
 from tests.controller.running.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
 from tests.leaderelection.lease_server import LeaseServer
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request as HttpRequest
 
 ELECTION = LeaderElection("it", options=LeaderElectionOptions(watch=False), identity="me")
+ONE_ATTEMPT = QueueOptions(max_attempts=1)
 
 
 class Cluster(Server):
@@ -196,23 +199,117 @@ async def test_controller_that_returns_knows_its_writes() -> None:
         assert len(server.names("pods")) == 1
 
 
-@pytest.mark.behaviour("C-55")
-async def test_writes_that_settle_late_are_no_failure(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
-    server = Server()
+@pytest.mark.behaviour("C-09", "C-39", "C-55")
+@pytest.mark.parametrize("refused", [0, 503])
+async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server, runs = Server(), Runs()
     server.put("configmaps", config_map("a"))
 
     async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
         if not request.lister(PODS).list():
             await request.client.core.v1.pods.create(pod("child"))
 
-    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
+    server.delay = lambda: 300.0
     async with manager_of(server, controller):
-        server.delay = lambda: 7.0
-        await asyncio.sleep(30)
-        lines = [line for line in caplog.messages if "failed with StaleCache" in line]
-        assert len(lines) == controller.snapshot()["results"]["stale"] == 1
-        assert "retrying in 0" in lines[0]
+        await started()
+        server.refuse_reads = refused
+        controller.enqueue("default/a")
+        await asyncio.sleep(290)
+        snapshot = controller.snapshot()
+        assert (snapshot["settling"], snapshot["failing"], snapshot["parked"]) == (["default/a"], {}, {})
+        assert 5 < snapshot["results"]["stale"] < 30  # waits become longer, up to a minute
+        server.refuse_reads = 0
+        await asyncio.sleep(100)
+        assert (runs.names, controller.snapshot()["results"]["success"]) == (["a", "a"], 2)
+        assert {each.attempt for each in runs.requests} == {1}
+    (line,) = (each for each in caplog.messages if "own writes" in each)
+    assert line.startswith("controller it: default/a: the caches do not show its own writes: ")
+    assert line.endswith("; its next run waits for them")
+    assert "controller it: the caches show the writes of default/a" in caplog.messages
+
+
+@pytest.mark.behaviour("C-09", "C-39")
+async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
+    server, runs = Server(), Runs()
+
+    async def reconcile(request: Request[Any]) -> Result | None:
+        await runs(request)
+        if len(runs.requests) > 1:
+            return None
+        await request.client.core.v1.configmaps.create(config_map("a"))
+        return Result(after=100, priority=7)
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=ONE_ATTEMPT, when=lambda change: False)
+    async with manager_of(server, controller):
+        await started()
+        server.delay = lambda: 20.0
+        controller.enqueue("default/a")
+        await asyncio.sleep(200)
+        assert [str(each.causes[0]) for each in runs.requests] == ["requested", "result"]
+        assert runs.times[1] - runs.times[0] == pytest.approx(100)
+        assert runs.requests[1].priority == 7
+
+
+@pytest.mark.behaviour("C-09", "C-39")
+async def test_wait_within_a_run_is_no_failed_attempt() -> None:
+    server, runs = Server(), Runs()
+    server.put("configmaps", config_map("a"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create(pod("child"))
+        await request.observe()
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
+    server.delay = lambda: 60.0
+    async with manager_of(server, controller):
+        await asyncio.sleep(100)
+        assert ({each.attempt for each in runs.requests}, controller.parked()) == ({1}, {})
+        assert controller.snapshot()["results"]["success"] == 1
+
+
+# Restarts.
+
+
+@pytest.mark.behaviour("C-116")
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, cause, attach = Runs(), Cause("requested", "hook"), Inputs.attach
+    delays = BackoffOptions(initial=10.0, jitter=0.0)
+
+    async def refuse(self: Inputs, loops: Any) -> None:
+        monkeypatch.setattr(Inputs, "attach", attach)
+        raise InformerStopped("it has stopped")
+
+    controller = Controller("it", CONFIG_MAPS, runs, workers=1)
+    async with manager_of(Server(), controller, restart=Restart(backoff=delays)):
+        await started()
+        runs.seconds = 1.0
+        controller.enqueue("default/running", cause)
+        controller.enqueue("default/waiting", cause)
+        await settled()
+        assert runs.names == ["running"]
+        assert controller._active is not None
+        controller._active._fail(RuntimeError("a bug"))
+        await asyncio.sleep(1)
+        if attempts == 2:
+            monkeypatch.setattr(Inputs, "attach", refuse)
+        began = now()
+        for _ in range(3):
+            controller.enqueue("default/meanwhile", cause, priority=5)
+        controller.enqueue("default/later", cause, after=200)
+        await asyncio.sleep(100)
+        assert runs.names[1] == "meanwhile"
+        assert sorted(runs.names[2:]) == ["running", "waiting"]
+        assert [each.priority for each in runs.requests] == [0, 5, 0, 0]
+        assert all(cause in each.causes for each in runs.requests)
+        await asyncio.sleep(200)
+        assert runs.names[4:] == ["later"]
+        assert runs.times[4] - began == pytest.approx(200)
 
 
 # Leadership.

@@ -238,6 +238,69 @@ async def test_takeover_requests_known_keys_at_low_priority() -> None:
     ]
 
 
+@pytest.mark.behaviour("C-115")
+@pytest.mark.parametrize("state", ["new", "ready", "delayed", "failing", "parked", "running", "requested"])
+async def test_gone_key_of_a_standby_leaves_the_queue(state: str) -> None:
+    queue, deleted = RequestQueue(), Cause("deleted")
+    if state != "new":
+        queue.add(ONE, Cause("requested") if state == "requested" else UPDATED, after=9 if state == "delayed" else 0)
+    run = await queue.get() if state in ("failing", "parked", "running") else None
+    if run is not None and state != "running":
+        queue.finish(run, Park("no") if state == "parked" else Unfinished(ValueError()))
+    queue.add(TWO, UPDATED)
+    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)
+    snapshot = queue.snapshot()
+    kept = state in ("running", "requested")
+    assert (snapshot.gone, snapshot.delayed, snapshot.parked, snapshot.failing) == (not kept, 0, {}, {})
+    assert snapshot.ready == 1 + (state == "requested")
+    if run is not None and state == "running":
+        queue.finish(run, Finished())
+    queue.take_over([THREE])
+    runs = [await queue.get() for _ in range(3)]
+    assert [each.key for each in runs] == {"running": [TWO, ONE, THREE], "requested": [ONE, TWO, THREE]}.get(
+        state, [TWO, THREE, ONE]
+    )
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-115")
+async def test_gone_keys_are_dropped_when_the_leader_has_seen_that() -> None:
+    queue, deleted = RequestQueue(), Cause("deleted")
+    for key in ONE, TWO:
+        queue.add_as_standby(key, deleted, priority=0, gone=True, seen=0.0)
+        await asyncio.sleep(10)
+    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)  # its children are gone now, too
+    now = asyncio.get_running_loop().time()
+    queue.add_as_standby(THREE, UPDATED, priority=0, gone=False, seen=now - 5)
+    assert queue.snapshot().gone == 1
+    queue.take_over([], now)
+    assert [(await queue.get()).key for _ in range(2)] == [THREE, ONE]
+
+
+@pytest.mark.behaviour("C-116")
+async def test_next_queue_has_the_requests_of_the_former() -> None:
+    queue, options = RequestQueue(), QueueOptions(min_interval=1.0)
+    queue.add(ONE, UPDATED)
+    run = await queue.get()
+    queue.add(ONE, Cause("requested"))
+    queue.add(TWO, UPDATED, priority=3)
+    queue.add(TWO, Cause("deleted"))
+    queue.add(THREE, UPDATED, after=60)
+    queue.add_as_standby(ObjectName("a", "4"), Cause("deleted"), priority=0, gone=True, seen=0.0)
+    following = queue.hand_over(lambda: RequestQueue(options=options))
+    queue.finish(run, Finished())
+    queue.add(ONE, UPDATED)
+    assert (queue.snapshot().ready, following.snapshot().gone) == (0, 1)
+    began = asyncio.get_running_loop().time()
+    runs = [await following.get() for _ in range(3)]
+    assert [(each.key, each.priority, [cause.trigger for cause in each.causes]) for each in runs] == [
+        (TWO, 3, ["updated", "deleted"]),
+        (ONE, 0, ["updated", "requested"]),
+        (THREE, 0, ["updated"]),
+    ]
+    assert asyncio.get_running_loop().time() - began == pytest.approx(60)
+
+
 @pytest.mark.behaviour("C-08")
 async def test_end_of_a_run_wakes_a_worker_for_its_group(tasks: asyncio.TaskGroup) -> None:
     queue = RequestQueue(options=QueueOptions(group_limit=1))

@@ -1,0 +1,118 @@
+"""The threads of attempts: what `Request.to_thread` calls.
+
+- An attempt ends when its coroutine and all of its threads have ended. Until then, its key does not run again, its
+  worker is not free, and the Lease is not released.
+- Each call has a thread of its own. The executor of the event loop is not used: the resolution of names needs its few
+  threads. The threads are daemons: Python would wait for others at the end of the process, without a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aioinformer.controller.running.attached import CLEANING_UP
+from aioinformer.errors import UsageError
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.controller.running.attempts import Attempt
+
+R = TypeVar("R")
+
+_log = get_logger("aioinformer.controller")
+
+#: How many threads an attempt has at a time. Further calls wait.
+LIMIT: Final = 8
+
+
+class Threads:
+    """The threads of one attempt.
+
+    Args:
+        attempt: the attempt.
+        subject: names it: "controller widgets: default/web".
+        guarded: gets what runs, by the future of its end, if the attempt needs the leadership.
+
+    Attributes:
+        running: the functions that run, by the future of their end.
+    """
+
+    def __init__(self, attempt: Attempt, subject: str, guarded: dict[asyncio.Future[None], str]) -> None:
+        self.running: dict[asyncio.Future[None], str] = {}
+        self._attempt = attempt
+        self._subject = subject
+        self._guarded = guarded
+        self._slots = asyncio.Semaphore(LIMIT)
+
+    async def run(self, call: Callable[[], R], name: str) -> R:
+        """Return the result of a call in a thread, as `Request.to_thread` describes; `name` is that of the function."""
+        await self._slots.acquire()
+        loop, context = asyncio.get_running_loop(), copy_context()
+        answer: asyncio.Future[R] = loop.create_future()
+        ended: asyncio.Future[None] = loop.create_future()
+
+        def body() -> None:
+            value: Any = None
+            error: BaseException | None = None
+            try:
+                value = context.run(call)
+            except StopIteration as stop:  # a future cannot raise it
+                error = RuntimeError(f"{name} raised StopIteration")
+                error.__cause__ = stop
+            except BaseException as raised:
+                error = raised
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(end, value, error)
+
+        def end(value: Any, error: BaseException | None) -> None:
+            self.running.pop(ended, None)
+            self._guarded.pop(ended, None)
+            self._slots.release()
+            ended.set_result(None)
+            if answer.cancelled():
+                if error is not None:
+                    _log.error("%s: %s failed in a thread after it was cancelled", self._subject, name, exc_info=error)
+            elif error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(value)
+
+        self.running[ended] = name
+        if self._attempt.term is not None:
+            self._guarded[ended] = f"{self._subject}: {name}"
+        try:
+            self._attempt.check("begin a thread")
+            if self._attempt.ended:
+                raise UsageError(f"the run for {self._attempt.run.key} has ended: await its threads in it")
+            Thread(target=body, name=f"{self._subject}: {name}", daemon=True).start()
+        except Exception as error:
+            end(None, error)
+        return await answer
+
+    async def join(self, end: BaseException) -> Any:
+        """Wait until all threads have ended, also if it is cancelled; then do what the coroutine of the attempt did.
+
+        Args:
+            end: what the coroutine raised; StopIteration if it returned.
+        """
+        late = asyncio.get_running_loop().call_later(CLEANING_UP, self._log_late)
+        while self.running:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(self.running)
+        late.cancel()
+        if isinstance(end, StopIteration):
+            return end.value
+        raise end
+
+    def _log_late(self) -> None:
+        waiting = "the key and the worker" if self._attempt.term is None else "the key, the worker and the Lease"
+        _log.error(
+            "%s: %s still runs in a thread %g s after the end of the attempt; %s wait for it",
+            *(self._subject, ", ".join(self.running.values()), CLEANING_UP, waiting),
+        )
