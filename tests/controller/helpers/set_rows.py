@@ -115,7 +115,7 @@ class Sets:
     def client(self, key: ObjectName) -> Client:
         return self.client_of_runs
 
-    def lister(self, resource: AnyResource[Any]) -> Any:
+    def lister(self, resource: AnyResource[Any], *, owned: bool = False) -> Any:
         return self._cache[resource]
 
     def owned(self, owner: Any, resource: AnyResource[Any]) -> list[Any]:
