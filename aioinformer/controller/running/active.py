@@ -127,8 +127,8 @@ class ActiveController:
             self._add_as_standby(key, cause, priority)
 
     def _add_as_standby(self, key: ObjectName, cause: Cause, priority: int) -> None:
-        gone, seen = not self.inputs.has(key), self._services.seen_by_leader()
-        self.queue.add_as_standby(key, cause, priority=priority, gone=gone, seen=seen)
+        gone = not self.inputs.has(key)
+        self.queue.add_as_standby(key, cause, priority=priority, gone=gone, seen=self._services.seen_by_leader())
 
     # Life.
 
@@ -239,7 +239,7 @@ class ActiveController:
         await self.inputs.detach()
 
     async def wait_for_threads(self) -> None:
-        """Wait until no attempt has threads: their keys could run in the next `ActiveController`, at the same time."""
+        """Wait until no attempt has threads: the next `ActiveController` could run their keys at the same time."""
         while in_threads := [task for task, attempt in self._attempts.items() if attempt.in_threads()]:
             await asyncio.wait(in_threads)
 
@@ -331,9 +331,7 @@ class ActiveController:
         return Request(
             run.key,
             obj,
-            RequestContext(
-                attempt, self.inputs, self._own, self._services.event, self.name, self._services.guarded_threads
-            ),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,

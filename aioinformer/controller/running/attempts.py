@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
     from aioinformer.controller.request import Request
-    from aioinformer.controller.running.attached import Inputs
+    from aioinformer.controller.running.attached import Inputs, Services
     from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.leaderelection.elector import Term
     from aioinformer.own_writes.own_writes import OwnWrites
@@ -93,9 +93,11 @@ class RequestContext:
         attempt: the attempt.
         inputs: of the controller.
         own: the own writes of the controller.
-        event: records an Event: object, type, reason, message.
+        services: of the manager.
         name: of the controller.
-        guarded: what runs in threads of attempts that need the leadership.
+
+    Attributes:
+        event: records an Event: object, type, reason, message.
     """
 
     __slots__ = ("_attempt", "_guarded", "_inputs", "_log", "_name", "_own", "event")
@@ -105,12 +107,11 @@ class RequestContext:
         attempt: Attempt,
         inputs: Inputs,
         own: OwnWrites,
-        event: Callable[[Any, str, str, str], None],
+        services: Services,
         name: str,
-        guarded: dict[asyncio.Future[None], str],
     ) -> None:
-        self.event = event
-        self._guarded = guarded
+        self.event = services.event
+        self._guarded = services.guarded_threads
         self._attempt = attempt
         self._inputs = inputs
         self._own = own
@@ -226,11 +227,6 @@ class Attempt:
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 
-    def end(self) -> bool:
-        """Note that the coroutine has ended; return whether its threads still run, once."""
-        first, self.ended = not self.ended, True
-        return first and self.in_threads()
-
     def in_threads(self) -> bool:
         """Return whether a thread of the attempt runs."""
         return self.threads is not None and bool(self.threads.running)
@@ -246,7 +242,8 @@ def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> C
         request: of the reconciler.
         end: a StopIteration with the result, or the error.
     """
-    if attempt.end() and attempt.threads is not None:
+    has_ended, attempt.ended = attempt.ended, True
+    if attempt.threads is not None and not has_ended and attempt.threads.running:
         return attempt.threads.join(end)
     if request.release is None or attempt.released or attempt.cut or attempt.expired:
         return None
