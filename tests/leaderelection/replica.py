@@ -51,7 +51,11 @@ def fenced(transport: Transport, term: Term) -> tuple[OwnWrites, Client]:
 
 
 async def work(transport: Transport, identity: str) -> None:
-    elector = LeaderElector(transport, "it", identity=identity, options=TIMES)
+    def follow(leader: str) -> None:
+        if leader not in ("", identity):
+            print("follows", leader, flush=True)
+
+    elector = LeaderElector(transport, "it", identity=identity, options=TIMES, on_new_leader=follow)
     while True:
         try:
             async with elector.leading() as term:
