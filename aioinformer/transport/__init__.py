@@ -73,7 +73,8 @@ class Request(msgspec.Struct, frozen=True):
             applies to it. Use it for watches: some proxies hold back the head until the first event.
         stream: the body is an endless stream of small pieces, such as the events of a watch. A transport may read
             frequent pieces up to 3 ms late, in order to read several at once.
-        check: called right before the last bytes of the request leave; None for none.
+        check: called right before the last bytes of the request leave; None for none. A transport that does not call it
+            may send the request late.
     """
 
     path: str

@@ -225,11 +225,13 @@ _LAST: Final = 1024
 @contextmanager
 def _unbuffered(transport: Any) -> Iterator[None]:
     """Let a transport report every byte that waits in its buffer, and uvloop's write at once."""
-    # The transport of TLS does not count the bytes that the one below it has buffered.
-    below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
-    transports = [each for each in (transport, below) if each is not None and not each.is_closing()]
-    for each in transports:
-        each.set_write_buffer_limits(0)
+    transports: list[Any] = []
+    while transport is not None and not transport.is_closing():
+        # A transport of TLS reports a buffer of the size of the limit, too: with 0, always.
+        transport.set_write_buffer_limits(0 if transport.get_extra_info("ssl_object") is None else 1)
+        transports.append(transport)
+        # It does not count the bytes that the transport below it has buffered.
+        transport = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
     try:
         yield
     finally:

@@ -129,6 +129,7 @@ async def late(url: str, identity: str, folder: Path, tls: ssl.SSLContext | bool
         lease = await stack.enter_async_context(HttpTransport(url, ssl=tls or None))
         with suppress(LeadershipLost):
             async with LeaderElector(lease, "it", identity=identity, options=TIMES).leading() as term:
+                print("leads", term.token, flush=True)
                 writers = {transport: fenced(transport, term) for transport in (own, kubernetes, borrowed)}
                 maps = {transport: client.core.v1.configmaps for transport, (_, client) in writers.items()}
                 victim = await maps[own].create(config_map(identity, term, name="victim"))

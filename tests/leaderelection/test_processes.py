@@ -79,16 +79,15 @@ async def test_one_replica_writes_while_its_lease_is_deleted(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.behaviour("C-46", "C-111")
+@pytest.mark.behaviour("C-46", "C-95", "C-111")
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 async def test_write_that_was_held_up_is_not_sent_after_the_term(tls: bool, tmp_path: Path) -> None:
     async with ApiServer(tls=tls) as server, replica("late", server, "first", tmp_path) as first:
-        assert first.stdout is not None
-        while not [each for each in server.list("leases", "default") if each["metadata"]["name"] == "it"]:
-            await asyncio.sleep(0.02)
+        await printed(first, "leads 0")
         async with replica("lead", server, "second", tmp_path):
-            printed = (await first.stdout.readline()).decode().strip()
+            assert first.stdout is not None
+            results = (await first.stdout.readline()).decode().strip()
             assert {each["metadata"]["name"] for each in server.list("configmaps", "default")} == {"victim", "taken"}
             assert "late" not in server.get("configmaps", "victim", "default")["data"]
             assert writers(server) == [("first", 0), ("second", 1)]
-            assert printed == f"{['LeadershipLost'] * 6} 0 3"
+            assert results == f"{['LeadershipLost'] * 6} 0 3"

@@ -64,6 +64,7 @@ async def test_candidate_obeys_the_leader_that_creates_the_lease_again() -> None
     assert 29.9 <= await leads_after(server, LeaderElectionOptions()) <= 32
 
 
+@pytest.mark.behaviour("C-112")
 async def test_waiting_is_logged_once_for_each_holder(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aioinformer.leaderelection")
     server, loop = LeaseServer(), asyncio.get_running_loop()
