@@ -188,6 +188,7 @@ class Sender:
                 raise  # of the transport
             if not waiting or failure is None:
                 failure = TransportError(f"{request.method} {request.path}: no answer within {settings.timeout:g} s")
+                failure.unsent = request.check is not None and request.check.unsent
         assert failure is not None
         raise failure if safe else _of_a_write(failure, request)
 

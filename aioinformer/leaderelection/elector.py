@@ -18,7 +18,7 @@ import asyncio
 import random
 import socket
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from aioinformer.concurrency import running_loop, shielded
@@ -26,7 +26,7 @@ from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verdict
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
-from aioinformer.leaderelection.standby import StandbyWatch
+from aioinformer.leaderelection.watch import LeaseWatch
 from aioinformer.logs import get_logger
 from aioinformer.transport.clients import transport_of
 
@@ -139,10 +139,11 @@ class LeaderElector:
         self._attempts = LeaseAttempts(lock, self.identity, labels or {}, self._options, on_new_leader)
         self._machine = self._attempts.machine
         self._random = random
-        self._standby = StandbyWatch(transport, name, namespace, self.identity, random)
+        self._watch = LeaseWatch(transport, name, namespace, self._take_event, random)
         self._competing = False
         self._term: Term | None = None
         self._scope: asyncio.Timeout | None = None
+        self._renewal: asyncio.Task[None] | None = None
 
     # Leading.
 
@@ -162,7 +163,7 @@ class LeaderElector:
             await self._acquire()
             self._scope = scope = asyncio.timeout_at(self._machine.deadline)
             self._term = term = Term(self, self._machine.record.lease_transitions)
-            renewal = asyncio.create_task(self._renew(scope), name=f"renewal of {self.lease}")
+            self._renewal = renewal = asyncio.create_task(self._renew(scope), name=f"renewal of {self.lease}")
             try:
                 async with scope:
                     yield term
@@ -232,14 +233,14 @@ class LeaderElector:
             try:
                 await self._try_until_leading()
             finally:
-                await self._standby.stop()
+                await self._watch.stop()
         except BaseException:
             # If a write was cancelled half-way, the server may have made us the leader.
             if self._machine.claimed:
                 with shielded():
                     await self._attempts.release(self._options.request_timeout)
             raise
-        _log.info("%s holds %s, term %d", self.identity, self.lease, self._machine.record.lease_transitions)
+        self._attempts.log_leading()
 
     async def _try_until_leading(self) -> None:
         loop = asyncio.get_running_loop()
@@ -248,17 +249,19 @@ class LeaderElector:
             # With a slow answer, the deadline may have passed already.
             if verdict is Verdict.LEADING and loop.time() < self._machine.deadline:
                 return
-            if verdict is Verdict.NOT_LEADING and self._options.watch:
-                self._standby.start(self._machine.version)
+            if verdict is Verdict.NOT_LEADING:
+                self._attempts.log_waiting()
+                self._start_watch()
             # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
-            await self._standby.wait(self._options.retry_period * (1 + JITTER * self._random()))
+            await self._watch.wait(self._options.retry_period * (1 + JITTER * self._random()))
 
     async def _renew(self, scope: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
         try:
             while True:
+                self._start_watch()
                 # `Retry-After` does not apply here either: without renewals the leadership ends.
-                await asyncio.sleep(self._options.retry_period)
+                await self._watch.wait(self._options.retry_period)
                 verdict = await self._attempts.attempt(self._machine.deadline - loop.time())
                 if scope.expired():
                     return
@@ -272,12 +275,25 @@ class LeaderElector:
                 scope.reschedule(loop.time())
             raise
 
+    def _start_watch(self) -> None:
+        if self._options.watch:
+            self._watch.start(self._machine.version)
+
+    def _take_event(self, lease: Mapping[str, Any], deleted: bool) -> bool:
+        """Take an event of the watch into account; return whether to try at once."""
+        wakes = self._attempts.observe_event(lease, deleted=deleted)
+        if self._scope is not None and self._renewal is not None and not self._machine.claimed:
+            self._renewal.cancel()  # an answer to a request that was sent earlier must not revive the term
+            if not self._scope.expired():
+                self._scope.reschedule(asyncio.get_running_loop().time())
+        return wakes
+
     async def _end(self, renewal: asyncio.Task[None], term: Term) -> None:
-        self._term = self._scope = None
+        self._term = self._scope = self._renewal = None
         renewal.cancel()
         left = self._machine.expires - asyncio.get_running_loop().time()
         try:
-            await asyncio.gather(renewal, return_exceptions=True)
+            await asyncio.gather(renewal, self._watch.stop(), return_exceptions=True)
             if left <= 0:
                 _log.error("%s expired %.1f s before the code that it guards ended", self.lease, -left)
             elif self._options.release and term.release and self._machine.claimed:
@@ -286,7 +302,7 @@ class LeaderElector:
             self._machine.give_up()
 
     def _remaining(self, term: Term) -> float:
-        if term is not self._term or self._scope is None or self._scope.expired():
+        if term is not self._term or self._scope is None or self._scope.expired() or not self._machine.claimed:
             return 0.0
         return self._machine.deadline - asyncio.get_running_loop().time()
 

@@ -11,12 +11,17 @@ The Lease is one object that all candidates write, with optimistic concurrency. 
   enough: another process may use the same identity.
 - The number of transitions grows with each term and serves as a fencing token, as long as the Lease is not deleted
   between two terms.
+- A deletion of the Lease ends no term. The leader creates the Lease again, as a renewal. A candidate waits until the
+  term that it observed last has run out; only a candidate that has observed no term creates the Lease at once.
+- Events of a watch are observations like the answers to requests. Those older than the last answer are ignored.
 
 This module ends the term in three cases in which client-go continues:
 
 - A valid lease carries our identity but is not from our term.
 - Another candidate held the lease in between.
 - Another candidate holds the lease now. client-go continues until the renew deadline.
+
+And it waits in a case in which client-go does not: the Lease was deleted.
 
 In coordinated election the server decides: it writes the leader that it chooses among the LeaseCandidates into the
 Lease. A candidate only renews a lease that the server has assigned to it. When the server names another preferred
@@ -31,6 +36,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from aioinformer.errors import AioinformerError, ApiError, DecodeError
+from aioinformer.resources.versions import version_number
 
 #: The time between two tries to acquire the lease is drawn from [retry_period, retry_period * (1 + JITTER)).
 JITTER: Final = 1.2
@@ -49,8 +55,9 @@ class LeaderElectionOptions:
         release: release the lease when the guarded code has ended, so that other candidates need not wait until it
             expires.
         coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
-        watch: a candidate that waits watches the Lease, and tries at once when it is released. Without the permission
-            to watch it, the candidate notices the release after the retry period.
+        watch: candidates watch the Lease. One that waits tries at once when the Lease is released. The leader creates
+            a deleted Lease again at once, and stops when it sees another holder. Without the permission to watch it,
+            they notice all of this at their next try.
     """
 
     lease_duration: float = 15
@@ -192,6 +199,7 @@ class LeaseMachine:
         error: the error of the last try; None if it succeeded.
         others_seen_at: a time after which another candidate has changed the Lease, the latest known; -inf for none.
         slow_paths: the number of renewals that needed more than one request.
+        recreations: how often this candidate, as the leader, has created a deleted Lease again.
     """
 
     def __init__(
@@ -200,12 +208,15 @@ class LeaseMachine:
         self.record = LeaseRecord()
         self.error: AioinformerError | None = None
         self.slow_paths = 0
+        self.recreations = 0
         self._identity = identity
         self._template = template
         self._labels = dict(labels)
         self._options = options
         self._observed_at = self._read_at = self.others_seen_at = float("-inf")
         self._seen = False
+        #: The Lease has been deleted since it was observed.
+        self._deleted = False
         #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
         self._leading = False
@@ -221,12 +232,22 @@ class LeaseMachine:
     @property
     def version(self) -> str:
         """The resourceVersion of the Lease as the server last returned it; "" before that."""
-        return str((self._lease.get("metadata") or {}).get("resourceVersion") or "")
+        return _version_of(self._lease)
 
     @property
     def claimed(self) -> bool:
         """Whether the lease is ours, or may be: a write without an answer may have succeeded."""
         return self._claim is not None
+
+    @property
+    def expected_free_at(self) -> float:
+        """When the lease may be taken over, unless it is renewed: a time of the past if it is free."""
+        return self._observed_at + self.record.lease_duration_seconds if self.record.holder_identity else float("-inf")
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the Lease that was observed last has been deleted."""
+        return self._deleted
 
     @property
     def deadline(self) -> float:
@@ -243,27 +264,58 @@ class LeaseMachine:
         if self._options.coordinated:
             return (yield from self._attempt_coordinated(now, wall))
         if self._leading and self._claim is not None:
-            renewed = replace(self._claim, renew_time=wall)
-            reply = yield UpdateLease(renewed.into(self._lease, self._labels))
-            if self._observe_write(reply, renewed, now):
-                return Verdict.LEADING
+            if not self._deleted:
+                renewed = replace(self._claim, renew_time=wall)
+                reply = yield UpdateLease(renewed.into(self._lease, self._labels))
+                if self._observe_write(reply, renewed, now):
+                    return Verdict.LEADING
             self.slow_paths += 1
-        reply = yield GetLease()
-        if _is_not_found(reply):
+        for _ in range(2):
+            reply = yield GetLease()
+            missing = _is_not_found(reply)
+            if missing:
+                self._note_missing(reply.now)
+            elif not self._observe(reply):
+                return Verdict.FAILED
+            if self._is_held_by_another(reply.now):
+                self.give_up()
+                self.error = None
+                return Verdict.NOT_LEADING
             record = self._next_record(reply.wall, self.record.lease_transitions + 1 if self._seen else 0)
-            request: LeaseRequest = CreateLease(record.into(self._template, self._labels))
-        elif not self._observe(reply):
-            return Verdict.FAILED
-        elif self._is_held_by_another(reply.now):
+            written = record.into(self._template if missing else self._lease, self._labels)
+            self._claim, sent, led = record, reply.now, self._leading
+            reply = yield CreateLease(written) if missing else UpdateLease(written)
+            if self._observe_write(reply, record, sent):
+                self.recreations += missing and led
+                return Verdict.LEADING
+            if not self._leading or getattr(reply.answer, "status", 0) != 409:
+                break  # otherwise another candidate may hold the lease now, and then the term is over
+        return Verdict.FAILED
+
+    def observe_event(self, lease: Mapping[str, Any], now: float, *, deleted: bool) -> bool:
+        """Take an event of a watch into account. If it shows that the term is over, the machine gives up.
+
+        Args:
+            lease: the Lease; of a deletion, its last state.
+            now: when the event was received.
+            deleted: whether the Lease was deleted.
+
+        Returns:
+            Whether to try at once: a leader that must create the Lease again, or is asked to make way; and a candidate
+            to which the Lease is free or assigned, also by an own write whose answer was lost.
+        """
+        # The event of a deletion may have the version that the object had before.
+        news = version_number(_version_of(lease)) - version_number(self.version)
+        if news < 0 or (news == 0 and not deleted) or not self._observe(LeaseReply(lease, now, "")):
+            return False
+        self._deleted = deleted
+        if not self._leading or self._claim is None:
+            return self.record.holder_identity in ("", self._identity)
+        if self.record.term != self._claim.term:
             self.give_up()
             self.error = None
-            return Verdict.NOT_LEADING
-        else:
-            record = self._next_record(reply.wall, self.record.lease_transitions + 1)
-            request = UpdateLease(record.into(self._lease, self._labels))
-        self._claim, sent = record, reply.now
-        reply = yield request
-        return Verdict.LEADING if self._observe_write(reply, record, sent) else Verdict.FAILED
+            return False
+        return deleted or self._has_preferred_holder()
 
     def _attempt_coordinated(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
         """Renew the lease if the server has assigned it to this candidate."""
@@ -330,9 +382,14 @@ class LeaseMachine:
         record = self.record
         if self._claim is not None and record.term == self._claim.term:
             return False
-        return self._leading or (
-            record.holder_identity != "" and self._observed_at + record.lease_duration_seconds > now
-        )
+        return self._leading or self.expected_free_at > now
+
+    def _note_missing(self, now: float) -> None:
+        """Note that the server does not have the Lease. Its last renewal may have been as late as this answer."""
+        if not self._deleted:
+            self._deleted = True
+            if not self._leading:
+                self._observed_at = now
 
     def _observe_write(self, reply: LeaseReply, record: LeaseRecord, sent: float) -> bool:
         """Update the state from the reply to a write; return whether this candidate leads."""
@@ -359,7 +416,7 @@ class LeaseMachine:
             # Without a resourceVersion, the next write would be unconditional.
             self.error = DecodeError("the server's answer has no metadata.resourceVersion; expected a Lease")
             return False
-        self._lease = answer
+        self._lease, self._deleted = answer, False
         record = LeaseRecord.of(answer)
         now = reply.now if at is None else at
         if record != self.record or not self._seen:
@@ -368,6 +425,10 @@ class LeaseMachine:
             self.record, self._observed_at, self._seen = record, now, True
         self._read_at = now
         return True
+
+
+def _version_of(lease: Mapping[str, Any]) -> str:
+    return str((lease.get("metadata") or {}).get("resourceVersion") or "")
 
 
 def _is_not_found(reply: LeaseReply) -> bool:

@@ -103,21 +103,49 @@ class LeaseAttempts:
     ) -> None:
         self.machine = LeaseMachine(identity, lock.template, labels, options)
         self._lock = lock
+        self._identity = identity
         self._options = options
         self._on_new_leader = on_new_leader
         self._reported_leader = ""
         self._logged_failure = ""
+        #: The holder of the last line about waiting, and whether it says that the Lease was deleted.
+        self._logged_wait: tuple[str, bool] | None = None
 
     async def attempt(self, seconds: float) -> Verdict:
         """Try once to acquire or renew the lease, within this number of seconds."""
-        loop = asyncio.get_running_loop()
+        loop, recreations = asyncio.get_running_loop(), self.machine.recreations
         verdict = await self._perform(self.machine.attempt(loop.time(), wall_clock()), seconds)
         self._log_failure(self.machine.error if verdict is Verdict.FAILED else None)
-        leader = self.machine.record.holder_identity
-        if leader != self._reported_leader:
-            self._reported_leader = leader
-            self._report_leader(leader)
+        if self.machine.recreations > recreations:
+            _log.warning("%s was deleted; its leader %s has created it again", self._lock, self._identity)
+        self._report_leader()
         return verdict
+
+    def observe_event(self, lease: Mapping[str, Any], *, deleted: bool) -> bool:
+        """Take an event of the watch into account; see `LeaseMachine.observe_event`."""
+        wakes = self.machine.observe_event(lease, asyncio.get_running_loop().time(), deleted=deleted)
+        self._report_leader()
+        return wakes
+
+    def log_leading(self) -> None:
+        """Log that this candidate leads."""
+        self._logged_wait = None
+        _log.info("%s leads: it holds %s, term %d", self._identity, self._lock, self.machine.record.lease_transitions)
+
+    def log_waiting(self) -> None:
+        """Log whose Lease this candidate waits for: once for each holder, and once if the Lease of a holder is gone."""
+        holder, deleted = self.machine.record.holder_identity, self.machine.deleted
+        if self._logged_wait in ((holder, deleted), (holder, True)):
+            return
+        self._logged_wait = holder, deleted
+        if deleted:
+            left = self.machine.expected_free_at - asyncio.get_running_loop().time()
+            reason = f"which was deleted: the last observed term of {holder} may last for {left:.1f} s more"
+        elif holder == self._identity:
+            reason = "held by an earlier term of this process, or by another process with the same identity"
+        else:
+            reason = f"held by {holder}" if holder else "which has no holder"
+        _log.info("%s waits for %s, %s", self._identity, self._lock, reason)
 
     async def release(self, seconds: float) -> None:
         """Release the lease, within this number of seconds. A failure is logged."""
@@ -158,7 +186,11 @@ class LeaseAttempts:
             _log.warning("%s: %s", self._lock, failure)
         self._logged_failure = failure
 
-    def _report_leader(self, leader: str) -> None:
+    def _report_leader(self) -> None:
+        leader = self.machine.record.holder_identity
+        if leader == self._reported_leader:
+            return
+        self._reported_leader = leader
         if self._on_new_leader is None:
             return
         try:

@@ -6,6 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
 from aioinformer.errors import (
@@ -20,6 +22,7 @@ from aioinformer.errors import (
 )
 from aioinformer.logs import get_logger
 from aioinformer.own_writes.dry_run import pretend
+from aioinformer.transport import SendCheck
 
 if TYPE_CHECKING:
     import logging
@@ -51,7 +54,7 @@ class WritePolicy:
             status, "scale/patch" for a subresource alone. None: nothing is checked.
         strict: an undeclared write raises. Otherwise it is sent, and a warning is logged for each resource and verb.
         dry_run: writes are logged, and not sent.
-        fence: called right before each attempt of a write, repetitions included; see `Fence`.
+        fence: called right before each attempt of a write, repetitions included, and when its bytes leave; see `Fence`.
         log: for warnings, and for the writes of a dry run, unless a client has its own.
 
     Attributes:
@@ -136,7 +139,11 @@ class RecordingSender(Sender):
             Exception: the fence raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
-        target = None if request.method == "GET" else target_of(request)
+        target = check = None
+        if request.method != "GET":
+            target = target_of(request)
+            if self._fence is not None:
+                request = replace(request, check=(check := SendCheck(self._fence)))
         if target is None:
             return await super().exchange(request, settings, safe=safe)
         policy = self._writes.policy
@@ -151,7 +158,8 @@ class RecordingSender(Sender):
         except BaseException as error:
             missing = isinstance(error, ApiNotFound) and error.details.get("name") == target.name
             either = missing and bool(target.subresource)  # the object or the subresource
-            unknown = either or _must_be_read(error)
+            unsent = check is not None and check.unsent
+            unknown = either or (not unsent and _must_be_read(error))
             self._writes.end(self._key, flight, unknown=unknown, missing=missing and not either)
             raise
         self._writes.end(self._key, flight, answer)
@@ -172,23 +180,29 @@ class RecordingSender(Sender):
         return answer
 
     async def open(self, request: Request) -> Response:
-        """Send a request once. The fence is called before each write.
+        """Send a request once. The fence is called before each write, and again when its bytes leave.
 
         Raises:
             TransportError: the answer did not arrive in the time that the fence has granted.
             AioinformerError: as any sender.
         """
-        if self._fence is None or request.method == "GET":
+        check, fence = request.check, self._fence
+        if check is None or fence is None:
             return await super().open(request)
-        limit = asyncio.timeout(granted := self._fence())
-        renewal = None if granted is None else _Renewal(limit, granted, self._fence)
+        check.unsent = True
+        limit = asyncio.timeout(granted := check())
+        renewal = None if granted is None else _Renewal(limit, granted, fence)
         try:
             async with limit:
                 return await super().open(request)
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise TransportError(f"{request.method} {request.path}: no answer before the leadership ended") from None
+            late = TransportError(f"{request.method} {request.path}: no answer before the leadership ended")
+            late.unsent = check.unsent
+            if late.unsent:
+                fence()  # it says why the request is not sent any more
+            raise late from None
         finally:
             if renewal is not None:
                 renewal.timer.cancel()

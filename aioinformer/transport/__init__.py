@@ -7,8 +7,8 @@ implement them: `HttpTransport` over an `aiohttp.ClientSession`, and `Kubernetes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -21,6 +21,42 @@ if TYPE_CHECKING:
     from aioinformer.transport.http import HttpTransport
     from aioinformer.transport.kubernetes import KubernetesTransport
     from aioinformer.transport.session import TLS
+
+T = TypeVar("T")
+
+
+class SendCheck(Generic[T]):
+    """Decides at the last moment whether a request is sent: a transport calls it right before the bytes leave.
+
+    Args:
+        check: raises if the request must not be sent any more.
+
+    Attributes:
+        unsent: whether the request has certainly not been sent as a whole. A permission sets it to False. A transport
+            sets it to True when it begins to send the request, if it will ask for permission itself.
+        refusal: what `check` has raised.
+    """
+
+    __slots__ = ("_check", "refusal", "unsent")
+
+    def __init__(self, check: Callable[[], T]) -> None:
+        self._check = check
+        self.unsent = True
+        self.refusal: Exception | None = None
+
+    def __call__(self) -> T:
+        """Permit that the request is sent; return what `check` returns.
+
+        Raises:
+            Exception: the check raised this. The request must not be sent.
+        """
+        try:
+            permission = self._check()
+        except Exception as error:
+            self.refusal = error
+            raise
+        self.unsent = False
+        return permission
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -37,6 +73,8 @@ class Request(msgspec.Struct, frozen=True):
             applies to it. Use it for watches: some proxies hold back the head until the first event.
         stream: the body is an endless stream of small pieces, such as the events of a watch. A transport may read
             frequent pieces up to 3 ms late, in order to read several at once.
+        check: called right before the last bytes of the request leave; None for none. A transport that does not call it
+            may send the request late.
     """
 
     path: str
@@ -47,6 +85,7 @@ class Request(msgspec.Struct, frozen=True):
     total_timeout: float | None = None
     late_head: bool = False
     stream: bool = False
+    check: SendCheck[Any] | None = None
 
     def __repr__(self) -> str:
         # Headers and body may be secret.
@@ -110,6 +149,7 @@ __all__ = [
     "KubernetesTransport",
     "Request",
     "Response",
+    "SendCheck",
     "Transport",
     "connect",
     "exchange",

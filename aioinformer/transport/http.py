@@ -30,7 +30,7 @@ from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCred
 from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import TLS, Reader, TLSContexts, full_pool, own_session, send
+from aioinformer.transport.session import TLS, CheckedBody, Reader, TLSContexts, full_pool, own_session, send
 from aioinformer.transport.streaming import Content, divert
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.transport")
 
 _READER_VARIABLE: Final = "AIOINFORMER_READER"
+
+_NO_TYPE: Final = ("Content-Type",)
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader. At twice as many, reading from the socket pauses until the reader catches up."""
@@ -247,7 +249,9 @@ class HttpTransport:
         # Nothing is awaited between this and the request: the transport may be closed at any time.
         session = self._usable_session()
         self._warn_of_full_pool()
-        mistake = ""
+        mistake, check = "", request.check
+        if check is not None:
+            check.unsent = True
         try:
             unlimited = request.late_head or request.total_timeout is not None
             async with asyncio.timeout(None if unlimited else self._header_timeout):
@@ -269,6 +273,10 @@ class HttpTransport:
         # Raised here, the error does not get the caught one as its context; see `transport_error`.
         if mistake:
             raise UsageError(f"the request cannot be sent: {mistake}")
+        if check is not None:
+            failure.unsent = failure.unsent or check.unsent
+            if check.refusal is not None and check.unsent:
+                raise check.refusal.with_traceback(None)
         raise failure
 
     def _request(
@@ -284,7 +292,9 @@ class HttpTransport:
             request.method,
             URL(f"{self._base}{request.path}{query}", encoded=True),
             headers=self._headers_of(request, credential),
-            data=request.body,
+            data=request.body if request.check is None else CheckedBody(request.body or b"", request.check),
+            # Without a body, aiohttp names no type, either.
+            skip_auto_headers=None if request.check is None or request.body is not None else _NO_TYPE,
             timeout=aiohttp.ClientTimeout(total=request.total_timeout, connect=self._connect_timeout),
             allow_redirects=False,
             raise_for_status=False,

@@ -69,6 +69,45 @@ async def test_standby_with_the_printed_role_takes_over_a_release(
     assert "cannot be watched" not in caplog.text
 
 
+@pytest.mark.behaviour("C-75", "C-110")
+async def test_leader_keeps_a_lease_that_is_deleted_by_hand(cluster: RealCluster, operator: Operator) -> None:
+    created = await operator.create("/api/v1/namespaces", {"metadata": {"generateName": "deleted-"}})
+    namespace = created["metadata"]["name"]
+    times = LeaderElectionOptions(lease_duration=6, renew_deadline=4.0, retry_period=1.0)
+    leaders: list[str] = []
+    follows, stop = asyncio.Event(), asyncio.Event()
+
+    async def compete(connection: Connection, identity: str) -> None:
+        elector = LeaderElector(
+            connection, "it", namespace, identity=identity, options=times, on_new_leader=lambda leader: follows.set()
+        )
+        async with elector.leading() as term:
+            leaders.append(identity)
+            assert leaders == [identity]
+            await stop.wait()
+            term.check()
+            leaders.remove(identity)
+
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection, asyncio.TaskGroup() as tasks:
+        tasks.create_task(compete(connection, "first"))
+        await follows.wait()
+        leases = connection.client.coordination.v1.leases.namespaced(namespace)
+        follows.clear()
+        second = tasks.create_task(compete(connection, "second"))
+        await follows.wait()
+        for number in range(8):
+            deleted = (await leases.get("it")).metadata.uid
+            await leases.delete("it")
+            await asyncio.sleep(0.3 + 0.1 * number)
+            lease = await leases.get("it")
+            assert lease.metadata.uid != deleted
+            assert lease.spec is not None
+            assert lease.spec.holder_identity == "first"
+        assert leaders == ["first"]
+        second.cancel()
+        stop.set()
+
+
 @pytest.mark.behaviour("C-79")
 async def test_handover_amid_writes_creates_no_child_twice(
     cluster: RealCluster, operator: Operator, tmp_path: Path

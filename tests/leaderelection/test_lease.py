@@ -77,6 +77,8 @@ def test_failed_try_reports_its_error(answers: tuple[Any, ...]) -> None:
 def test_deleted_lease_is_created_with_a_higher_number() -> None:
     scripted = ScriptedMachine()
     scripted.attempt(lease("other", 8))
+    assert scripted.attempt(NOT_FOUND) is Verdict.NOT_LEADING
+    scripted.now += 15
     assert scripted.attempt(NOT_FOUND, None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 9
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,11 +27,13 @@ TIMES = LeaderElectionOptions()
 #: How many seconds the guarded code may take to end.
 GRACE = TIMES.lease_duration - TIMES.renew_deadline
 
-FAULTS = st.tuples(
-    st.sampled_from(["refused", "silent", "answers lost", "slow", "edited", "cancelled"]),
-    st.integers(0, CANDIDATES - 1),
-    st.integers(1, 40),
-)
+
+def faults(*kinds: str) -> st.SearchStrategy[list[tuple[str, int, int]]]:
+    fault = st.tuples(st.sampled_from(kinds), st.integers(0, CANDIDATES - 1), st.integers(1, 40))
+    return st.lists(fault, max_size=15)
+
+
+NETWORK = ("refused", "silent", "answers lost", "slow", "edited")
 
 
 class Link:
@@ -100,6 +103,8 @@ class Election:
         link = self.links[number]
         if fault == "edited" and self.server.lease is not None:
             self.server.put({**self.server.lease, "metadata": {"name": "it", "labels": {"edited": "yes"}}})
+        elif fault == "deleted" and self.server.lease is not None:
+            self.server.delete()
         elif fault == "cancelled":
             self.tasks[number].cancel()
             await asyncio.sleep(seconds)
@@ -125,7 +130,8 @@ async def run_election(faults: list[tuple[str, int, int]]) -> None:
     await asyncio.sleep(60)
     alive = [task for task in election.tasks if not task.done()]
     assert not alive or election.leaders, "no candidate leads after the faults have ended"
-    assert election.tokens == sorted(set(election.tokens)), "two terms have the same number"
+    if all(fault != "deleted" for fault, _, _ in faults):
+        assert election.tokens == sorted(set(election.tokens)), "two terms have the same number"
     for task in election.tasks:
         task.cancel()
     for result in await asyncio.gather(*election.tasks, return_exceptions=True):
@@ -134,11 +140,22 @@ async def run_election(faults: list[tuple[str, int, int]]) -> None:
         await link.close()
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(FAULTS, max_size=15))
-def test_no_two_candidates_lead_at_the_same_time(faults: list[tuple[str, int, int]]) -> None:
+def run(faults: list[tuple[str, int, int]]) -> None:
     loop = VirtualTimeLoop()
     try:
         loop.run_until_complete(run_election(faults))
     finally:
         loop.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(faults(*NETWORK, "cancelled"))
+def test_no_two_candidates_lead_at_the_same_time(faults: list[tuple[str, int, int]]) -> None:
+    run(faults)
+
+
+@pytest.mark.behaviour("C-75", "C-110")
+@settings(max_examples=20, deadline=None)
+@given(faults(*NETWORK, "deleted"))  # a candidate that starts now has observed no term, and creates a deleted Lease
+def test_no_two_candidates_lead_when_the_lease_is_deleted(faults: list[tuple[str, int, int]]) -> None:
+    run(faults)

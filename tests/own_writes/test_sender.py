@@ -11,8 +11,8 @@ import pytest
 
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.client.targets import target_of
-from aioinformer.controller import UndeclaredWrite, WritePolicy
-from aioinformer.errors import ApiNotFound, OptionError, WriteOutcomeUnknown
+from aioinformer.controller import OwnWrites, UndeclaredWrite, WritePolicy
+from aioinformer.errors import ApiNotFound, OptionError, TransportError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.own_writes.dry_run import pretend
 from aioinformer.transport import Request as HttpRequest
@@ -22,6 +22,7 @@ from tests.shell.cluster import built_in
 
 if TYPE_CHECKING:
     from aioinformer.client import Client, ResourceClient
+    from aioinformer.transport import Request, Response
 
 SECRETS = built_in("v1/secrets")
 
@@ -86,6 +87,34 @@ async def test_slow_write_is_awaited_while_the_leadership_lasts(server: Server) 
         await asyncio.sleep(8)
         answers.set()
         assert (await write).metadata.name == "b"
+
+
+class Connecting:
+    """A transport that connects to the server for ever, and asks for permission afterwards."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def request(self, request: Request) -> Response:
+        if request.check is not None:
+            request.check.unsent = True
+            await asyncio.Event().wait()
+        return await self._server.request(request)
+
+
+@pytest.mark.behaviour("C-111")
+async def test_write_that_waits_for_a_connection_ends_unsent(server: Server) -> None:
+    async with running(server, informer := server.informer()):
+        own = OwnWrites(lambda group, plural: [informer], Connecting(server))
+        maps = own.client(KEY, fence=Fence(1, 3.0)).core.v1.configmaps
+        with pytest.raises(LeadershipLost):
+            await maps.create(config_map("b"))
+        assert not own.pending(KEY)
+        maps = own.client(KEY, fence=Fence(1, None)).core.v1.configmaps
+        with pytest.raises(TransportError) as failure:
+            await maps.create(config_map("b"), timeout=2)
+        assert not isinstance(failure.value, WriteOutcomeUnknown)
+        assert not own.pending(KEY)
 
 
 # Declared writes.

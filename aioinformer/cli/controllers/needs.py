@@ -101,7 +101,7 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         yield Rule(_LEASES, "", ("create",), election.namespace, reasons=why)
         yield Rule(_LEASES, "", ("get", "update"), election.namespace, (election.name,), why)
         if election.options.watch:
-            sooner = ("a standby notices the release of the Lease at once, instead of after the retry period",)
+            sooner = ("replicas notice a release or deletion of the Lease at once, instead of at their next try",)
             yield Rule(_LEASES, "", ("watch",), election.namespace, (election.name,), sooner)
 
 

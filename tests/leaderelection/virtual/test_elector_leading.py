@@ -193,7 +193,7 @@ async def test_leader_survives_another_clients_write_to_its_lease() -> None:
         server.put({**server.lease, "metadata": {"name": "it", "annotations": {"a": "1"}}})
         await asyncio.sleep(60)
         assert server.lease["metadata"]["annotations"] == {"a": "1"}
-        assert elector.slow_paths == 1
+        assert elector.slow_paths == 0  # the watch has shown the write
         assert elector.is_leader()
 
 

@@ -1,7 +1,6 @@
-"""The watch of a candidate that waits for a Lease: it reports when the next try may succeed.
+"""The watch of a Lease by its candidates, the leader included: it reports changes, and wakes a candidate for a try.
 
-The watch is a hint and decides nothing: a try always reads the Lease first. Without the watch, a candidate notices a
-release at its next try, after the retry period.
+Without the watch, candidates notice a change at their next try, after the retry period.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from aioinformer.concurrency import Owner
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.informer.watch import RetryWatcher
-from aioinformer.leaderelection.lease import LeaseRecord
 from aioinformer.leaderelection.lock import LEASES, decode_lease
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
@@ -21,32 +19,36 @@ from aioinformer.reflector.watch_events import DELETED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from aioinformer.informer.watch import Event
     from aioinformer.transport import Transport
 
-#: Seconds until another watch is requested after the server has refused one (403).
+#: Seconds until another watch is requested after the server has refused one (403), or one has crashed.
 _REFUSED: Final = 300.0
 
 _log = get_logger("aioinformer.leaderelection")
 
 
-class StandbyWatch:
-    """Watches one Lease, from a known version on, and wakes the candidate when the Lease is free or its own.
+class LeaseWatch:
+    """Watches one Lease, from a known version on.
 
     Args:
         transport: sends the requests.
         name: the name of the Lease.
         namespace: its namespace.
-        identity: the identity of the candidate.
+        on_event: called with each event: the Lease, and whether it was deleted. Returns whether to try at once.
         random: returns a number in [0, 1), for the duration of watches.
     """
 
     def __init__(
-        self, transport: Transport, name: str, namespace: str, identity: str, random: Callable[[], float]
+        self,
+        transport: Transport,
+        name: str,
+        namespace: str,
+        on_event: Callable[[Mapping[str, Any], bool], bool],
+        random: Callable[[], float],
     ) -> None:
         self._subject = f"lease {namespace}/{name}"
         self._lease = ListWatch(transport, LEASES, namespace, field_selector={"metadata.name": name})
-        self._identity = identity
+        self._on_event = on_event
         self._random = random
         self._wake = asyncio.Event()
         self._owner = Owner()
@@ -54,16 +56,16 @@ class StandbyWatch:
         self._refused_until = float("-inf")
 
     def start(self, version: str) -> None:
-        """Watch from a version of the Lease on, unless a watch runs or the server has refused one recently.
+        """Watch from a version of the Lease on, unless a watch runs, was refused, or has crashed recently.
 
         Args:
-            version: the resourceVersion that the candidate has read; "" starts no watch.
+            version: the resourceVersion that the server has answered with last; "" starts no watch.
         """
         if version and not self._owner.running and asyncio.get_running_loop().time() >= self._refused_until:
-            self._owner.start(lambda: self._run(version), f"standby watch of {self._subject}")
+            self._owner.start(lambda: self._run(version), f"watch of {self._subject}")
 
     async def wait(self, seconds: float) -> None:
-        """Return when the watch has seen that the next try may succeed, at the latest after `seconds`."""
+        """Return when an event asks for a try at once, at the latest after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -81,19 +83,16 @@ class StandbyWatch:
         try:
             async with RetryWatcher(self._lease, version, decoder=decode_lease, random=self._random) as events:
                 async for event in events:
-                    if self._may_succeed(event):
+                    if self._on_event(event.object, event.type == DELETED):
                         self._wake.set()
         except AioinformerError as error:
             if isinstance(error, ApiError) and error.status == 403:
                 self._refused_until = asyncio.get_running_loop().time() + _REFUSED
                 level = _log.debug if self._refusal_logged else _log.info
                 self._refusal_logged = True
-                level("%s cannot be watched: %s; a release is noticed after the retry period", self._subject, error)
+                level("%s cannot be watched: %s; changes are noticed after the retry period", self._subject, error)
             else:
                 _log.debug("the watch of %s ended: %s; the next try starts another", self._subject, error)
         except Exception:  # the candidate competes without the watch
-            _log.exception("the watch of %s failed; the next try starts another", self._subject)
-
-    def _may_succeed(self, event: Event[Mapping[str, Any]]) -> bool:
-        """Return whether the Lease is gone or free, or names this candidate: assigned, or by a write without answer."""
-        return event.type == DELETED or LeaseRecord.of(event.object).holder_identity in ("", self._identity)
+            self._refused_until = asyncio.get_running_loop().time() + _REFUSED
+            _log.exception("the watch of %s failed; another starts in %g s", self._subject, _REFUSED)
