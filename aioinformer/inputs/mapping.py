@@ -140,7 +140,8 @@ class Input(Generic[T]):
     def failed(self, what: str, key: object, error: BaseException) -> None:
         """Count an error of a user's function, and log it: with a traceback once a minute, and else with the others."""
         self.errors += 1
-        self._repeated.report(str(self), error, "%s: %s, %s; errors so far: %d", self, key, what, self.errors)
+        message = "%s: %s, %s; errors so far: %d"
+        self._repeated.report(str(self), error, message, self, key, what, self.errors, key=str(key))
 
     def described(self) -> str:
         """Return its kind, its resource, and the options that are texts: "Watch(pods, namespace='shop')"."""
@@ -214,6 +215,7 @@ class _Handler(msgspec.Struct):
     def _retry(self, key: ObjectName, change: Change, attempt: int) -> None:
         """Map the failing states again after a delay."""
         failing = self.failing[-_STATES:]
+        self.input.lost += len(self.failing) > _STATES
         self.failing.clear()
         registration = self.registration
         assert registration is not None, "notifications are delivered after `attach` has returned"
