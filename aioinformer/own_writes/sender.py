@@ -136,10 +136,12 @@ class RecordingSender(Sender):
             Exception: the fence raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
+        policy = self._writes.policy
         target = None if request.method == "GET" else target_of(request)
         if target is None:
+            if policy.dry_run and request.method != "GET":
+                raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
             return await super().exchange(request, settings, safe=safe)
-        policy = self._writes.policy
         policy.check(target, self._log)
         if policy.dry_run:
             self._log.info("dry run: %s with a body of %d bytes is not sent", target, len(request.body or b""))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.controller import UndeclaredWrite, WritePolicy
-from aioinformer.errors import ApiNotFound, OptionError, WriteOutcomeUnknown
+from aioinformer.errors import ApiNotFound, OptionError, UsageError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
 from tests.own_writes.model import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
 from tests.own_writes.support import KEY, config_map, running, settling
@@ -211,3 +211,13 @@ async def test_each_warning_of_the_server_is_logged_once(server: Server, caplog:
         for name in ("b", "c"):
             await writes.client(KEY).core.v1.configmaps.create(config_map(name))
     assert [record.getMessage() for record in caplog.records] == ["the server warns: deprecated"]
+
+
+async def test_dry_run_sends_no_raw_write(server: Server) -> None:
+    async with running(server, server.informer(), policy=WritePolicy(dry_run=True)) as writes:
+        client = writes.client(KEY)
+        raw = await client.request("PUT", "/api/v1/namespaces/shop/configmaps/a", body=config_map("a"))
+        assert (raw.status, raw.json()["metadata"]["name"]) == (200, "a")
+        with pytest.raises(UsageError, match="dry run: POST /reports is not sent"):
+            await client.request("POST", "/reports")
+    assert server.writes == []

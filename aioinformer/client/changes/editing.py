@@ -28,10 +28,10 @@ _IDENTITY: Final = ("name", "namespace", "uid")
 
 
 async def edit(
-    obj: T,
+    target: T | str,
     change: Callable[[T], Any],
     *,
-    read: Callable[[T, float | None], Awaitable[T]],
+    read: Callable[[T | str, float | None], Awaitable[T]],
     write: Callable[[T, dict[str, Any], float | None], Awaitable[T]],
     check: Callable[[dict[str, Any]], None],
     attempts: int,
@@ -40,7 +40,7 @@ async def edit(
     """Write what a function changes of an object, again from the live object after a conflict.
 
     Args:
-        obj: the object, with the version that the function sees.
+        target: the object, with the version that the function sees; or a name, for the live object.
         change: returns the new state, or an awaitable of it.
         read: returns the live object, within this number of seconds.
         write: sends a merge patch, and returns the stored object, within this number of seconds.
@@ -55,16 +55,19 @@ async def edit(
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")
     if not callable(change):
         raise UsageError(f"edit: expected a function that returns the new state, not {type(change).__name__}")
-    if not _field(obj, "resource_version", "resourceVersion"):
+    if not isinstance(target, str) and not _field(target, "resource_version", "resourceVersion"):
         raise UsageError("edit: the object has no metadata.resourceVersion; pass what a lister or the client returned")
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
-    current, left = obj, timeout
-    if _may_be_a_part(obj):
-        current = await read(obj, timeout)
+    left = timeout
+    if isinstance(target, str) or _may_be_a_part(target):
+        current = await read(target, timeout)
         left = None if end is None else max(end - clock(), _LEAST)
-        if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
+        uid = _field(current, "uid", "uid")
+        if not isinstance(target, str) and uid != _field(target, "uid", "uid"):
             raise Conflict(409, "Conflict", "another object has the name now")
+    else:
+        current, uid = target, _field(target, "uid", "uid")
     for attempt in range(attempts):
         patch = await _patch_of(current, change)
         if not patch:
@@ -81,7 +84,7 @@ async def edit(
             await asyncio.sleep(pause)
             current = await read(current, left)
             left = None if end is None else max(end - clock(), _LEAST)
-            if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
+            if _field(current, "uid", "uid") != uid:
                 raise conflict  # another object of the same name
     raise AssertionError("the last attempt returns or raises")
 
