@@ -21,7 +21,7 @@ AioinformerError
 └── ApiError                  the server answered with an error
     ├── ApiNotFound           404: the object or the resource does not exist (also a NotFound)
     ├── Forbidden             403: the user may not do that
-    ├── Conflict              409: the object has changed since the version that the write names
+    ├── Conflict              409: the object has changed since the version that the write names, or fields are owned
     ├── AlreadyExists         409: an object of this name exists
     ├── Invalid               422: the object breaks rules of its kind, by field
     ├── TooManyRequests       429: the server asks to wait, or an eviction would break a disruption budget
@@ -33,9 +33,10 @@ AioinformerError
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -47,6 +48,8 @@ USER_ERRORS: Final = (Exception, GeneratorExit)
 EXHAUSTION: Final = (MemoryError, RecursionError)
 
 _MAX_LENGTH = 1000
+#: The message of a conflict between field managers.
+_MANAGER: Final = re.compile(r'(?:conflict with "((?:[^"\\]|\\.)*)")?.*', re.DOTALL)
 
 
 class AioinformerError(Exception):
@@ -255,8 +258,27 @@ class Forbidden(ApiError):
     """403: the user may not do that, or admission refuses it."""
 
 
+class FieldConflict(NamedTuple):
+    """A field that an apply did not take over from the field manager that owns it; "" for what the server left out."""
+
+    field: str
+    manager: str
+    message: str
+
+
 class Conflict(ApiError):
-    """409: the object has changed since the version or the uid that the write names. Read it again, and decide anew."""
+    """409: the object has changed since the version or the uid that the write names. Read it again, and decide anew.
+
+    Also an apply of fields that other field managers own, and every other 409 but `AlreadyExists`.
+    """
+
+    @property
+    def conflicts(self) -> tuple[FieldConflict, ...]:
+        """The fields that other managers own, after an apply; () after other writes."""
+        causes = [cause for cause in _causes(self.details) if cause.get("reason") == "FieldManagerConflict"]
+        shown = [(_shown(cause.get("field")), _shown(cause.get("message"))) for cause in causes]
+        managers = [re.sub(r'\\(["\\])', r"\1", _MANAGER.sub(r"\1", text, 1)) for _, text in shown]
+        return tuple(FieldConflict(field, by, text) for (field, text), by in zip(shown, managers, strict=True))
 
 
 class AlreadyExists(ApiError):
@@ -341,7 +363,7 @@ def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after
 _KINDS: Final[Mapping[tuple[int, str], type[ApiError]]] = {
     (403, ""): Forbidden,
     (404, ""): ApiNotFound,
-    (409, "Conflict"): Conflict,
+    (409, ""): Conflict,
     (409, "AlreadyExists"): AlreadyExists,
     (422, "Invalid"): Invalid,
     (429, ""): TooManyRequests,

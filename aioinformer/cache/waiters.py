@@ -9,6 +9,7 @@ import asyncio
 import heapq
 from collections.abc import Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, KeysView
 
     from aioinformer.cache.objects.record import Record
+    from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
 
@@ -243,6 +245,24 @@ def write_of(written: Any, key_of_uid: Callable[[str], str]) -> Write:
     if not version:
         raise UsageError(f"written: {key} has no resourceVersion; pass the object that the server has returned")
     return Write(key, uid, version)
+
+
+def check_resource(written: Any, resource: Resource[Any]) -> None:
+    """Raise `UsageError` if an object, or the Status of its deletion, says that it is of another resource."""
+    get = written.get if isinstance(written, Mapping) else partial(getattr, written)
+    own, details = getattr(written, "_resource", None), get("details", None)
+    api_version, kind = get("apiVersion", None) or getattr(written, "api_version", None), get("kind", None)
+    if own is not None:  # the JSON of metadata alone has another kind
+        group, kind = own.group, own.kind
+    elif (kind == "Status" or get("metadata", None) is None) and isinstance(details, Mapping):
+        group, kind = details.get("group") or "", details.get("kind")
+    elif api_version and kind != "PartialObjectMetadata":
+        group = str(api_version).rpartition("/")[0]
+    else:
+        return
+    if kind and (group != resource.group or kind not in (resource.kind, resource.plural)):
+        where = f"{kind}.{group}" if group else kind
+        raise UsageError(f"written: {where} is not of {resource.gvr}; wait with an informer of its own resource")
 
 
 class ShownWrite:

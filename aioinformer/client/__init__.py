@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from aioinformer.client.bodies import Status
+    from aioinformer.client.bodies import RawAnswer, Status
     from aioinformer.client.changes.applied import Applied
     from aioinformer.client.changes.conditions import (
         Condition,
@@ -35,6 +35,7 @@ __all__ = [
     "Impersonation",
     "Listing",
     "Page",
+    "RawAnswer",
     "ReadOptions",
     "ResourceClient",
     "Status",
@@ -58,7 +59,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
     __getattr__, __dir__ = _lazy_exports(
         __name__,
         {
-            "bodies": "Status",
+            "bodies": "RawAnswer Status",
             "client": "Client",
             "changes.applied": "Applied",
             "changes.conditions": "Condition get_condition is_condition_true remove_condition set_condition",

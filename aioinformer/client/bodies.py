@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from aioinformer.cache.objects.codec import encoded
+from aioinformer.cache.objects.codec import check_finite, encoded
 from aioinformer.cache.objects.record import NO_LABELS, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.refusals import NotFinite
 from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.lists import Page
 from aioinformer.errors import DecodeError, UsageError
+from aioinformer.resources.resource import path_segment
 from aioinformer.transport.list_parser import ListParser
 
 if TYPE_CHECKING:
@@ -38,9 +41,36 @@ class Status(msgspec.Struct, rename="camel", frozen=True):
     details: dict[str, Any] | None = None
 
 
+class RawAnswer(msgspec.Struct, frozen=True):
+    """The answer to `Client.request`: the HTTP status, from 200 to 299, and the body as received."""
+
+    status: int
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the decoded body, or raise `DecodeError` if it is not JSON."""
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise undecodable(self.body, error) from None
+
+    def __repr__(self) -> str:  # the body may be secret
+        return f"<RawAnswer {self.status} with {len(self.body)} bytes>"
+
+
+class _Names(msgspec.Struct, gc=False, rename="camel"):
+    name: Any = None
+    namespace: Any = None
+    generate_name: Any = None
+
+
 class _Type(msgspec.Struct, gc=False):
     api_version: str | None = msgspec.field(name="apiVersion", default=None)
     kind: str | None = None
+
+
+class _Stated(_Type, gc=False):
+    metadata: _Names | None = None
 
 
 class _NamelessMetadata(msgspec.Struct, gc=False):
@@ -54,6 +84,7 @@ class _Nameless(msgspec.Struct, gc=False):
 
 
 _decode_type = msgspec.json.Decoder(_Type).decode
+_decode_stated = msgspec.json.Decoder(_Stated).decode
 _decode_nameless = msgspec.json.Decoder(_Nameless).decode
 _decode_status = msgspec.json.Decoder(Status).decode
 _encode = msgspec.json.Encoder().encode
@@ -68,17 +99,15 @@ def encode(obj: Any, resource: Resource[Any]) -> bytes:
         resource: the resource of the object.
 
     Raises:
-        UsageError: it has no JSON form, or is of another kind.
+        UsageError: it has no JSON form, is of another kind, or has a name or namespace that no object can have.
     """
-    if type(obj) is dict and obj.get("apiVersion") and obj.get("kind"):
-        check_type(obj["apiVersion"], obj["kind"], resource)
-        return encode_plain(obj)
     raw = json_of(obj) if isinstance(obj, View) else encode_plain(obj)
     try:
-        stated = _decode_type(raw)
+        stated = _decode_stated(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError(f"{resource.gvr}: expected an object, not {type(obj).__name__}") from None
     check_type(stated.api_version, stated.kind, resource)
+    _check_names(stated.metadata)
     if stated.kind and stated.api_version:
         return raw
     # Not spliced in: the members may exist and be null, and a second one of the same name would be a duplicate.
@@ -88,14 +117,41 @@ def encode(obj: Any, resource: Resource[Any]) -> bytes:
     return _encode({"apiVersion": resource.api_version, "kind": resource.kind, **members})
 
 
+def encode_unchecked(value: Any) -> bytes:
+    """Return the JSON of a patch, or of a body of an unknown type. Only the names in it are checked.
+
+    Raises:
+        UsageError: it has no JSON form, or sets a name or namespace that no object can have.
+    """
+    raw = encode_plain(value)
+    if raw[:1] == b"{":
+        with suppress(msgspec.DecodeError):  # the server says what is wrong with it
+            _check_names(_decode_stated(raw).metadata)
+    return raw
+
+
+def _check_names(metadata: _Names | None) -> None:
+    if metadata is None:
+        return
+    for name in ("name", "namespace"):
+        if text := getattr(metadata, name):
+            path_segment(text, f"metadata.{name}")
+    if metadata.generate_name:  # the server appends some characters
+        path_segment(f"{metadata.generate_name}x", "metadata.generateName")
+
+
 def encode_plain(value: Any) -> bytes:
     """Return the JSON of a value.
 
     Raises:
-        UsageError: it has no JSON form.
+        UsageError: it has no JSON form, or a number is NaN or infinite.
     """
     try:
-        return encoded(value)
+        raw = encoded(value)
+        check_finite(value, raw)
+        return raw
+    except NotFinite as error:
+        raise UsageError(f"the body cannot be sent: {error}") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the body cannot be sent: {error}") from None
 

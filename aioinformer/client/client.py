@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.cache.objects.views import View
+from aioinformer.client import bodies
 from aioinformer.client.accessors import Accessors
 from aioinformer.client.accessors.by_name import ByName
-from aioinformer.client.requests import Settings
+from aioinformer.client.requests import JSON, Settings
 from aioinformer.client.resource_client import ResourceClient
-from aioinformer.client.retries import Sender
-from aioinformer.errors import UsageError
+from aioinformer.client.retries import Sender, new_request
+from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
+from aioinformer.resources.resource import path_segment
 from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Unpack
 
+    from aioinformer.client.bodies import RawAnswer
     from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.restmapper import ServedResources
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 V = TypeVar("V", bound=View)
+
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 class Client(ByName, Accessors):
@@ -181,6 +186,52 @@ class Client(ByName, Accessors):
             TransportError: the server was not reached.
         """
         return await self._discovery.resources(refresh=True)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = JSON,
+        accept: str = f"{JSON}, */*",
+        **options: Unpack[WriteOptions],
+    ) -> RawAnswer:
+        """Send a request of your own, with the credentials, repetitions and errors of all others.
+
+            version = (await client.request("GET", "/version")).json()
+
+        Args:
+            method: "GET", "POST", "PUT", "PATCH" or "DELETE".
+            path: absolute and not quoted, without a query: "/apis/metrics.k8s.io/v1beta1/nodes".
+            query: the parameters, not quoted.
+            body: bytes to send unchanged, or anything that has a JSON form; None for no body.
+            content_type: of the body.
+            accept: the content types that the server may answer with.
+            options: see `WriteOptions`. Their parameters are added to the query of all methods but "GET".
+
+        Raises:
+            UsageError: the path contains an empty segment, "." or "..", or the body has no JSON form.
+            ApiError: the server refused the request.
+            WriteOutcomeUnknown: the answer to anything but a "GET" was lost.
+            TransportError: there is no answer, and nothing was done.
+        """
+        settings = self._settings.changed(options, "request()")
+        if method not in _METHODS:
+            raise OptionError(f"method must be one of {', '.join(_METHODS)}, not {method!r}")
+        first, *segments = path.split("/")
+        if first or not segments:
+            raise UsageError(f'path: expected an absolute path such as "/version", not {path!r}')
+        end = "/" if not segments[-1] else ""
+        quoted = "".join(f"/{path_segment(each, 'path')}" for each in (segments[:-1] if end else segments)) + end
+        raw = body if body is None or isinstance(body, bytes) else bodies.encode_unchecked(body)
+        reads = method == "GET"
+        more = (*(query or {}).items(), *(() if reads else settings.write_query()))
+        request = new_request(settings, method, quoted, more, raw, content_type, accept=accept)
+        answer = await self._sender.exchange(request, settings, safe=reads or settings.dry_run)
+        status = 0 if request.sending is None else request.sending.status
+        return bodies.RawAnswer(status or 200, answer)
 
     async def _discovered(self, group: str, version: str, kind: str) -> Resource[Any]:
         for refresh in (False, True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from copy import copy
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from aioinformer.client.retries import new_request
 from aioinformer.errors import DecodeError, Expired, OptionError
@@ -15,7 +15,7 @@ from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.selectors import field_selector_of, label_selector_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 
     from aioinformer.cache.objects.codec import ObjectType
     from aioinformer.cache.objects.record import Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.client.retries import Sender
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.selectors import FieldSelector, LabelSelector
-    from aioinformer.transport import Request, Response
+    from aioinformer.transport import Response
 
 T = TypeVar("T")
 
@@ -107,13 +107,24 @@ class Listing(Generic[T]):
                 raise
         else:
             return whole
-        # The token expired: list again, in one page, which cannot expire.
-        first = self._first
-        options = ListOptions(label_selector=first.label_selector, field_selector=first.field_selector)
+        # The token expired: list again, in one page, which cannot expire. If the version of `first` has expired, too,
+        # this raises: no other version is what the caller asked for.
+        options = copy(self._first)
+        options.limit = 0
         again = await self._requests.page(options)
         if self._limit is not None:
             del again[self._limit :]
         return again
+
+
+class _Opened(NamedTuple):
+    """A collection whose only request is made already."""
+
+    resource: Resource[Any]
+    response: Callable[[], Coroutine[Any, Any, Response]]
+
+    def request(self, options: ListOptions) -> Coroutine[Any, Any, Response]:
+        return self.response()
 
 
 class PageRequests(Generic[T]):
@@ -143,20 +154,14 @@ class PageRequests(Generic[T]):
         Raises:
             AioinformerError: as for `Listing.pages`.
         """
-        request = self._request(options)
-        return await self._sender.persist(lambda: self._read(options), request, self._settings, safe=True)
+        request = new_request(self._settings, "GET", self._path, tuple(options.to_query()))
+        opened = _Opened(self.resource, lambda: self._sender.open(request))
+        return await self._sender.persist(lambda: self._read(opened, options), request, self._settings, safe=True)
 
-    async def request(self, options: ListOptions) -> Response:
-        """Send the request of one page, and return when the head of the response has arrived."""
-        return await self._sender.open(self._request(options))
-
-    def _request(self, options: ListOptions) -> Request:
-        return new_request(self._settings, "GET", self._path, tuple(options.to_query()))
-
-    async def _read(self, options: ListOptions) -> Page[T]:
+    async def _read(self, opened: _Opened, options: ListOptions) -> Page[T]:
         records: list[Record] = []
         version = token = ""
-        async with aclosing(read_page(self, options, self._decoder, _READING)) as answers:
+        async with aclosing(read_page(opened, options, self._decoder, _READING)) as answers:
             async for answer in answers:
                 if isinstance(answer, PageEnded):
                     version, token = answer.resource_version, answer.continue_token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
@@ -98,7 +99,7 @@ class ReadOptions(TypedDict, total=False):
     """The options of every request. What is omitted is as in the client.
 
     Attributes:
-        timeout: seconds for the whole call, with all waits and repetitions; None for no limit.
+        timeout: seconds for the whole call, with all waits and repetitions; None or `math.inf` for no limit.
         impersonate: the user as whom the request is processed; None for the user of the connection.
         retry: wait for a server that is starting or has too much to do, and repeat; False raises the first failure.
     """
@@ -142,6 +143,8 @@ class Settings:
         timeout: object = self.timeout
         if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
             raise OptionError(f"timeout must be a positive number of seconds, or None for no limit, not {timeout!r}")
+        if timeout == math.inf:
+            object.__setattr__(self, "timeout", None)
         if self.field_validation is not None and self.field_validation not in get_args(FieldValidation):
             expected = ", ".join(get_args(FieldValidation))
             raise OptionError(f"field_validation must be None or one of {expected}, not {self.field_validation!r}")

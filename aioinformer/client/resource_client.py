@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from aioinformer.client import bodies
 from aioinformer.client.changes.applied import creation_manager
@@ -11,10 +12,14 @@ from aioinformer.client.requests import delete_options, namespace_in, place
 from aioinformer.client.retries import new_request
 from aioinformer.client.subresources import ObjectMethods
 from aioinformer.errors import UsageError
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.pager import read_watch
+from aioinformer.reflector.watch_events import Event, RecordDecoder
 from aioinformer.resources.scopes import check_namespace
+from aioinformer.transport import Request, Sending
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from aioinformer.client.bodies import Status
     from aioinformer.client.lists import Page
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
     from aioinformer.resources.selectors import FieldSelector, LabelSelector
 
 T = TypeVar("T")
+
+#: A quiet collection has no events: how long a watch may be silent has no limit that anything could reach.
+_WATCHING: Final = ReflectorOptions(idle_timeout=1e9)
 
 
 class ResourceClient(ObjectMethods[T]):
@@ -81,6 +89,47 @@ class ResourceClient(ObjectMethods[T]):
         settings = self._settings.changed(options, "list()")
         path = self.resource.path(self._scope(namespace))
         return Listing(PageRequests(self._sender, settings, self.resource, path, self._objects), first, limit)
+
+    async def watch(
+        self,
+        label_selector: str | LabelSelector | Mapping[str, str] = "",
+        field_selector: str | FieldSelector | Mapping[str, str] = "",
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+        seconds: int | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncGenerator[Event[T]]:
+        """Yield the changes of one watch, without a cache. It ends when the server ends the watch, after minutes.
+
+        Use an informer for all that must not miss a change. If you stop before the end, close the generator, e.g. with
+        `contextlib.aclosing`; that closes the response.
+
+        Args:
+            label_selector: as for `list`.
+            field_selector: as for `list`.
+            namespace: "" for that of the client.
+            resource_version: yield the changes after it. With "", the objects that exist come first, as ADDED.
+            seconds: the server ends the watch after this time; None for its default.
+            options: see `ReadOptions`. The timeout is that of the beginning of the answer, as are the repetitions.
+
+        Raises:
+            Expired: the server no longer has the changes after this version: list again.
+            ApiError: the server refused the request, or ended the watch with an error.
+            TransportError: there is no answer, or it was cut.
+            DecodeError: an object cannot be read.
+        """
+        settings = self._settings.changed(options, "watch()")
+        selected = list_options(label_selector, field_selector, 0, resource_version)
+        selected.watch, selected.timeout_seconds = True, seconds or 0
+        path, query = self.resource.path(self._scope(namespace)), tuple(selected.to_query())
+        request = Request(path, query, headers=settings.headers(), late_head=True, stream=True, sending=Sending())
+        response = await self._sender.persist(lambda: self._sender.open(request), request, settings, safe=True)
+        decoder = RecordDecoder(self._objects.on_arrival if self._objects.decodes_early else None)
+        async with aclosing(read_watch(response, selected, decoder, _WATCHING)) as events:
+            async for event in events:
+                if event.record is not None:
+                    yield Event(event.type, self._objects.to_view(event.record))
 
     async def create(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Create an object, and return what the server has stored.

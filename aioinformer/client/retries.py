@@ -5,6 +5,7 @@ A request is repeated only if the server has certainly not processed it, or if p
 | failure | reads and dry runs | writes |
 |---|---|---|
 | no connection to the server, so that nothing was sent | repeat | repeat |
+| the timeout passed before there was a slot or a connection | raise | raise |
 | 429 with `Retry-After`; 503 with `Retry-After`; a server that says it is starting | repeat | repeat |
 | any other answer of 500 and above with `Retry-After` | repeat | raise |
 | the connection broke after the request was sent | repeat | `WriteOutcomeUnknown` |
@@ -27,7 +28,7 @@ from aioinformer.backoff import retry_after as seconds_to_wait
 from aioinformer.client.requests import JSON
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, TransportError, WriteOutcomeUnknown
 from aioinformer.logs import get_logger
-from aioinformer.transport import Request
+from aioinformer.transport import Request, Sending
 from aioinformer.transport.list_parser import status_error
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def new_request(
     query: Query = (),
     body: bytes | None = None,
     content_type: str = JSON,
+    *,
+    accept: str = JSON,
+    lane: str = "",
 ) -> Request:
     """Return a request.
 
@@ -82,9 +86,11 @@ def new_request(
         query: pairs, not yet quoted.
         body: the body, None for none.
         content_type: of the body.
+        accept: of the answer.
+        lane: see `Request`.
     """
-    headers = settings.headers("" if body is None else content_type)
-    return Request(path, query, method, headers, body, settings.timeout)
+    headers = settings.headers("" if body is None else content_type, accept)
+    return Request(path, query, method, headers, body, settings.timeout, lane=lane, sending=Sending())
 
 
 class Sender:
@@ -135,6 +141,8 @@ class Sender:
             TransportError: there is no answer.
         """
         response = await self.transport.request(request)
+        if request.sending is not None:
+            request.sending.status = response.status
         if "Warning" in response.headers:
             self._log_warnings(response)
         if 200 <= response.status < 300:
@@ -187,7 +195,8 @@ class Sender:
             if not limit.expired():
                 raise  # of the transport
             if not waiting or failure is None:
-                failure = TransportError(f"{request.method} {request.path}: no answer within {settings.timeout:g} s")
+                passed = f"no answer within {settings.timeout:g} s{request.sending or ''}"
+                failure = TransportError(f"{request.method} {request.path}: {passed}")
                 failure.unsent = request.check is not None and request.check.unsent
         assert failure is not None
         raise failure if safe else _of_a_write(failure, request)
@@ -210,6 +219,8 @@ class Sender:
 
 
 def _of_a_write(failure: AioinformerError, request: Request) -> AioinformerError:
+    if isinstance(failure, TransportError) and request.sending is not None and request.sending.handed is False:
+        failure.unsent = True
     if not isinstance(failure, TransportError) or failure.unsent:
         return failure
     unknown = WriteOutcomeUnknown(

@@ -18,8 +18,8 @@ from aioinformer.client.requests import delete_options, locate
 from aioinformer.client.retries import new_request
 from aioinformer.client.verbs import Verbs
 from aioinformer.errors import UsageError
-from aioinformer.resources.resource import Resource
-from aioinformer.transport import Request
+from aioinformer.resources.resource import Resource, path_segment
+from aioinformer.transport import Request, Sending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -68,7 +68,8 @@ class Subresource(Verbs[T]):
         """
         settings = self._settings.changed(options, "create()")
         path, raw = self._path(target, namespace), bodies.encode(body, self._form)
-        request = new_request(settings, "POST", path, settings.write_query(), raw)
+        lane = "token" if self._subresource == "token" else ""
+        request = new_request(settings, "POST", path, settings.write_query(), raw, lane=lane)
         answer = await self._sender.exchange(request, settings, safe=settings.dry_run)
         return bodies.decode_or_status(answer, self._objects)
 
@@ -171,6 +172,7 @@ class ObjectMethods(Verbs[T]):
             TransportError: there is no answer, and nothing was written.
         """
         found, name = locate(self.resource, self.namespace, target, namespace)
+        path_segment(node, "node")
         to = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"metadata": {"name": name, "namespace": found}, "target": to}
         return await self._start("binding", found, name, body, options)
@@ -251,7 +253,8 @@ class ObjectMethods(Verbs[T]):
         self._require("log")
         query = log_query(container, follow, previous, tail, since, timestamps, limit_bytes)
         headers = settings.headers("", "*/*")
-        request = Request(f"{self._path(target, namespace)}/log", query, headers=headers, late_head=follow)
+        path = f"{self._path(target, namespace)}/log"
+        request = Request(path, query, headers=headers, late_head=follow, paced=True, sending=Sending())
         response = await self._sender.persist(lambda: self._sender.open(request), request, settings, safe=True)
         async for line in read_lines(response):
             yield line
@@ -263,6 +266,7 @@ class ObjectMethods(Verbs[T]):
         return answer if isinstance(answer, Status) else Status("Success")
 
     def _part(self, name: str, objects: ObjectType[S], form: Resource[Any]) -> Subresource[S]:
+        path_segment(name, "subresource")
         self._require(name)
         return Subresource(self._sender, self._settings, self.resource, objects, self.namespace, name, form)
 

@@ -92,6 +92,32 @@ class Verbs(Generic[T]):
         request = new_request(settings, "GET", self._path(target, namespace), query)
         return bodies.decode(await self._sender.exchange(request, settings, safe=True), self._objects)
 
+    async def get_or_none(
+        self, target: Target, *, namespace: str = "", resource_version: str = "", **options: Unpack[ReadOptions]
+    ) -> T | None:
+        """Return an object as the server has it now, None if the server says that it does not exist.
+
+        A server that does not serve the resource also answers 404. That is no proof that the object does not exist, and
+        is raised.
+
+        Args:
+            target: as for `get`, as all arguments.
+            namespace: its namespace, if nothing else names it.
+            resource_version: "0" allows the server to answer from its cache, which may be older.
+            options: see `ReadOptions`.
+
+        Raises:
+            ApiNotFound: the server does not say that this object is missing.
+            AioinformerError: as `get`.
+        """
+        _, name = locate(self.resource, self.namespace, target, namespace)
+        try:
+            return await self.get(target, namespace=namespace, resource_version=resource_version, **options)
+        except ApiNotFound as error:
+            if error.name != name:
+                raise
+            return None
+
     async def replace(self, obj: Body[T], *, namespace: str = "", **options: Unpack[WriteOptions]) -> T:
         """Replace an object by another state of it, and return what the server has stored.
 
@@ -148,7 +174,7 @@ class Verbs(Generic[T]):
         content_type = PATCHES.get(type)
         if content_type is None:
             raise OptionError(f"type must be one of {', '.join(PATCHES)}, not {type!r}")
-        body = bodies.encode_plain(patch)
+        body = bodies.encode_unchecked(patch)
         if body[:1] != (b"[" if type == "json" else b"{"):
             expected = "a sequence of operations" if type == "json" else "a mapping"
             raise UsageError(f"a patch of type {type!r} is {expected}")
@@ -281,12 +307,16 @@ class Verbs(Generic[T]):
         settings = self._settings.changed(options, "edit()")
         whole = self if self._form is not self.resource else self._of_whole_objects()
 
+        def limited_to(seconds: float | None) -> Settings:
+            return settings if seconds == settings.timeout else replace(settings, timeout=seconds)
+
         async def read(current: Any, seconds: float | None) -> T:
-            request = new_request(replace(settings, timeout=seconds), "GET", whole._path(current, namespace))
-            return bodies.decode(await self._sender.exchange(request, settings, safe=True), self._objects)
+            limited = limited_to(seconds)
+            request = new_request(limited, "GET", whole._path(current, namespace))
+            return bodies.decode(await self._sender.exchange(request, limited, safe=True), self._objects)
 
         async def write(current: T, patch: dict[str, Any], seconds: float | None) -> T:
-            limited = settings if seconds == settings.timeout else replace(settings, timeout=seconds)
+            limited = limited_to(seconds)
             body = bodies.encode_plain(patch)
             stored = await self._write("PATCH", self._path(current, namespace), body, limited, PATCHES["merge"])
             if not self._subresource:
@@ -294,12 +324,11 @@ class Verbs(Generic[T]):
             return stored
 
         return await edit(
-            await read(target, settings.timeout) if isinstance(target, str) else target,
+            target,
             change,
             read=read,
             write=write,
             check=partial(check_members, self.resource, self._subresource),
-            is_live=isinstance(target, str),
             attempts=attempts,
             timeout=settings.timeout,
         )

@@ -14,7 +14,7 @@ from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
-from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, write_of
+from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, check_resource, write_of
 from aioinformer.concurrency import Latch, Slicer
 from aioinformer.errors import DecodeError, InformerStopped, UsageError
 from aioinformer.functions import plain_function
@@ -357,6 +357,7 @@ class InformerCache(Generic[T]):
         timeout: float | None,  # noqa: ASYNC109
         gone: bool,
     ) -> T | None:
+        check_resource(written, self.resource)
         write = write_of(written, self._key_of_uid)
         shown = self.expect(write, written if write.version else None, gone=gone)
 

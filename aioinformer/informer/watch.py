@@ -8,25 +8,16 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
-from aioinformer.errors import (
-    AioinformerError,
-    ApiError,
-    DecodeError,
-    Expired,
-    FrameTooLarge,
-    TransportError,
-    UsageError,
-)
+from aioinformer.errors import AioinformerError, ApiError, Expired, TransportError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import check_lister_watcher
 from aioinformer.reflector.options import ReflectorOptions, check_options
-from aioinformer.reflector.protocol.messages import Failed, Send, Watched
-from aioinformer.reflector.response_reader import ResponseReader
-from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RecordDecoder, WatchEvent
+from aioinformer.reflector.pager import read_watch
+from aioinformer.reflector.watch_events import ADDED, DELETED, MODIFIED, RecordDecoder
+from aioinformer.reflector.watch_events import Event as Event
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
@@ -49,19 +40,6 @@ _PACE = 1.0
 
 class WatchClosed(AioinformerError):
     """The events ended before all conditions of `until` were true."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event(Generic[T]):
-    """A change of an object.
-
-    Attributes:
-        type: "ADDED", "MODIFIED" or "DELETED".
-        object: the object as informers deliver it; of a deletion, its last state.
-    """
-
-    type: str
-    object: T
 
 
 class RetryWatcher(Generic[T]):
@@ -149,38 +127,14 @@ class RetryWatcher(Generic[T]):
                 response = await self._lister_watcher.request(options)
         except TimeoutError as error:
             raise TransportError(f"the watch got no response for {self._options.idle_timeout:g} s") from error
-        reader = ResponseReader(response, Send(options), RecordDecoder(on_arrival), self._options)
-        try:
-            if response.status != 200:
-                raise await reader.read_failure()
-            async with aclosing(reader.answers(initial=False)) as answers:
-                async for answer in answers:
-                    if isinstance(answer, Failed):
-                        if isinstance(answer.error, FrameTooLarge):
-                            raise answer.error
-                        # The next watch requests the events of a broken line again.
-                        raise TransportError(str(answer.error)) from answer.error
-                    for event in answer.events if isinstance(answer, Watched) else ():
-                        if (happened := self._taken(event)) is not None:
-                            yield happened
-        finally:
-            await reader.close()
-
-    def _taken(self, event: WatchEvent) -> Event[T] | None:
-        if event.type == BOOKMARK:
-            self.resource_version = event.version or self.resource_version
-            return None
-        if event.type == ERROR and event.error is not None:
-            raise event.error
-        if event.type not in (ADDED, MODIFIED, DELETED):
-            raise DecodeError(f"the watch received an event of the unknown type {event.type[:20]!r}")
-        record = event.record
-        if record is None:
-            raise event.error or DecodeError("the watch received an event without an object")
-        if not record.resource_version:
-            raise DecodeError("the watch received an object without resourceVersion", key=record.key)
-        self.resource_version = record.resource_version
-        return Event(event.type, self._objects.to_view(record))
+        async with aclosing(read_watch(response, options, RecordDecoder(on_arrival), self._options)) as events:
+            async for event in events:
+                record = event.record
+                self.resource_version = (event.version if record is None else record.resource_version) or (
+                    self.resource_version
+                )
+                if record is not None:
+                    yield Event(event.type, self._objects.to_view(record))
 
 
 async def until(events: AsyncIterable[E], *conditions: Callable[[E], Any]) -> E:

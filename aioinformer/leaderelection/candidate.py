@@ -22,6 +22,8 @@ from aioinformer.leaderelection.lock import wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
+from aioinformer.transport.clients import transport_of
+from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
 
@@ -81,7 +83,9 @@ class LeaseCandidate:
             )
         self.name = name
         self.lease = lease
-        self._candidates = Client(transport, namespace=namespace, retry=False).resource(LEASE_CANDIDATES)
+        LEASE_CANDIDATES.path(namespace, name)  # raises now if no LeaseCandidate can have this name
+        own = InLane(transport_of(transport), "lease")
+        self._candidates = Client(own, namespace=namespace, retry=False).resource(LEASE_CANDIDATES)
         self._namespace = namespace
         self._renew_period = renew_period
         self._spec = {

@@ -13,6 +13,8 @@ from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.leaderelection.lease import CreateLease, GetLease, LeaseMachine, LeaseReply, UpdateLease, Verdict
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import Resource
+from aioinformer.transport.clients import transport_of
+from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.retry import is_conflict
 
 if TYPE_CHECKING:
@@ -46,8 +48,10 @@ class LeaseLock:
     """
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
+        LEASES.path(namespace, name)  # raises now if no Lease can have this name
         # The election repeats what fails, at its own pace.
-        self._leases = Client(transport, namespace=namespace, retry=False).resource(LEASES, decoder=decode_lease)
+        own = InLane(transport_of(transport), "lease")
+        self._leases = Client(own, namespace=namespace, retry=False).resource(LEASES, decoder=decode_lease)
         self._key = f"{namespace}/{name}"
         self.template: Mapping[str, Any] = {
             "apiVersion": LEASES.api_version,

@@ -139,14 +139,16 @@ class RecordingSender(Sender):
             Exception: the fence raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
+        policy = self._writes.policy
         target = check = None
         if request.method != "GET":
             target = target_of(request)
             if self._fence is not None:
                 request = replace(request, check=(check := SendCheck(self._fence)))
         if target is None:
+            if policy.dry_run and request.method != "GET":
+                raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
             return await super().exchange(request, settings, safe=safe)
-        policy = self._writes.policy
         policy.check(target, self._log)
         if policy.dry_run:
             return await self._pretend(target, request)

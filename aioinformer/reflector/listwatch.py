@@ -157,6 +157,7 @@ class ListWatch(Generic[T]):
                 headers=self._headers[options.watch],
                 late_head=options.watch,
                 stream=options.watch,
+                paced=True,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Lists outside an informer: `ListPager` reads all pages of a list, `read_page` one of them."""
+"""Lists and watches outside an informer: `ListPager` reads all pages, `read_page` one of them, `read_watch` a watch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from msgspec.structs import replace
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
-from aioinformer.errors import DecodeError, Expired, UsageError
+from aioinformer.errors import DecodeError, Expired, FrameTooLarge, TransportError, UsageError
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
-from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send
+from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send, Watched
 from aioinformer.reflector.response_reader import ResponseReader
-from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, RecordDecoder, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from aioinformer.reflector.listwatch import ListerWatcher
+    from aioinformer.transport import Response
 
 T = TypeVar("T")
 
@@ -147,5 +148,49 @@ async def read_page(
                     raise answer.error
                 if isinstance(answer, (Listed, PageEnded)):
                     yield answer
+    finally:
+        await reader.close()
+
+
+async def read_watch(
+    response: Response, options: ListOptions, decoder: RecordDecoder, reader_options: ReflectorOptions
+) -> AsyncGenerator[WatchEvent]:
+    """Yield the events of a watch: bookmarks, and changes with objects that have a version. Close the response.
+
+    Args:
+        response: to the request of the watch.
+        options: of the request.
+        decoder: makes records of objects.
+        reader_options: timeouts, and the largest object accepted.
+
+    Raises:
+        ApiError: the server refused the request, or ended the watch with an error, such as `Expired`.
+        TransportError: the connection broke, sent no data for too long, or sent a line that is not an event.
+        DecodeError: an object cannot be decoded, or has no version; or the server sent an event of an unknown type.
+    """
+    reader = ResponseReader(response, Send(options), decoder, reader_options)
+    try:
+        if response.status != 200:
+            raise await reader.read_failure()
+        async with aclosing(reader.answers(initial=False)) as answers:
+            async for answer in answers:
+                if isinstance(answer, Failed):
+                    if isinstance(answer.error, FrameTooLarge):
+                        raise answer.error
+                    # The next watch requests the events of a broken line again.
+                    raise TransportError(str(answer.error)) from answer.error
+                for event in answer.events if isinstance(answer, Watched) else ():
+                    if event.type == ERROR and event.error is not None:
+                        raise event.error
+                    if event.type not in (ADDED, MODIFIED, DELETED, BOOKMARK):
+                        raise DecodeError(f"the watch received an event of the unknown type {event.type[:20]!r}")
+                    if event.type != BOOKMARK:
+                        if event.record is None:
+                            raise event.error or DecodeError("the watch received an event without an object")
+                        if not event.record.resource_version:
+                            raise DecodeError(
+                                "the watch received an object without resourceVersion", key=event.record.key
+                            )
+                    yield event
     finally:
         await reader.close()

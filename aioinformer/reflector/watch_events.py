@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.transport.json_scanner import Steps
+
+T = TypeVar("T")
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -42,6 +44,18 @@ class WatchEvent(msgspec.Struct, gc=False):
     version: str = ""
     initial_events_end: bool = False
     error: ApiError | DecodeError | None = None
+
+
+class Event(msgspec.Struct, Generic[T], frozen=True):
+    """A change of an object.
+
+    Attributes:
+        type: "ADDED", "MODIFIED" or "DELETED".
+        object: the object as informers deliver it; of a deletion, its last state.
+    """
+
+    type: str
+    object: T
 
 
 class Refused(DecodeError):

@@ -81,14 +81,17 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
         Args:
             namespace: "" for all namespaces, or for cluster-scoped resources.
             name: "" for the collection.
+
+        Raises:
+            UsageError: one of them, or a part of this resource, cannot be a segment of a path; see `path_segment`.
         """
-        parts = ["/apis", self.group] if self.group else ["/api"]
-        parts.append(self.version)
+        parts = ["/apis", path_segment(self.group, "group")] if self.group else ["/api"]
+        parts.append(path_segment(self.version, "version"))
         if namespace and self.namespaced:
-            parts += ["namespaces", _quoted(namespace)]
-        parts.append(self.plural)
+            parts += ["namespaces", path_segment(namespace, "namespace")]
+        parts.append(path_segment(self.plural, "plural"))
         if name:
-            parts.append(_quoted(name))
+            parts.append(path_segment(name, "name"))
         return "/".join(parts)
 
     def require(self, *verbs: str) -> None:
@@ -108,10 +111,28 @@ class Resource(msgspec.Struct, Generic[T_co], frozen=True):
         return self.gvr
 
 
-def _quoted(segment: str) -> str:
-    """Return a segment of a path as URLs have it. Most names need no quoting, and then nothing is imported for it."""
-    if segment.isascii() and segment.replace("-", "").replace(".", "").isalnum():
-        return segment
+def path_segment(segment: str, what: str) -> str:
+    """Return a segment of a path as URLs have it.
+
+    A segment that a server or a proxy could read as another path is refused, as API servers refuse it in names: with
+    `.` or `..`, a request for one object becomes one for a collection or a namespace.
+
+    Args:
+        segment: a name, a namespace, a subresource, or a part of a resource; not quoted.
+        what: which of these, for the error.
+
+    Raises:
+        UsageError: it is empty, "." or "..", or contains "/", "%" or a control character.
+    """
+    given: object = segment
+    text = given if isinstance(given, str) else ""
+    if text.isascii() and text.replace("-", "").replace(".", "").isalnum():
+        return text  # most names need no quoting, and then nothing is imported for it
+    if text in ("", ".", "..") or "/" in text or "%" in text or not text.isprintable():
+        raise UsageError(
+            f'{what}: {segment!r} cannot be a part of a URL: it must be a string, neither empty nor "." nor "..", '
+            'without "/", "%" and control characters'
+        )
     from urllib.parse import quote
 
     return quote(segment, safe="")

@@ -59,6 +59,28 @@ class SendCheck(Generic[T]):
         return permission
 
 
+class Sending(msgspec.Struct):
+    """What a transport reports about a request while it sends it, for errors that the sender raises.
+
+    Attributes:
+        handed: whether the request was handed to a connection, so that the server may have it; None if that is not
+            known. If it is sent again, this is about the last time.
+        reused: whether that connection had been used before.
+        waited: seconds in which it waited for a slot; see `HttpTransport`.
+        waited_for: "one of 64 slots"; "" if it did not wait.
+        status: the HTTP status of the answer, 0 for none.
+    """
+
+    handed: bool | None = None
+    reused: bool = False
+    waited: float = 0.0
+    waited_for: str = ""
+    status: int = 0
+
+    def __str__(self) -> str:
+        return f", of them {self.waited:.1f} s waiting for {self.waited_for}" if self.waited_for else ""
+
+
 class Request(msgspec.Struct, frozen=True):
     """An HTTP request.
 
@@ -75,6 +97,11 @@ class Request(msgspec.Struct, frozen=True):
             frequent pieces up to 3 ms late, in order to read several at once.
         check: called right before the last bytes of the request leave; None for none. A transport that does not call it
             may send the request late.
+        lane: requests of another lane than "" have slots of their own in a transport that limits requests. So the
+            renewal of a lease never waits for other requests.
+        paced: the body is read as fast as the caller's code takes its parts. The request then occupies its slot until
+            the head of the response has arrived; otherwise that code could wait for a request that waits for the slot.
+        sending: the transport's report; None if nothing reads it.
     """
 
     path: str
@@ -86,6 +113,9 @@ class Request(msgspec.Struct, frozen=True):
     late_head: bool = False
     stream: bool = False
     check: SendCheck[Any] | None = None
+    lane: str = ""
+    paced: bool = False
+    sending: Sending | None = None
 
     def __repr__(self) -> str:
         # Headers and body may be secret.
@@ -150,6 +180,7 @@ __all__ = [
     "Request",
     "Response",
     "SendCheck",
+    "Sending",
     "Transport",
     "connect",
     "exchange",

@@ -20,17 +20,29 @@ from urllib.parse import quote, urlencode
 from weakref import WeakSet
 
 import aiohttp
+from msgspec.structs import replace
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
+from aioinformer.transport import Sending
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
 from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import TLS, CheckedBody, Reader, TLSContexts, full_pool, own_session, send
+from aioinformer.transport.session import (
+    TLS,
+    CheckedBody,
+    Reader,
+    TLSContexts,
+    full_pool,
+    note_connections,
+    own_session,
+    send,
+)
+from aioinformer.transport.slots import DEFAULT_REQUESTS, Slot, Slots
 from aioinformer.transport.streaming import Content, divert
 
 if TYPE_CHECKING:
@@ -45,6 +57,8 @@ _log = get_logger("aioinformer.transport")
 _READER_VARIABLE: Final = "AIOINFORMER_READER"
 
 _NO_TYPE: Final = ("Content-Type",)
+#: The least time for a request after its wait for a slot, in seconds: 0 would mean no limit to aiohttp.
+_LEAST: Final = 0.001
 
 READ_BUFFER = 128 * 1024
 """Bytes that may wait for the reader. At twice as many, reading from the socket pauses until the reader catches up."""
@@ -82,6 +96,9 @@ class HttpTransport:
         reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
             once, at a fraction of the cost, and its connections share one read buffer; "aiohttp" is aiohttp's parser.
             Default: the environment variable AIOINFORMER_READER, or "lean". Borrowed sessions always use aiohttp's.
+        max_requests: how many requests are under way at once, None for no limit. Further ones wait in the order in
+            which they came, and the wait counts in their timeout. Watches and followed logs are not counted; requests
+            for leases and for tokens have as many slots of their own.
 
     Raises:
         UsageError: arguments contradict each other, or `base_url` is not a URL.
@@ -105,6 +122,7 @@ class HttpTransport:
         compression: bool = False,
         coalesce_reads: bool = True,
         reader: Reader | None = None,
+        max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
         own_token, own_proxy = token if token is None else Secret(token), proxy if proxy is None else Secret(proxy)
@@ -116,6 +134,7 @@ class HttpTransport:
         self._closed = False  # from here on repr() works, which a traceback may call
         if session is not None and not callable(getattr(session, "request", None)):
             raise UsageError(f"session: expected an aiohttp.ClientSession, not {type(session).__name__}")
+        note_connections(getattr(session, "connector", None))
         if sum(source is not None for source in (own_token, token_file, credentials)) > 1:
             raise UsageError("token, token_file and credentials are alternatives; pass only one of them")
         self._token_file = TokenFile(token_file) if token_file is not None else None
@@ -146,6 +165,7 @@ class HttpTransport:
         if reader not in get_args(Reader):
             raise UsageError(f'{source}: expected "lean" or "aiohttp", not {reader!r}')
         self._reader = reader
+        self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
         self._headers = PrivateHeaders(
@@ -182,8 +202,25 @@ class HttpTransport:
             UsageError: the transport or the borrowed session is closed, a TLS file cannot be used, or a header contains
                 a line break.
         """
+        sending = request.sending or Sending()
+        sending.handed = False
+        total = request.total_timeout
+        slot = await self._slots.acquire(request, sending, self._header_timeout if total is None else total)
+        if sending.waited_for and total is not None:
+            request = replace(request, total_timeout=max(total - sending.waited, _LEAST))
+        try:
+            response = await self._exchange(request, sending)
+        except BaseException:
+            slot.release()
+            raise
+        if request.paced:
+            slot.release()
+        response.slot = slot
+        return response
+
+    async def _exchange(self, request: Request, sending: Sending) -> HttpResponse:
         credential = await self._ask()
-        response = await self._send(request, credential)
+        response = await self._send(request, credential, sending)
         if response.status != 401:
             return response
         try:
@@ -199,7 +236,7 @@ class HttpTransport:
         if renewed == credential:
             return response
         await response.close()
-        return await self._send(request, renewed)
+        return await self._send(request, renewed, sending)
 
     async def _ask(self, refused: Credential | None = None) -> Credential:
         self._check_open()  # otherwise a renewal could begin after aclose(), and nothing would end it
@@ -244,7 +281,8 @@ class HttpTransport:
     ) -> None:
         await self.aclose()
 
-    async def _send(self, request: Request, credential: Credential) -> HttpResponse:
+    async def _send(self, request: Request, credential: Credential, sending: Sending) -> HttpResponse:
+        sending.handed = False
         ssl = self._ssl if self._contexts is None else await self._contexts.context(credential)
         # Nothing is awaited between this and the request: the transport may be closed at any time.
         session = self._usable_session()
@@ -254,11 +292,13 @@ class HttpTransport:
             check.unsent = True
         try:
             unlimited = request.late_head or request.total_timeout is not None
-            async with asyncio.timeout(None if unlimited else self._header_timeout):
-                response = await send(request.method, lambda: self._request(session, request, credential, ssl))
+            async with asyncio.timeout(None if unlimited else max(self._header_timeout - sending.waited, _LEAST)):
+                response = await send(request.method, lambda: self._request(session, request, credential, ssl), sending)
         except (aiohttp.ClientError, OSError) as error:
-            waited = isinstance(error, TimeoutError) and self._borrowed is not None
-            failure = transport_error(self._server, error, full_pool(session, self._url) if waited else "")
+            late = isinstance(error, TimeoutError)
+            hint = full_pool(session, self._url) if late and self._borrowed is not None else ""
+            failure = transport_error(self._server, error, hint or (str(sending).lstrip(", ") if late else ""))
+            failure.unsent = failure.unsent or sending.handed is False
         except ValueError as error:
             # aiohttp refuses headers with line breaks; its message does not quote them.
             mistake = str(error)
@@ -330,7 +370,7 @@ class HttpTransport:
 class HttpResponse:
     """A response over aiohttp; see `aioinformer.transport.Response`."""
 
-    __slots__ = ("__weakref__", "_closed", "_coalesce", "_diverted", "_limit", "_response", "_server")
+    __slots__ = ("__weakref__", "_closed", "_coalesce", "_diverted", "_limit", "_response", "_server", "slot")
 
     def __init__(
         self, response: aiohttp.ClientResponse, server: str, *, limit: int | None = None, coalesce: bool = False
@@ -343,6 +383,8 @@ class HttpResponse:
         #: The body of a stream, if it does not take the way through aiohttp's stream. Each call of `chunks` reads on.
         self._diverted: Content | None = None
         self._closed = False
+        #: Released when the response has been read or closed.
+        self.slot = Slot(None)
 
     @property
     def status(self) -> int:
@@ -364,6 +406,7 @@ class HttpResponse:
                     if chunk:
                         yield chunk
                         chunk = b""  # keep no reference while waiting for more
+                self.slot.release()
                 return
             # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
             if self._limit is not None and self._diverted is None:
@@ -374,6 +417,7 @@ class HttpResponse:
                     coalescer.note_read(len(chunk))
                 yield chunk
                 chunk = b""
+            self.slot.release()
         except (aiohttp.ClientError, OSError) as error:
             if self._closed:
                 # aiohttp raises one exception for all responses: its traceback would keep the frames of each reader.
@@ -398,6 +442,7 @@ class HttpResponse:
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
         self._response.close()
+        self.slot.release()
 
 
 def _server_url(base_url: str) -> URL:

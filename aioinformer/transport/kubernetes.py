@@ -20,6 +20,7 @@ from aioinformer.transport.auth.secret import PrivateHeaders
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials, place_of
 from aioinformer.transport.http import READ_BUFFER, HttpTransport
 from aioinformer.transport.session import TLS
+from aioinformer.transport.slots import DEFAULT_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,7 @@ class KubernetesTransport:
         read_bufsize: as for `HttpTransport`.
         compression: as for `HttpTransport`.
         reader: as for `HttpTransport`.
+        max_requests: as for `HttpTransport`.
 
     Raises:
         UsageError: the configuration has no usable host.
@@ -65,6 +67,7 @@ class KubernetesTransport:
         read_bufsize: int = READ_BUFFER,
         compression: bool = False,
         reader: Reader = "lean",
+        max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
         configuration = api_client.configuration
         self.api_client = api_client
@@ -81,6 +84,7 @@ class KubernetesTransport:
             read_bufsize=read_bufsize,
             compression=compression,
             reader=reader,
+            max_requests=max_requests,
         )
 
     def __repr__(self) -> str:

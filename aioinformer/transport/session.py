@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from yarl import URL
 
-    from aioinformer.transport import SendCheck
+    from aioinformer.transport import SendCheck, Sending
     from aioinformer.transport.auth.tokens import Credential
     from aioinformer.transport.proxies import Proxy
 
@@ -140,7 +140,7 @@ def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSes
     """
     kind = connector_kind(proxy)
     connector = lean_connector(kind, limit=0) if reader == "lean" else kind(limit=0)
-    _note_reuse(connector)
+    note_connections(connector)
     session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
     # Otherwise aiohttp silently repeats a request if the server closes the connection without a response. The pace of
     # requests can be kept only if each of them is counted.
@@ -155,7 +155,9 @@ def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
     return functools.partial(aiohttp.TCPConnector, socket_factory=_keepalive_socket)
 
 
-async def send(method: str, request: Callable[[], Awaitable[aiohttp.ClientResponse]]) -> aiohttp.ClientResponse:
+async def send(
+    method: str, request: Callable[[], Awaitable[aiohttp.ClientResponse]], sending: Sending
+) -> aiohttp.ClientResponse:
     """Send a request, and once more if the server had closed the pooled connection on which it was sent.
 
     Only GET requests are repeated.
@@ -164,18 +166,17 @@ async def send(method: str, request: Callable[[], Awaitable[aiohttp.ClientRespon
         method: the method of the request.
         request: sends the request. It is a function so that no local variable of this frame holds the request when an
             error is raised.
+        sending: reports which connection the request got.
     """
-    if method != "GET":
-        return await request()
-    connection = _Connection()
-    token = _CONNECTION.set(connection)
+    sending.handed = None  # until the connector is asked for a connection
+    token = _SENDING.set(sending)
     try:
         return await request()
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        if not connection.reused:
+        if method != "GET" or not sending.reused:
             raise
     finally:
-        _CONNECTION.reset(token)
+        _SENDING.reset(token)
     return await request()
 
 
@@ -343,33 +344,33 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
-class _Connection:
-    """Whether the connection of a request had been used before."""
-
-    def __init__(self) -> None:
-        self.reused = False
+#: The report on the request that this task sends.
+_SENDING: ContextVar[Sending | None] = ContextVar("_SENDING", default=None)
 
 
-#: The connection of the request that this task sends.
-_CONNECTION: ContextVar[_Connection | None] = ContextVar("_CONNECTION", default=None)
+def note_connections(connector: Any) -> None:
+    """Let a connector report for each request when it has a connection, and whether that had been used before.
 
-
-def _note_reuse(connector: aiohttp.TCPConnector) -> None:
-    """Let a connector note for each request whether its connection had been used before.
-
-    aiohttp's tracing reports that, too, but makes each request a quarter more expensive.
+    aiohttp's tracing reports that, too, but makes each request a quarter more expensive. For a connector without
+    `connect`, as sessions of tests have it, nothing is known.
     """
-    connect, used = connector.connect, WeakSet[Any]()
+    connect = getattr(connector, "connect", None)
+    if connect is None or hasattr(connect, "reports"):
+        return
+    used = WeakSet[Any]()
 
     async def connect_and_note(*arguments: Any, **options: Any) -> Any:
+        sending = _SENDING.get()
+        if sending is not None and sending.handed is None:  # aiohttp may repeat a request that was handed over
+            sending.handed = False
         connection = await connect(*arguments, **options)
-        sending = _CONNECTION.get()
         if sending is not None:
-            sending.reused = connection.protocol in used
+            sending.handed, sending.reused = True, connection.protocol in used
         used.add(connection.protocol)
         return connection
 
-    connector.connect = connect_and_note  # type: ignore[method-assign]
+    connect_and_note.reports = True  # type: ignore[attr-defined]
+    connector.connect = connect_and_note
 
 
 def _keepalive_socket(address: tuple[Any, ...]) -> socket.socket:

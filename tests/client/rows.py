@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -508,3 +509,76 @@ async def ensure_widgets(client: Any) -> None:
             await asyncio.sleep(0.1)
         else:
             return
+
+
+# Requests without an informer.
+
+
+@row
+async def missing_object_is_none_and_a_missing_resource_is_raised(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    assert await config_maps.get_or_none("a") is None
+    assert await config_maps.get_or_none(made := await config_maps.create(config_map("a"))) == made
+    assert await client.core.v1.pods.status.get_or_none("a") is None
+    for resource in (Resource("example.invalid", "v1", "widgets", "Widget"), Resource("", "v1", "widgets", "Widget")):
+        with pytest.raises(ApiNotFound):
+            await client.resource(resource).get_or_none("a")
+
+
+@row
+async def watch_yields_the_objects_and_their_changes(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    made = await config_maps.create({"metadata": {"name": "a", "labels": {"app": "a"}}})
+    seen = []
+    async with asyncio.timeout(20), contextlib.aclosing(config_maps.watch({"app": "a"})) as events:
+        async for event in events:
+            seen.append((event.type, event.object.metadata.name, event.object.data))
+            if len(seen) == 1:
+                await config_maps.create(config_map("b"))
+                await config_maps.patch("a", {"data": {"x": "2"}})
+                await config_maps.delete("a")
+            if event.type == "DELETED":
+                break
+    assert seen == [("ADDED", "a", None), ("MODIFIED", "a", {"x": "2"}), ("DELETED", "a", {"x": "2"})]
+    later = [
+        event.type
+        async for event in config_maps.watch({"app": "a"}, resource_version=made.metadata.resource_version, seconds=1)
+    ]
+    assert later == ["MODIFIED", "DELETED"]
+
+
+@row
+async def raw_requests_have_answers_and_errors(client: Any) -> None:
+    version = await client.request("GET", "/version")
+    assert (version.status, "gitVersion" in version.json()) == (200, True)
+    path = f"/api/v1/namespaces/{client.namespace}/configmaps"
+    made = await client.request("POST", path, body=config_map("a", x="1"))
+    assert (made.status, made.json()["data"]) == (201, {"x": "1"})
+    assert (await client.request("GET", "/healthz")).body == b"ok"
+    listed = await client.request("GET", path, query={"fieldSelector": "metadata.name=a"})
+    assert [item["metadata"]["name"] for item in listed.json()["items"]] == ["a"]
+    with pytest.raises(ApiNotFound):
+        await client.request("DELETE", f"{path}/b")
+
+
+@row
+async def numbers_that_json_lacks_leave_the_object_as_it_is(client: Any) -> None:
+    deployments = client.apps.v1.deployments
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": pod("a")["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    await deployments.create({"metadata": {"name": "a"}, "spec": spec})
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(UsageError, match=r"spec\.replicas is NaN or infinite"):
+            await deployments.patch("a", {"spec": {"replicas": number}})
+    assert (await deployments.get("a")).spec.replicas == 2
+
+
+@row
+async def conflict_of_an_apply_names_field_and_manager(client: Any) -> None:
+    config_maps = client.core.v1.configmaps
+    await config_maps.apply(config_map("a", x="1", y="1"), field_manager='an "other"')
+    with pytest.raises(Conflict) as caught:
+        await config_maps.apply(config_map("a", x="2", y="2"))
+    found = [(conflict.field, conflict.manager) for conflict in caught.value.conflicts]
+    assert sorted(found) == [(".data.x", 'an "other"'), (".data.y", 'an "other"')]
+    assert "conflict with" in caught.value.conflicts[0].message

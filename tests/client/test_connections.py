@@ -8,10 +8,12 @@ import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import aiohttp
 import pytest
 
 from aioinformer import Client, HttpTransport, TransportError, WriteOutcomeUnknown
 from aioinformer.testing import ApiServer
+from aioinformer.transport import Request
 from tests.client.scripted import OBJECT
 
 if TYPE_CHECKING:
@@ -145,3 +147,76 @@ async def test_connection_is_kept_between_requests() -> None:
             await config_maps.replace(OBJECT)
     listening.close()
     assert (connections, len(server.methods)) == (1, 6)
+
+
+class Pending:
+    """Credentials that never come."""
+
+    async def current(self) -> Credential:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def renew(self, refused: Credential) -> Credential:
+        return await self.current()
+
+
+@asynccontextmanager
+async def silent(answer: bytes = b"") -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """Yield the authority of a server that never answers more than this, and an event: it has received something."""
+    received, connections = asyncio.Event(), set[asyncio.StreamWriter]()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(writer)
+        while await reader.read(1000):
+            received.set()
+            writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", received
+        for each in connections:
+            each.close()
+
+
+each_session = pytest.mark.parametrize("borrowed", [False, True], ids=["own session", "borrowed session"])
+
+
+@each_session
+async def test_write_whose_connection_was_never_made_has_a_known_outcome(borrowed: bool) -> None:
+    async with silent() as (authority, _), aiohttp.ClientSession() as session:
+        url = f"https://{authority}"  # the handshake gets no answer
+        async with HttpTransport(url, session if borrowed else None) as transport:
+            with pytest.raises(TransportError, match=r"no answer within 0\.3 s") as caught:
+                await Client(transport, timeout=0.3).core.v1.configmaps.create(OBJECT)
+        assert (type(caught.value), caught.value.unsent) == (TransportError, True)
+
+
+async def test_write_whose_credentials_did_not_come_has_a_known_outcome() -> None:
+    async with HttpTransport("http://127.0.0.1:1", credentials=Pending()) as transport:
+        with pytest.raises(TransportError) as caught:
+            await Client(transport, timeout=0.1).core.v1.configmaps.create(OBJECT)
+    assert (type(caught.value), caught.value.unsent) == (TransportError, True)
+
+
+@each_session
+async def test_write_without_a_free_connection_has_a_known_outcome(borrowed: bool) -> None:
+    connector, limit = aiohttp.TCPConnector(limit=1), None if borrowed else 1
+    async with (
+        silent(WHOLE[:-5]) as (authority, _),
+        aiohttp.ClientSession(connector=connector) as session,
+        HttpTransport(f"http://{authority}", session if borrowed else None, max_requests=limit) as transport,
+    ):
+        held = await transport.request(Request("/held"))
+        with pytest.raises(TransportError) as caught:
+            await Client(transport, timeout=0.3).core.v1.configmaps.create(OBJECT)
+        await held.close()
+    assert (type(caught.value), caught.value.unsent) == (TransportError, True)
+
+
+@each_session
+async def test_write_that_was_handed_over_has_an_unknown_outcome_after_its_timeout(borrowed: bool) -> None:
+    async with silent() as (authority, received), aiohttp.ClientSession() as session:
+        async with HttpTransport(f"http://{authority}", session if borrowed else None) as transport:
+            with pytest.raises(WriteOutcomeUnknown):
+                await Client(transport, timeout=0.3).core.v1.configmaps.create(OBJECT)
+        assert received.is_set()

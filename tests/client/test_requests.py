@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer import (
+    AlreadyExists,
     ApiNotFound,
     Client,
     Conflict,
@@ -326,3 +327,40 @@ async def test_followed_log_yields_lines_as_they_come_until_it_is_closed() -> No
         assert server.requests[0].query_string == "follow=true"
     finally:
         await server.stop()
+
+
+@pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
+async def test_list_whose_token_expired_keeps_its_version(match: str) -> None:
+    transport = Scripted(listed(OBJECT, **{"continue": "t"}), refusal(410, "Expired"), listed(OBJECT))
+    config_maps = Client(transport).core.v1.configmaps
+    await config_maps.list(resource_version="7", resource_version_match=match, page_size=1)
+    asked = {("resourceVersion", "7"), ("resourceVersionMatch", match)}
+    assert set(transport.requests[2].query) == asked
+    transport = Scripted(listed(OBJECT, **{"continue": "t"}), refusal(410, "Expired"), refusal(410, "Expired"))
+    with pytest.raises(Expired):
+        await Client(transport).core.v1.configmaps.list(resource_version="7", resource_version_match=match, page_size=1)
+
+
+@pytest.mark.parametrize("reason", ["", "Conflict", "SomethingNew"])
+async def test_409_with_any_other_reason_is_a_conflict(reason: str) -> None:
+    with pytest.raises(Conflict) as caught:
+        await Client(Scripted(refusal(409, reason))).core.v1.configmaps.create(OBJECT)
+    assert caught.value.conflicts == ()
+    with pytest.raises(AlreadyExists):
+        await Client(Scripted(refusal(409, "AlreadyExists"))).core.v1.configmaps.create(OBJECT)
+
+
+async def test_conflict_has_fields_and_managers() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": text, "field": field}
+        for text, field in (
+            ('conflict with "kubectl" using apps/v1 at 2026-01-01T00:00:00Z', ".spec.replicas"),
+            ('conflict with "a \\"b\\"" with subresource "status" using v1', ".status"),
+            ("another text", ""),
+        )
+    ]
+    with pytest.raises(Conflict) as caught:
+        await Client(Scripted(refusal(409, "Conflict", causes=causes))).core.v1.configmaps.create(OBJECT)
+    found = [(each.field, each.manager) for each in caught.value.conflicts]
+    assert found == [(".spec.replicas", "kubectl"), (".status", 'a "b"'), ("", "")]
+    assert caught.value.conflicts[2].message == "another text"

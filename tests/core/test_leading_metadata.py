@@ -112,9 +112,11 @@ def test_truncated_object_is_refused(length: int) -> None:
         decode_record(encoded(OFTEN)[:length])
 
 
-def test_metadata_only_object_is_kept_as_received() -> None:
-    raw = encoded({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": OFTEN["metadata"]})
+def test_metadata_only_object_is_kept_without_the_type_of_the_answer() -> None:
+    raw = encoded({"metadata": OFTEN["metadata"]})
     assert decode_metadata(raw, valid=True).raw is raw
+    partial = encoded({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", **json.loads(raw)})
+    assert decode_metadata(partial, valid=True).raw == raw
 
 
 @pytest.mark.parametrize("case", ["spec behind", "spec in front"])

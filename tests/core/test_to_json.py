@@ -12,7 +12,7 @@ import pydantic
 import pytest
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer import to_json
+from aioinformer import set_controller_reference, to_json
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.compression import SAMPLES, Codec, PackedRecord
 from aioinformer.cache.objects.record import decode_record
@@ -174,3 +174,28 @@ def test_msgspec_encodes_objects_with_a_hook_and_as_raw() -> None:
 
 def test_standard_library_encodes_objects_with_a_hook() -> None:
     assert json.loads(json.dumps([view()], default=dict)) == [json.loads(COMPLETE)]
+
+
+PARTIAL = b'"metadata":{"name":"a","uid":"u","resourceVersion":"7","managedFields":[{"manager":"x"}]}}'
+
+
+@pytest.mark.parametrize("fields", [(), ("metadata.name",)], ids=["plain", "with fields"])
+@pytest.mark.parametrize("resource", [PODS, WIDGETS], ids=["built in", "custom"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",',
+        b'{"apiVersion":"meta.k8s.io/v1", "kind":"PartialObjectMetadata",',
+        b"{",
+    ],
+)
+def test_metadata_tier_states_the_kind_of_the_object(head: bytes, resource: Any, fields: tuple[str, ...]) -> None:
+    obj = view(head + PARTIAL, resource, storage="metadata", fields=fields)
+    stated = {"apiVersion": resource.api_version, "kind": resource.kind}
+    for document in (obj.to_dict(), json.loads(to_json(obj))):
+        assert {name: document[name] for name in ("apiVersion", "kind")} == stated
+        assert document["metadata"]["managedFields"]
+    assert (obj.api_version, obj.kind) == (resource.api_version, resource.kind)
+    owned: Any = set_controller_reference({"metadata": {"name": "b"}}, obj)
+    reference = owned["metadata"]["ownerReferences"][0]
+    assert {name: reference[name] for name in stated} == stated

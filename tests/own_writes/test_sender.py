@@ -12,7 +12,7 @@ import pytest
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.client.targets import target_of
 from aioinformer.controller import OwnWrites, UndeclaredWrite, WritePolicy
-from aioinformer.errors import ApiNotFound, OptionError, TransportError, WriteOutcomeUnknown
+from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
 from aioinformer.leaderelection import LeadershipLost
 from aioinformer.own_writes.dry_run import pretend
 from aioinformer.transport import Request as HttpRequest
@@ -326,3 +326,13 @@ async def test_each_warning_of_the_server_is_logged_once(server: Server, caplog:
         for name in ("b", "c"):
             await writes.client(KEY).core.v1.configmaps.create(config_map(name))
     assert [record.getMessage() for record in caplog.records] == ["the server warns: deprecated"]
+
+
+async def test_dry_run_sends_no_raw_write(server: Server) -> None:
+    async with running(server, server.informer(), policy=WritePolicy(dry_run=True)) as writes:
+        client = writes.client(KEY)
+        raw = await client.request("PUT", "/api/v1/namespaces/shop/configmaps/a", body=config_map("a"))
+        assert (raw.status, raw.json()["metadata"]["name"]) == (200, "a")
+        with pytest.raises(UsageError, match="dry run: POST /reports is not sent"):
+            await client.request("POST", "/reports")
+    assert server.writes == []

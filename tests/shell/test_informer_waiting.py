@@ -7,9 +7,15 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
+from aioinformer.client import Status
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sync import wait_for_cache_sync
+from aioinformer.models import core_v1
 from tests.shell.collection import Collection
 from tests.shell.virtual_time import settled
 
@@ -239,3 +245,42 @@ async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
         assert waiting.cancelled()
         assert waiters_of(informer) == 0
     gc.collect()
+
+
+def written(kind: str, api_version: str = "v1", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": api_version, "metadata": {"name": "a", "resourceVersion": "9"}, **more}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        written("ConfigMap"),
+        written("Pod", "example.com/v1"),
+        view_class(core_v1.CONFIG_MAPS)(decode_record(b'{"metadata":{"name":"a","resourceVersion":"9"}}')),
+        V1ConfigMap(api_version="v1", kind="ConfigMap", metadata=V1ObjectMeta(name="a", resource_version="9")),
+        Status(status="Success", details={"kind": "configmaps", "uid": "u"}),
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "details": {"group": "x", "kind": "pods", "uid": "u"}},
+    ],
+    ids=["mapping", "group", "view", "model", "Status", "decoded Status"],
+)
+async def test_wait_for_an_object_of_another_resource_is_refused(other: Any) -> None:
+    informer = SharedIndexInformer(Collection())
+    with pytest.raises(UsageError, match=r"is not of v1/pods; wait with an informer"):
+        await informer.wait_for(other, timeout=0.01)
+
+
+@pytest.mark.parametrize("seconds", [None, float("inf")])
+async def test_wait_without_a_limit(seconds: float | None) -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        assert await wait_for_cache_sync(informer, timeout=seconds)
+        assert await informer.wait_for("default/a", timeout=seconds) is not None
+        waits = [
+            asyncio.create_task(informer.wait_for("ns/b", timeout=seconds)),
+            asyncio.create_task(informer.wait_for_resource_version("1000", timeout=seconds)),
+        ]
+        await settled()
+        assert not any(wait.done() for wait in waits)
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

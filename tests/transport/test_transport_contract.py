@@ -213,7 +213,8 @@ async def test_complete_responses_share_a_connection(transport: Transport, serve
 async def test_more_than_a_hundred_watches_can_be_open(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     async with asyncio.timeout(60):
-        responses = await asyncio.gather(*(transport.request(Request("/")) for _ in range(120)))
+        watch = Request("/", late_head=True, stream=True)
+        responses = await asyncio.gather(*(transport.request(watch) for _ in range(120)))
         firsts = await asyncio.gather(*(anext(response.chunks()) for response in responses))
     assert firsts == [b"first"] * 120
     for response in responses:

@@ -394,6 +394,10 @@ async def informers(informer: SharedIndexInformer[core_v1.Pod], transport: HttpT
 async def clients(client: Client) -> None:
     assert_type(client.core.v1.pods, ResourceClient[core_v1.Pod])
     assert_type(await client.core.v1.pods.get("a/b"), core_v1.Pod)
+    assert_type(await client.core.v1.pods.get_or_none("a/b"), core_v1.Pod | None)
+    async for event in client.core.v1.pods.watch(resource_version="7"):
+        assert_type(event.object, core_v1.Pod)
+    assert_type((await client.request("GET", "/version")).status, int)
     assert_type((await client.apps.v1.deployments.get("a/b")).spec, apps_v1.DeploymentSpec | None)
     assert_type(client.resource(WIDGETS), ResourceClient[Widget])
     assert_type(await client.resource(WIDGETS).get("a/b"), Widget)

@@ -18,7 +18,7 @@ from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret
 from aioinformer.cache.objects.models.building import build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.models.shapes import attributes_of, has_model
-from aioinformer.cache.objects.refusals import refusal
+from aioinformer.cache.objects.refusals import NotFinite, refusal
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -183,7 +183,11 @@ def _first(raw: msgspec.Raw) -> bytes:
 
 
 def _put(members: dict[str, msgspec.Raw], name: str, change: Any) -> None:
-    member = _changed(members.get(name, msgspec.Raw()), change)
+    try:
+        member = _changed(members.get(name, msgspec.Raw()), change)
+    except NotFinite as error:
+        error.path = f"{name}.{error.path}".rstrip(".")
+        raise
     if member is None:
         members.pop(name, None)
     else:
@@ -309,7 +313,9 @@ def encoded(value: Any) -> bytes:
     from aioinformer.cache.objects import codec  # it imports the views, which import this module
 
     try:
-        return codec.encoded(value)
+        raw = codec.encoded(value)
+        codec.check_finite(value, raw)
+        return raw
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UsageError(f"{type(value).__name__} has no JSON form: {error}") from error
 

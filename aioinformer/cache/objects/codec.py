@@ -7,8 +7,10 @@ JSON -> `decode` -> record -> `on_arrival` (transform, storage tier, user's mode
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, ValuesView
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import repeat
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -18,7 +20,7 @@ from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.record import Decode, Part, Record, decode_record, decode_whatever, undecodable
-from aioinformer.cache.objects.refusals import is_validation, refusal
+from aioinformer.cache.objects.refusals import NotFinite, is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
     Storage,
@@ -297,6 +299,35 @@ def encoded(obj: Any) -> bytes:
     if raw and b'"_record":' not in raw and b'"_owner":' not in raw:
         return raw
     return _encode(_with_plain_views(obj))
+
+
+def check_finite(obj: Any, raw: bytes) -> None:
+    """Raise `NotFinite` if an object has such a number. It is searched only if its JSON, by `encoded`, has a null."""
+    by_pydantic = hasattr(obj, "model_dump_json")  # which may write the names of the numbers instead of null
+    if b"null" not in raw and not (by_pydantic and (b"NaN" in raw or b"Infinity" in raw)):
+        return
+    if by_pydantic:
+        obj = obj.model_dump(by_alias=True, exclude_none=True)
+    with suppress(TypeError):  # a view, which has no such numbers, or a part that only pydantic can encode
+        obj = msgspec.to_builtins(obj, enc_hook=_plain, str_keys=True)
+    _check_finite(obj)
+
+
+def _check_finite(value: Any) -> None:
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, (list, tuple)):
+        items = enumerate(value)
+    elif isinstance(value, float) and not isfinite(value):
+        raise NotFinite
+    for name, item in items:
+        if type(item) is not str:
+            try:
+                _check_finite(item)
+            except NotFinite as error:
+                error.path = f"{name}.{error.path}".rstrip(".")
+                raise
 
 
 def _with_plain_views(value: Any) -> Any:

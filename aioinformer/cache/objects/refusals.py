@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -23,6 +25,15 @@ _SCHEMA: Final = (
     r"|JSON is malformed: [a-z' ]+(?: \(byte \d+\))?"
 )
 _MAX_LENGTH: Final = 200
+
+
+class NotFinite(UsageError):
+    """A number at `path` is NaN or infinite. JSON has neither: it would become null, which deletes a member."""
+
+    path = ""
+
+    def __str__(self) -> str:
+        return f"{self.path or 'a number'} is NaN or infinite: JSON would have null for it, which deletes a member"
 
 
 def refusal(error: BaseException) -> str:

@@ -159,20 +159,26 @@ class _Bare(Envelope, gc=False, kw_only=True, forbid_unknown_fields=True):
 
 
 _decode_bare = msgspec.json.Decoder(_Bare).decode
+#: How API servers begin an object of which only the metadata was requested.
+_PARTIAL = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
 
 
 def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
     """Decode an object of which only the metadata was requested; drop anything else that the server has sent.
 
+    Its type is dropped, too: it is that of the answer, and readers get the type of the resource in its place.
+
     Raises:
         DecodeError: as `decode_record`.
     """
+    if raw.startswith(_PARTIAL):
+        raw = b"{" + raw[len(_PARTIAL) :]
     meta = leading_metadata(raw, _decode_bare, alone=True) if valid else None
     return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw, Part)
 
 
 def only_metadata(record: Record) -> Record:
-    """Return the record with the metadata alone.
+    """Return the record with the metadata alone, and with the type if it is that of the object.
 
     Objects that are too large and too deep to be decoded at once stay as they are.
     """
@@ -183,9 +189,11 @@ def only_metadata(record: Record) -> Record:
         document = _decode_raw(raw)
     except RecursionError:
         return record
-    if document.keys() <= {"apiVersion", "kind", "metadata"}:
+    partial = "kind" in document and bytes(document["kind"]) == b'"PartialObjectMetadata"'
+    if document.keys() <= {"apiVersion", "kind", "metadata"} and not partial:
         return record.with_raw(raw, Part) if record.is_whole else record
-    kept = {name: document[name] for name in ("apiVersion", "kind", "metadata") if name in document}
+    names = ("metadata",) if partial else ("apiVersion", "kind", "metadata")
+    kept = {name: document[name] for name in names if name in document}
     return record.with_raw(_encode(kept), Part)
 
 

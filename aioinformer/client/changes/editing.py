@@ -43,26 +43,25 @@ class StatusNotStored(UsageError):
 
 
 async def edit(
-    obj: T,
+    target: T | str,
     change: Callable[[T], Any],
     *,
-    read: Callable[[T, float | None], Awaitable[T]],
+    read: Callable[[T | str, float | None], Awaitable[T]],
     write: Callable[[T, dict[str, Any], float | None], Awaitable[T]],
     check: Callable[[dict[str, Any]], None],
-    is_live: bool,
     attempts: int,
     timeout: float | None,  # noqa: ASYNC109 - the last conflict is raised after it
 ) -> T:
     """Write what a function changes of an object, again from the live object after a conflict.
 
     Args:
-        obj: the object, with the version that the function sees.
+        target: the object, with the version that the function sees; or a name, for the live object.
         change: returns the new state, or an awaitable of it.
-        read: returns the live object, within this number of seconds.
+        read: returns the live object, within this number of seconds. It is read before the first patch if the target is
+            a name or a part of an object, or if the patch of anything but a view replaces a list: a class or a mapping
+            may have left out elements.
         write: sends a merge patch, and returns the stored object, within this number of seconds.
         check: raises if the patch contains what `write` does not store.
-        is_live: whether `obj` was read from the server. If not, and the object is a part, or a patch of anything but a
-            view replaces a list, the live object is read first: a class or a mapping may have left out elements.
         attempts: how many patches to send, at least one.
         timeout: seconds after which no further patch is sent, None for no limit.
 
@@ -73,28 +72,32 @@ async def edit(
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")
     if not callable(change):
         raise UsageError(f"edit: expected a function that returns the new state, not {type(change).__name__}")
-    if not _field(obj, "resource_version", "resourceVersion"):
+    if not isinstance(target, str) and not _field(target, "resource_version", "resourceVersion"):
         raise UsageError("edit: the object has no metadata.resourceVersion; pass what a lister or the client returned")
     clock = asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
-    current, left = obj, timeout
+    current: Any = target
+    left, is_live = timeout, False
+    uid = None if isinstance(target, str) else _field(target, "uid", "uid")
 
-    async def read_again(seconds: float | None, conflict: Conflict | None = None) -> None:
-        nonlocal current, left, is_live
+    async def read_live(seconds: float | None, conflict: Conflict | None = None) -> None:
+        nonlocal current, left, is_live, uid
         current, is_live = await read(current, seconds), True
         left = None if end is None else max(end - clock(), _LEAST)
-        if _field(current, "uid", "uid") != _field(obj, "uid", "uid"):
+        known, uid = uid, _field(current, "uid", "uid")
+        if known is not None and known != uid:
             raise conflict or Conflict(409, "Conflict", "another object has the name now")
 
-    if not is_live and _may_be_a_part(obj):
-        await read_again(timeout)
+    if isinstance(target, str) or _may_be_a_part(target):
+        await read_live(timeout)
     for attempt in range(attempts):
         patch = await _patch_of(current, change)
         if not is_live and not isinstance(current, View) and _replaces_list(patch, document_of(current)):
-            await read_again(left)
+            await read_live(left)
             patch = await _patch_of(current, change)
         if not patch:
-            return current
+            unchanged: T = current
+            return unchanged
         check(patch)
         try:
             return await write(current, patch, left)
@@ -105,7 +108,7 @@ async def edit(
             if attempt + 1 == attempts or (left is not None and left <= 0):
                 raise
             await asyncio.sleep(pause)
-            await read_again(left, conflict)
+            await read_live(left, conflict)
     raise AssertionError("the last attempt returns or raises")
 
 

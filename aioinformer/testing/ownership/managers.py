@@ -78,7 +78,8 @@ class Manager(NamedTuple):
     def __str__(self) -> str:
         where = f' with subresource "{self.subresource}"' if self.subresource else ""
         version = f" using {self.api_version}" if self.operation == "Update" else ""
-        return f'"{self.name}"{where}{version}'
+        name = self.name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{name}"{where}{version}'
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCred
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.proxies import proxy_of
 from aioinformer.transport.session import TLS
+from aioinformer.transport.slots import DEFAULT_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,10 @@ class ConnectionTransport(HttpTransport):
     Args:
         access: the server.
         api_client: makes the client.
+        max_requests: as for `HttpTransport`.
     """
 
-    def __init__(self, access: Access, api_client: LazyApiClient) -> None:
+    def __init__(self, access: Access, api_client: LazyApiClient, max_requests: int | None) -> None:
         proxy = access.proxy
         super().__init__(
             access.server,
@@ -51,6 +53,7 @@ class ConnectionTransport(HttpTransport):
             headers=access.headers,
             ssl=access.tls,
             proxy=None if proxy is None else str(proxy.url),
+            max_requests=max_requests,
         )
         self._api_client = api_client
 
@@ -73,10 +76,12 @@ class Connection:
 
     __slots__ = ("_api_client", "_client", "context", "namespace", "transport")
 
-    def __init__(self, access: Access, namespace: str, context: str) -> None:
+    def __init__(
+        self, access: Access, namespace: str, context: str, max_requests: int | None = DEFAULT_REQUESTS
+    ) -> None:
         self._api_client = LazyApiClient(access)
         self._client: Client | None = None
-        self.transport = ConnectionTransport(access, self._api_client)
+        self.transport = ConnectionTransport(access, self._api_client, max_requests)
         self.namespace = namespace
         self.context = context
 
@@ -131,6 +136,7 @@ async def connect(
     kubeconfig: str | os.PathLike[str] | None = None,
     context: str | None = None,
     in_cluster: bool | None = None,
+    max_requests: int | None = DEFAULT_REQUESTS,
 ) -> Connection:
     """Find the cluster as kubectl does, and return a connection to it. No request is sent yet.
 
@@ -141,6 +147,7 @@ async def connect(
         kubeconfig: a file, which must exist.
         context: name of a context, None for the current one.
         in_cluster: True to use only the service account, False never to use it, None to try it last.
+        max_requests: how many requests are under way at once; see `HttpTransport`.
 
     Raises:
         UsageError: there is no configuration, or it is wrong. The message names file, field and remedy.
@@ -150,7 +157,7 @@ async def connect(
     found = None
     if not in_cluster:
         found = await asyncio.to_thread(_find_context, kubeconfig, context, in_cluster is None)
-    return await (_connect_in_cluster() if found is None else _connect_to_context(found))
+    return await (_connect_in_cluster(max_requests) if found is None else _connect_to_context(found, max_requests))
 
 
 def _find_context(
@@ -175,7 +182,7 @@ def _is_in_pod() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").exists()
 
 
-async def _connect_in_cluster() -> Connection:
+async def _connect_in_cluster(max_requests: int | None) -> Connection:
     token, authority = TokenFile(SERVICE_ACCOUNT / "token"), SERVICE_ACCOUNT / "ca.crt"
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}") for name in ("HOST", "PORT"))
     try:
@@ -184,7 +191,7 @@ async def _connect_in_cluster() -> Connection:
         await asyncio.to_thread(token.check)
         server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         access = Access(server, TLS(authority), token, True, PrivateHeaders())
-        connection = Connection(access, await asyncio.to_thread(_own_namespace), "")
+        connection = Connection(access, await asyncio.to_thread(_own_namespace), "", max_requests)
         await connection.transport.prepare()
     except UsageError as error:
         raise UsageError(
@@ -201,13 +208,13 @@ def _own_namespace() -> str:
         return "default"
 
 
-async def _connect_to_context(found: Context) -> Connection:
+async def _connect_to_context(found: Context, max_requests: int | None) -> Connection:
     access = await asyncio.to_thread(_access_of, found)
     if isinstance(access.credentials, FixedCredentials):
         authenticates = bool((await obtain(access.credentials)).authorization)
         access = replace(access, authenticates=authenticates)
     try:
-        connection = Connection(access, found.namespace, found.name)
+        connection = Connection(access, found.namespace, found.name, max_requests)
     except UsageError as error:
         reason = str(error).removeprefix("base_url ")
         raise UsageError(f"{found.cluster_where}.server {reason}") from error

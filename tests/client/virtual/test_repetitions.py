@@ -184,3 +184,33 @@ async def test_without_retry_the_first_failure_is_raised(call: Call) -> None:
     with pytest.raises(TooManyRequests):
         await call(Client(transport, retry=False))
     assert len(transport.requests) == 1
+
+
+class Slow(Scripted):
+    """Answers after some seconds."""
+
+    def __init__(self, *seconds: float) -> None:
+        super().__init__()
+        self._seconds = list(seconds)
+
+    async def request(self, request: Any) -> Answer:
+        await asyncio.sleep(self._seconds.pop(0))
+        return await super().request(request)
+
+
+@pytest.mark.parametrize("seconds", [(0.9, 0.9), (5.0, 0.0)], ids=["slow write", "slow read"])
+async def test_edit_of_a_name_keeps_its_timeout(seconds: tuple[float, ...]) -> None:
+    clock = asyncio.get_running_loop().time
+    begun = clock()
+    with pytest.raises(TransportError, match="no answer within"):
+        await Client(Slow(*seconds)).core.v1.configmaps.edit(
+            "shop/a", lambda obj: obj.evolve({"data": {"x": "1"}}), timeout=1.0
+        )
+    assert clock() - begun < 1.01
+
+
+async def test_infinite_timeout_is_none() -> None:
+    transport = Scripted()
+    await Client(transport, timeout=float("inf")).core.v1.configmaps.get("shop/a")
+    await Client(transport).core.v1.configmaps.get("shop/a", timeout=float("inf"))
+    assert [request.total_timeout for request in transport.requests] == [None, None]
