@@ -155,6 +155,17 @@ class OwnWrites:
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
         self.pending(key)
 
+    def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
+        """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode.
+
+        Args:
+            key: of the run, and of the object.
+            resource: of the object.
+            version: of the object.
+        """
+        if (writes := self._keys.get(key)) is not None:
+            writes.skip((resource.group, resource.plural), str(key), version)
+
     def forget(self, key: ObjectName) -> None:
         """Forget the writes of a key. One that is under way is recorded when it ends."""
         self._keys.pop(key, None)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.client.targets import read
-from aioinformer.resources.versions import is_older
+from aioinformer.resources.versions import covers, is_older
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -113,6 +113,22 @@ class Writes:
         awaited = self.awaited[name] = Awaited(target, write, gone, missing)
         if not awaited.drop_shown():
             del self.awaited[name]
+
+    def skip(self, resource: tuple[str, str], key: str, version: str) -> None:
+        """Forget the writes to an object that have this version or an earlier one.
+
+        Args:
+            resource: group and plural.
+            key: of the object.
+            version: of the object.
+        """
+        stores: tuple[dict[Any, Any], ...] = (self.awaited, self.unread)
+        for known in stores:
+            for name, each in list(known.items()):
+                target, write = each.target, each.write
+                of_object = write is not None and write.key == key and resource == (target.group, target.plural)
+                if of_object and write.version and covers(version, write.version):
+                    del known[name]
 
     def doubt(self) -> None:
         """Read all awaited objects again. Their versions may never arrive: if the server was restored from a backup,

@@ -53,7 +53,8 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     - Not being deleted: the object gets the finalizer before the block begins, if it lacks it, by one patch.
       `request.object` is then the written object.
     - Being deleted, with the finalizer: `ending` is true. After the run, the manager removes the finalizer, by one
-      patch, if the block has ended without an exception and the run returns None: then the cleanup is complete.
+      patch, if the block has ended without an exception and the run returns None (or an empty `Result()`): then the
+      cleanup is complete.
       `Result(after=…)`, `Result(parked=…)` and an error, also after the block, keep the finalizer, and the next run
       calls the block again. So the cleanup may run several times. The removal is a part of the attempt: the timeout
       and the term of leadership apply, and its failure is that of the attempt.
@@ -92,8 +93,9 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     ending = Ending(is_ending)
     try:
         yield ending
-    except NothingToDo as error:
-        if is_ending:  # the key would rest, and the finalizer would stay for ever
+    except BaseException as error:
+        # Also as a group: the key would rest, and the finalizer would stay for ever.
+        if is_ending and BaseExceptionGroup("", [error]).split(NothingToDo)[1] is None:
             raise UsageError(
                 f"finalizing: NothingToDo in the cleanup of {request.key} leaves the finalizer {name}; return None if "
                 "the cleanup is complete, or raise another error"

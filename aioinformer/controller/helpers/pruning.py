@@ -9,7 +9,7 @@ import msgspec
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.views import View, json_of
+from aioinformer.cache.objects.views import View, is_part, json_of
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied, has_key, owned_fields
 from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
@@ -77,7 +77,8 @@ async def apply_set(
 
     Order: all checks; then the objects, one by one, in the order of the set; then the deletions, in the reverse order
     of `resources`. An error ends the call: nothing is deleted before all is applied. No write is sent for an object
-    whose cached state has all fields of the set already; it is read from the server if the cache has no managed fields.
+    whose cached state has all fields of the set already; it is read from the server if the cache has no managed fields,
+    or only a part of the object.
 
     Args:
         request: of the reconciler. Its client has the field manager.
@@ -174,7 +175,7 @@ class _Owner:
             except NotFound:
                 return await self._read(resource, key, made)
         self._check(found, resource, made)
-        return found if _has_managed_fields(found) else await self._read(resource, key, made)
+        return found if _shows_managers(found) else await self._read(resource, key, made)
 
     async def apply(self, resource: Resource[Any], obj: Any, known: Any, *, force: bool) -> Applied[Any] | None:
         """Apply an object of the set to the known one, or as a new one; return None if it is being deleted."""
@@ -199,8 +200,8 @@ class _Owner:
         Returns:
             None: it is deleted, or is being deleted. "": another object has its name. Otherwise, why it is kept.
         """
-        # A class of the user may lack the owner references that forbid the deletion.
-        is_whole, conflicts = isinstance(obj, (View, Mapping)) and _has_managed_fields(obj), 0
+        # A class of the user, and what a transform returns, may lack the owner references that forbid the deletion.
+        is_whole, conflicts = isinstance(obj, View) and _shows_managers(obj), 0
         while True:
             if conflicts or not is_whole:
                 obj = await self._get(resource, key)
@@ -302,5 +303,6 @@ def _is_leaving(obj: Any) -> bool:
     return obj is not None and bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))
 
 
-def _has_managed_fields(obj: Any) -> bool:
-    return bool(metadata_field(metadata_of(obj), "managed_fields", "managedFields"))
+def _shows_managers(obj: Any) -> bool:
+    """Return whether an object has managed fields, and is no part of one, which may lack its controller."""
+    return not is_part(obj) and bool(metadata_field(metadata_of(obj), "managed_fields", "managedFields"))

@@ -291,7 +291,7 @@ class ActiveController:
             self._fail(error)
 
     def _begin(self, run: Run) -> None:
-        if self._own.pending(run.key):  # an earlier wait has timed out
+        if self._is_behind(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return
         loop = asyncio.get_running_loop()
@@ -372,10 +372,19 @@ class ActiveController:
         run, now = attempt.run, asyncio.get_running_loop().time()
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
-        if self._own.pending(run.key) and not self._closing:
+        if self._is_behind(run.key) and not self._closing:
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome)
+
+    def _is_behind(self, key: ObjectName) -> bool:
+        """Return whether the caches lack own writes of a key.
+
+        No cache ever shows those that made or left the object of the key undecodable, and its handler reads the object.
+        """
+        if self.inputs.undecodable and (found := self.inputs.undecodable.get(str(key))) is not None:
+            self._own.skip(key, self.controller.resource, found[1])
+        return self._own.pending(key)
 
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
@@ -404,7 +413,7 @@ class ActiveController:
             try:
                 await self._own.settle(key, seconds)
             except Exception as error:
-                if not until_shown:
+                if not until_shown or not self._is_behind(key):
                     return
                 self.results["stale"] += 1
                 if not logged:

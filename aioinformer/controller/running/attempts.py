@@ -247,7 +247,9 @@ def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> C
         return attempt.threads.join(end)
     if request.release is None or attempt.released or attempt.cut or attempt.expired:
         return None
-    attempt.released = isinstance(end, NothingToDo) or (isinstance(end, StopIteration) and end.value is None)
+    # Exactly if the attempt succeeds, and nothing is planned: otherwise, the key would rest and keep its finalizer.
+    name, _ = outcome_of_result(end.value, 0.0) if isinstance(end, StopIteration) else outcome_of_error(end)
+    attempt.released = name == "success"
     return request.finish() if attempt.released else None
 
 

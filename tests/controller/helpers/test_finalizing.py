@@ -118,11 +118,14 @@ async def test_object_that_vanished_is_nothing_to_do(bench: Bench) -> None:
             pytest.fail("the block ran")
 
 
-async def test_nothing_to_do_in_a_cleanup_is_an_error(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "error", [NothingToDo("it was never made"), ExceptionGroup("", [NothingToDo("it was never made")])]
+)
+async def test_nothing_to_do_in_a_cleanup_is_an_error(bench: Bench, error: Exception) -> None:
     async def reconcile(request: Any) -> None:
         async with finalizing(request, CLEANUP) as ending:
             if ending:
-                raise NothingToDo("it was never made")
+                raise error
 
     await delete(bench, CLEANUP)
     with pytest.raises(UsageError, match=f"leaves the finalizer {CLEANUP}"):

@@ -192,3 +192,20 @@ async def test_cancelled_call_sends_no_more(bench: Bench, caches: Any, client: C
         await asyncio.wait({task})
     assert task.cancelled()
     assert "b" not in names(bench)
+
+
+@pytest.mark.behaviour("C-102")
+async def test_part_of_an_object_is_no_proof(bench: Bench, client: Client) -> None:
+    other = bench.server.create("secrets", {"metadata": {"name": "other"}}, "default")
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": "other", "uid": other["metadata"]["uid"]}
+    async with SharedInformerFactory(bench.server.url) as factory:
+        informer = factory.core.v1.configmaps.informer(storage="projection", fields=["metadata.managedFields"])
+        bench.add_input(informer)
+        factory.start()
+        for name, owners in (("foreign", [{**reference, "controller": True}]), ("left", [])):
+            made = settings(name)
+            made["metadata"] |= {"labels": LABELS, "ownerReferences": owners}
+            await informer.wait_for(await client.core.v1.configmaps.apply(made, namespace="default"), timeout=10)
+        result = await apply_set(await bench.request(), [], resources=[SETTINGS], by=LABELS)
+    assert [key.name for _, key, reason in result.kept if "its controller is Secret other" in reason] == ["foreign"]
+    assert names(bench) == {"foreign"}

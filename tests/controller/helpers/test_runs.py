@@ -50,17 +50,20 @@ def ending(bench: Bench) -> Bench:
 
 
 @pytest.mark.behaviour("C-106")
-@pytest.mark.parametrize("end", [None, NothingToDo("it is done")])
-async def test_finalizer_is_removed_after_the_run(ending: Bench, end: Exception | None) -> None:
+@pytest.mark.parametrize(
+    "end", [None, Result(), NothingToDo("it is done"), ExceptionGroup("", [NothingToDo("it is done")])]
+)
+async def test_finalizer_is_removed_after_the_run(ending: Bench, end: Any) -> None:
     seen: list[list[str]] = []
 
-    async def reconcile(request: Request[Any]) -> None:
+    async def reconcile(request: Request[Any]) -> Result | None:
         async with finalizing(request, CLEANUP) as is_ending:
             assert is_ending
         await asyncio.sleep(0)
         seen.append(finalizers(ending))
-        if end is not None:
+        if isinstance(end, Exception):
             raise end
+        return end if isinstance(end, Result) else None
 
     async with run(ending, reconcile) as controller:
         await results(controller, "success")

@@ -193,6 +193,45 @@ async def test_finalizer_is_released_without_decoding() -> None:
         assert (runs.names, controller.snapshot()["settling"]) == ([], [])
 
 
+@pytest.mark.behaviour("C-125")
+async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
+    server, cleaned = Server(), []
+    controller = controller_of(Runs())
+
+    @controller.undecodable
+    async def handle(request: Any, error: DecodeError) -> None:
+        async with finalizing(request, CLEANUP) as ending:
+            if ending:
+                cleaned.append(request.name)
+
+    server.put("configmaps", broken())
+    async with manager_of(server, controller):
+        await started()
+        held = server.objects["configmaps"]["default/a"]
+        assert held["metadata"]["finalizers"] == [CLEANUP]
+        assert controller.snapshot()["settling"] == []
+        server.put(
+            "configmaps", {**held, "metadata": {**held["metadata"], "deletionTimestamp": "2025-01-01T00:00:00Z"}}
+        )
+        await asyncio.sleep(10)
+        assert (cleaned, list(controller.snapshot()["results"])) == (["a"], ["success"])
+
+
+@pytest.mark.behaviour("C-126")
+async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
+    server, events = Server(), Events()
+
+    async def reconcile(request: Request[Any]) -> None:
+        await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"value": "broken"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, informer={"decoder": decode})
+    server.put("configmaps", config_map("a", value="fine"))
+    async with manager_of(server, controller, recorder=events):
+        await asyncio.sleep(10)
+        assert [reason for _, _, reason, _ in events.recorded] == ["Undecodable"]
+        assert list(map(str, controller.parked())) == ["default/a"]
+
+
 @pytest.mark.behaviour("C-126")
 async def test_without_a_handler_the_object_is_reported() -> None:
     server, runs, events = Server(), Runs(), Events()
