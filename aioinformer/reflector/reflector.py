@@ -42,7 +42,7 @@ from aioinformer.reflector.protocol.messages import (
 )
 from aioinformer.reflector.response_reader import Responses
 from aioinformer.reflector.state import InformerState, Phase
-from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.reflector.watch_events import Expected, RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -128,7 +128,8 @@ class Reflector:
         self._requests = Prefetcher(lister_watcher, self.name)
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._responses = Responses(self._requests, RecordDecoder(on_arrival, known, decode), self._options, self.name)
+        decoder = RecordDecoder(on_arrival, known, decode, Expected.of(lister_watcher))
+        self._responses = Responses(self._requests, decoder, self._options, self.name)
         verbs = lister_watcher.resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,8 +11,9 @@ from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import USER_ERRORS, ApiError, DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.transport.json_scanner import Steps
 
 ADDED: Final = "ADDED"
@@ -44,6 +44,92 @@ class WatchEvent(msgspec.Struct, gc=False):
     error: ApiError | DecodeError | None = None
 
 
+class ForeignObject(DecodeError):
+    """The object is of another kind or namespace than those that the request asked for."""
+
+
+_TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+#: The members between the type of an event and its object.
+OBJECT: Final = b'","object":'
+_METADATA_ONLY: Final = ("PartialObjectMetadata", "meta.k8s.io")
+
+
+class _TypeMeta(msgspec.Struct, gc=False, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+_decode_type = msgspec.json.Decoder(_TypeMeta).decode
+
+
+class Expected:
+    """What the objects of a watch must be. By default, anything.
+
+    Servers write kind and apiVersion first. One look-up of the first bytes of an event therefore shows its type, and
+    that its object is of the expected kind.
+
+    Args:
+        kind: of the objects; "" for any.
+        api_version: of the objects. Other versions of the same group are accepted.
+        namespace: of the objects; "" for any.
+        metadata_only: PartialObjectMetadata is accepted, too.
+
+    Attributes:
+        heads: the first bytes of an event after `{"type":"` -> its type.
+        size: the number of these bytes after the type.
+        namespace: as given.
+    """
+
+    __slots__ = ("_groups", "heads", "namespace", "size")
+
+    def __init__(
+        self, kind: str = "", api_version: str = "", namespace: str = "", *, metadata_only: bool = False
+    ) -> None:
+        self.namespace = namespace
+        self.heads: Mapping[bytes, str] = _TYPES
+        self.size = 0
+        #: kind -> group.
+        self._groups = {kind: _group_of(api_version)} if kind else {}
+        if kind and metadata_only:
+            kind, group = _METADATA_ONLY
+            self._groups[kind], api_version = group, f"{group}/v1"
+        if kind:
+            names = b'"kind":%b' % msgspec.json.encode(kind), b'"apiVersion":%b' % msgspec.json.encode(api_version)
+            forms = [OBJECT + b"{%b,%b," % order for order in (names, names[::-1])]
+            self.heads = {name + form: value for name, value in _TYPES.items() for form in forms}
+            self.size = len(forms[0])
+
+    @classmethod
+    def of(cls, lister_watcher: ListerWatcher[Any]) -> Expected:
+        """Return what a ListerWatcher asks for, as far as it shows that."""
+        resource, namespace = lister_watcher.resource, getattr(lister_watcher, "namespace", "")
+        only = getattr(lister_watcher, "metadata_only", False)
+        return cls(resource.kind, resource.api_version, namespace, metadata_only=only)
+
+    def check_kind(self, raw: bytes) -> None:
+        """Raise `ForeignObject` for an object of another kind or group. Objects without a kind are accepted."""
+        if not self._groups:
+            return
+        try:
+            found = _decode_type(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return  # the decoder of records reports it
+        group = self._groups.get(found.kind)
+        if found.kind and (group is None or (found.api_version and _group_of(found.api_version) != group)):
+            kinds = " or ".join(self._groups)
+            raise ForeignObject(f"the object is of kind {found.kind[:60]} ({found.api_version[:60]}), not {kinds}")
+
+    def check_namespace(self, record: Record) -> Record:
+        """Return the record of an object. Raise `ForeignObject` if it is of another namespace."""
+        if self.namespace and record.namespace != self.namespace:
+            raise ForeignObject(f"the object is in namespace {record.namespace[:60]!r}, not {self.namespace!r}")
+        return record
+
+
+def _group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
 class Refused(DecodeError):
     """The object decodes, but the transform or the user's decoder refuses it."""
 
@@ -65,18 +151,20 @@ class RecordDecoder:
             refuse the object.
         known: returns the cached record of a key, or None.
         decode: makes a record of the bytes of an object.
+        expected: what the objects of watches must be; by default, anything.
     """
 
-    __slots__ = ("_decode", "_decode_valid", "_known", "_on_arrival")
+    __slots__ = ("_decode", "_known", "_on_arrival", "expected")
 
     def __init__(
         self,
         on_arrival: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         decode: Decode = decode_record,
+        expected: Expected | None = None,
     ) -> None:
+        self.expected = expected or Expected()
         self._decode = decode
-        self._decode_valid = partial(decode, valid=True)
         self._on_arrival = on_arrival
         self._known = known
 
@@ -98,18 +186,17 @@ class RecordDecoder:
             reason = f"the object is refused: {refusal(error)} in transform or decoder"
         raise Refused(reason, record)  # outside the except clause: the error of a model may quote values of the object
 
-    def from_list(self, raw: bytes, *, valid: bool = False) -> Record:
+    def from_list(self, raw: bytes) -> Record:
         """Return the record of an object in a list: the cached one if both are equal.
 
         Args:
             raw: the JSON of the object.
-            valid: the bytes are known to be JSON, so managed fields need not be read.
 
         Raises:
             DecodeError: the object cannot be decoded, or is refused.
             Heavy: the object must be decoded in steps, by `from_list_in_steps`.
         """
-        return self._cached_if_equal(self._decode(raw, valid=valid))
+        return self._cached_if_equal(self._decode(raw))
 
     def from_list_in_steps(self, raw: bytes) -> Steps[Record]:
         """Do the same as `from_list`, in steps, for a heavy object."""
@@ -129,7 +216,7 @@ class RecordDecoder:
     @property
     def from_watch(self) -> Callable[[bytes], Record]:
         """A function that returns the record of an object in a watch event. It raises the same errors as `admit`."""
-        return self._decode_valid if self._on_arrival is None else self._decode_and_admit
+        return self._decode if self._on_arrival is None else self._decode_and_admit
 
     def from_watch_in_steps(self, raw: bytes) -> Steps[Record]:
         """Do the same as `from_watch`, in steps, for a heavy object."""
@@ -138,4 +225,4 @@ class RecordDecoder:
         return self.admit(record)
 
     def _decode_and_admit(self, raw: bytes) -> Record:
-        return self.admit(self._decode_valid(raw))
+        return self.admit(self._decode(raw))

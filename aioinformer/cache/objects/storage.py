@@ -42,7 +42,6 @@ from aioinformer.cache.objects.record import (
     Part,
     Record,
     decode_record,
-    leading_metadata,
     record_of,
     undecodable,
 )
@@ -161,14 +160,17 @@ class _Bare(Envelope, gc=False, kw_only=True, forbid_unknown_fields=True):
 _decode_bare = msgspec.json.Decoder(_Bare).decode
 
 
-def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
+def decode_metadata(raw: bytes) -> Record:
     """Decode an object of which only the metadata was requested; drop anything else that the server has sent.
 
     Raises:
         DecodeError: as `decode_record`.
     """
-    meta = leading_metadata(raw, _decode_bare, alone=True) if valid else None
-    return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw, Part)
+    try:
+        meta = _decode_bare(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return only_metadata(decode_record(raw))
+    return record_of(meta, raw, Part)
 
 
 def only_metadata(record: Record) -> Record:
