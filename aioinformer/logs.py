@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,9 @@ _HIDDEN = (
 _CONTROLS = re.compile(b"[\x00-\x1f\x7f]")
 _SPACES = bytes.maketrans(b"\t\n\r", b"   ")
 _FORMATTER = logging.Formatter()
+#: A list with more pages than this, which takes longer than this number of seconds, may be one without an end.
+_MANY_PAGES: Final = 5000
+_LONG_LIST: Final = 10.0
 
 
 def get_logger(name: str) -> logging.Logger:
@@ -132,6 +135,44 @@ class Trace:
             parts.append(f"{what} +{at - before:.1f} s")
             before = at
         self._logger.info("%s took %.1f s%s", self._what, seconds, f": {', '.join(parts)}" if parts else "")
+
+
+class PageCounter:
+    """Counts the pages of one list, and logs a warning if the list does not seem to end.
+
+    Args:
+        logger: gets the lines.
+        what: names the list and its owner.
+        clock: a monotonic clock, in seconds.
+    """
+
+    __slots__ = ("_begun", "_clock", "_logger", "_next", "_objects", "_pages", "_what")
+
+    def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
+        self._logger = logger
+        self._what = what
+        self._clock = clock
+        self._begun = clock()
+        self._pages = self._objects = 0
+        self._next = _MANY_PAGES
+
+    def count_objects(self, objects: int) -> None:
+        """Count objects of the page in progress."""
+        self._objects += objects
+
+    def count_page(self) -> None:
+        """Count a page. Log a warning after 10 s and 5,000 pages, and whenever the number of pages has doubled."""
+        self._pages += 1
+        if self._pages < self._next or (seconds := self._clock() - self._begun) < _LONG_LIST:
+            return
+        self._next = 2 * self._pages
+        self._logger.warning(
+            "%s has not ended after %d pages with %d objects in %.0f s: does the server repeat continue tokens?",
+            self._what,
+            self._pages,
+            self._objects,
+            seconds,
+        )
 
 
 def _escape(match: re.Match[str]) -> str:

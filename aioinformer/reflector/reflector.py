@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.concurrency import is_cancelled, shielded
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
-from aioinformer.logs import Trace, get_logger
+from aioinformer.logs import PageCounter, Trace, get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
 from aioinformer.reflector.listwatch import Prefetcher
 from aioinformer.reflector.options import ReflectorOptions
@@ -33,6 +33,7 @@ from aioinformer.reflector.protocol.messages import (
     Failed,
     Idled,
     Listed,
+    PageEnded,
     Pending,
     Read,
     Replaced,
@@ -386,13 +387,24 @@ class ListWatchRecorder:
         counters: the counters to increment; None to count nothing.
     """
 
-    __slots__ = ("_clock", "_counters", "_events", "_list", "_list_reason", "_name", "_requested_watch", "_watch_since")
+    __slots__ = (
+        "_clock",
+        "_counters",
+        "_events",
+        "_list",
+        "_list_reason",
+        "_name",
+        "_pages",
+        "_requested_watch",
+        "_watch_since",
+    )
 
     def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
         self._name = name
         self._clock = clock
         self._counters = counters
         self._list: Trace | None = None
+        self._pages: PageCounter | None = None
         self._requested_watch = False
         #: Why the list in progress is necessary; "" without one.
         self._list_reason = ""
@@ -412,6 +424,8 @@ class ListWatchRecorder:
             self._list_reason = reason
             if self._counters is not None:
                 self._counters.relists[reason] += 1
+        if step.initial and not step.options.continue_token:
+            self._pages = PageCounter(_log, f"{self._name}: the list", self._clock)
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
@@ -431,6 +445,10 @@ class ListWatchRecorder:
             case Failed() | Ended():
                 self._end_watch()
                 self._fail_list()
+            case Listed(items) if self._pages is not None:
+                self._pages.count_objects(len(items))
+            case PageEnded() if self._pages is not None:
+                self._pages.count_page()
             case Idled():  # ends a list, but not a watch: the next request ends it
                 self._fail_list()
 
@@ -461,7 +479,7 @@ class ListWatchRecorder:
         self._list.log_if_long(SLOW_LIST)
         if self._counters is not None:
             self._counters.lists.observe(self._list.seconds)
-        self._list = None
+        self._list = self._pages = None
 
     def _end_watch(self) -> None:
         since, self._watch_since = self._watch_since, None
