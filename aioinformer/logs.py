@@ -106,7 +106,7 @@ class Trace:
         clock: a monotonic clock, in seconds.
     """
 
-    __slots__ = ("_begun", "_clock", "_logger", "_steps", "_what")
+    __slots__ = ("_begun", "_clock", "_logger", "_objects", "_pages", "_steps", "_warn_at", "_what")
 
     def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
         self._logger = logger
@@ -114,6 +114,8 @@ class Trace:
         self._clock = clock
         self._begun = clock()
         self._steps: list[tuple[float, str]] = []
+        self._objects = self._pages = 0
+        self._warn_at = _MANY_PAGES
 
     @property
     def seconds(self) -> float:
@@ -123,6 +125,17 @@ class Trace:
     def step(self, what: str) -> None:
         """Record that a step is done."""
         self._steps.append((self._clock(), what))
+
+    def count(self, objects: int = 0, *, pages: int = 0) -> None:
+        """Count objects and pages of a list. Warn after 10 s and 5,000 pages, and whenever their number has doubled."""
+        self._objects += objects
+        self._pages += pages
+        if self._pages >= self._warn_at and self.seconds >= _LONG_LIST:
+            self._warn_at = 2 * self._pages
+            self._logger.warning(
+                "%s has not ended after %d pages with %d objects in %.0f s: does the server repeat continue tokens?",
+                *(self._what, self._pages, self._objects, self.seconds),
+            )
 
     def log_if_long(self, threshold: float) -> None:
         """Log one line if more than `threshold` seconds have passed: each step with its own duration."""
@@ -135,44 +148,6 @@ class Trace:
             parts.append(f"{what} +{at - before:.1f} s")
             before = at
         self._logger.info("%s took %.1f s%s", self._what, seconds, f": {', '.join(parts)}" if parts else "")
-
-
-class PageCounter:
-    """Counts the pages of one list, and logs a warning if the list does not seem to end.
-
-    Args:
-        logger: gets the lines.
-        what: names the list and its owner.
-        clock: a monotonic clock, in seconds.
-    """
-
-    __slots__ = ("_begun", "_clock", "_logger", "_next", "_objects", "_pages", "_what")
-
-    def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
-        self._logger = logger
-        self._what = what
-        self._clock = clock
-        self._begun = clock()
-        self._pages = self._objects = 0
-        self._next = _MANY_PAGES
-
-    def count_objects(self, objects: int) -> None:
-        """Count objects of the page in progress."""
-        self._objects += objects
-
-    def count_page(self) -> None:
-        """Count a page. Log a warning after 10 s and 5,000 pages, and whenever the number of pages has doubled."""
-        self._pages += 1
-        if self._pages < self._next or (seconds := self._clock() - self._begun) < _LONG_LIST:
-            return
-        self._next = 2 * self._pages
-        self._logger.warning(
-            "%s has not ended after %d pages with %d objects in %.0f s: does the server repeat continue tokens?",
-            self._what,
-            self._pages,
-            self._objects,
-            seconds,
-        )
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.client.retries import new_request
 from aioinformer.errors import DecodeError, Expired, OptionError
-from aioinformer.logs import PageCounter, get_logger
+from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import read_page
 from aioinformer.reflector.protocol.messages import PageEnded
@@ -72,8 +72,7 @@ class Listing(Generic[T]):
             DecodeError: a response or an object cannot be read.
         """
         left, options, version = self._limit, copy(self._first), ""
-        what = f"the list of {self._requests.resource.group_resource}"
-        counter = PageCounter(_log, what, asyncio.get_running_loop().time)
+        trace = Trace(_log, f"the list of {self._requests.resource.gvr}", asyncio.get_running_loop().time)
         while True:
             if left is not None and (options.limit == 0 or left < options.limit):
                 options.limit = left
@@ -82,8 +81,7 @@ class Listing(Generic[T]):
             if left is not None:
                 del page[left:]
                 left -= len(page)
-            counter.count_objects(len(page))
-            counter.count_page()
+            trace.count(len(page), pages=1)
             yield page
             if not page.continue_token or left == 0:
                 return

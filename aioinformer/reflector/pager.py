@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.errors import DecodeError, Expired, UsageError
-from aioinformer.logs import PageCounter, get_logger
+from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send
 from aioinformer.reflector.response_reader import ResponseReader
@@ -79,8 +79,7 @@ class ListPager(Generic[T]):
         """
         self.pages = 0
         self.resource_version = ""
-        what = f"the list of {self._lister_watcher.resource.group_resource}"
-        counter = PageCounter(_log, what, asyncio.get_running_loop().time)
+        trace = Trace(_log, f"the list of {self._lister_watcher.resource.gvr}", asyncio.get_running_loop().time)
         options: ListOptions | None = self._first
         while options is not None:
             token = ""
@@ -92,13 +91,13 @@ class ListPager(Generic[T]):
                         self.resource_version = self.resource_version or answer.resource_version
                         token = answer.continue_token
                     else:
-                        counter.count_objects(len(answer.items))
+                        trace.count(len(answer.items))
                         for item in answer.items:
                             if isinstance(item, DecodeError):
                                 raise item
                             yield self._objects.to_view(item)
             self.pages += 1
-            counter.count_page()
+            trace.count(pages=1)
             # The token contains the version.
             options = ListOptions(limit=self._first.limit, continue_token=token) if token else None
 

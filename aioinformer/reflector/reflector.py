@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.concurrency import is_cancelled, shielded
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
-from aioinformer.logs import PageCounter, Trace, get_logger
+from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
 from aioinformer.reflector.listwatch import Prefetcher
 from aioinformer.reflector.options import ReflectorOptions
@@ -129,9 +129,12 @@ class Reflector:
         self._requests = Prefetcher(lister_watcher, self.name)
         self._queue = queue
         self._options = options or ReflectorOptions()
-        decoder = RecordDecoder(on_arrival, known, decode, Expected.of(lister_watcher))
+        resource = lister_watcher.resource
+        kinds = (resource.kind, "PartialObjectMetadata") if getattr(lister_watcher, "metadata_only", False) else ()
+        expected = Expected(kinds or (resource.kind,), resource.api_version, getattr(lister_watcher, "namespace", ""))
+        decoder = RecordDecoder(on_arrival, known, decode, expected)
         self._responses = Responses(self._requests, decoder, self._options, self.name)
-        verbs = lister_watcher.resource.verbs
+        verbs = resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
             random=random.random,
@@ -387,24 +390,13 @@ class ListWatchRecorder:
         counters: the counters to increment; None to count nothing.
     """
 
-    __slots__ = (
-        "_clock",
-        "_counters",
-        "_events",
-        "_list",
-        "_list_reason",
-        "_name",
-        "_pages",
-        "_requested_watch",
-        "_watch_since",
-    )
+    __slots__ = ("_clock", "_counters", "_events", "_list", "_list_reason", "_name", "_requested_watch", "_watch_since")
 
     def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
         self._name = name
         self._clock = clock
         self._counters = counters
         self._list: Trace | None = None
-        self._pages: PageCounter | None = None
         self._requested_watch = False
         #: Why the list in progress is necessary; "" without one.
         self._list_reason = ""
@@ -424,8 +416,6 @@ class ListWatchRecorder:
             self._list_reason = reason
             if self._counters is not None:
                 self._counters.relists[reason] += 1
-        if step.initial and not step.options.continue_token:
-            self._pages = PageCounter(_log, f"{self._name}: the list", self._clock)
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
@@ -445,10 +435,10 @@ class ListWatchRecorder:
             case Failed() | Ended():
                 self._end_watch()
                 self._fail_list()
-            case Listed(items) if self._pages is not None:
-                self._pages.count_objects(len(items))
-            case PageEnded() if self._pages is not None:
-                self._pages.count_page()
+            case Listed(items) if self._list is not None:
+                self._list.count(len(items))
+            case PageEnded() if self._list is not None:
+                self._list.count(pages=1)
             case Idled():  # ends a list, but not a watch: the next request ends it
                 self._fail_list()
 
@@ -479,7 +469,7 @@ class ListWatchRecorder:
         self._list.log_if_long(SLOW_LIST)
         if self._counters is not None:
             self._counters.lists.observe(self._list.seconds)
-        self._list = self._pages = None
+        self._list = None
 
     def _end_watch(self) -> None:
         since, self._watch_since = self._watch_since, None

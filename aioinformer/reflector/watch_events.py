@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -11,9 +12,8 @@ from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import USER_ERRORS, ApiError, DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.transport.json_scanner import Steps
 
 ADDED: Final = "ADDED"
@@ -51,12 +51,10 @@ class ForeignObject(DecodeError):
 _TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
 #: The members between the type of an event and its object.
 OBJECT: Final = b'","object":'
-_METADATA_ONLY: Final = ("PartialObjectMetadata", "meta.k8s.io")
 
 
-class _TypeMeta(msgspec.Struct, gc=False, rename="camel"):
+class _TypeMeta(msgspec.Struct, gc=False):
     kind: str = ""
-    api_version: str = ""
 
 
 _decode_type = msgspec.json.Decoder(_TypeMeta).decode
@@ -66,13 +64,12 @@ class Expected:
     """What the objects of a watch must be. By default, anything.
 
     Servers write kind and apiVersion first. One look-up of the first bytes of an event therefore shows its type, and
-    that its object is of the expected kind.
+    that its object is of the expected kind. Other forms of an object are decoded once more.
 
     Args:
-        kind: of the objects; "" for any.
-        api_version: of the objects. Other versions of the same group are accepted.
+        kinds: the kinds of the objects.
+        api_version: of the objects, as servers usually write it; it is not checked.
         namespace: of the objects; "" for any.
-        metadata_only: PartialObjectMetadata is accepted, too.
 
     Attributes:
         heads: the first bytes of an event after `{"type":"` -> its type.
@@ -80,54 +77,30 @@ class Expected:
         namespace: as given.
     """
 
-    __slots__ = ("_groups", "heads", "namespace", "size")
+    __slots__ = ("_kinds", "heads", "namespace", "size")
 
-    def __init__(
-        self, kind: str = "", api_version: str = "", namespace: str = "", *, metadata_only: bool = False
-    ) -> None:
+    def __init__(self, kinds: tuple[str, ...] = ("",), api_version: str = "", namespace: str = "") -> None:
         self.namespace = namespace
-        self.heads: Mapping[bytes, str] = _TYPES
-        self.size = 0
-        #: kind -> group.
-        self._groups = {kind: _group_of(api_version)} if kind else {}
-        if kind and metadata_only:
-            kind, group = _METADATA_ONLY
-            self._groups[kind], api_version = group, f"{group}/v1"
-        if kind:
-            names = b'"kind":%b' % msgspec.json.encode(kind), b'"apiVersion":%b' % msgspec.json.encode(api_version)
+        self._kinds = kinds if all(kinds) else ()
+        forms = [b""]
+        if self._kinds:
+            version = "meta.k8s.io/v1" if kinds[-1] == "PartialObjectMetadata" else api_version
+            names = b'"kind":"%b"' % kinds[-1].encode(), b'"apiVersion":"%b"' % version.encode()
             forms = [OBJECT + b"{%b,%b," % order for order in (names, names[::-1])]
-            self.heads = {name + form: value for name, value in _TYPES.items() for form in forms}
-            self.size = len(forms[0])
-
-    @classmethod
-    def of(cls, lister_watcher: ListerWatcher[Any]) -> Expected:
-        """Return what a ListerWatcher asks for, as far as it shows that."""
-        resource, namespace = lister_watcher.resource, getattr(lister_watcher, "namespace", "")
-        only = getattr(lister_watcher, "metadata_only", False)
-        return cls(resource.kind, resource.api_version, namespace, metadata_only=only)
+        self.heads = {name + form: value for name, value in _TYPES.items() for form in forms}
+        self.size = len(forms[0])
 
     def check_kind(self, raw: bytes) -> None:
-        """Raise `ForeignObject` for an object of another kind or group. Objects without a kind are accepted."""
-        if not self._groups:
-            return
-        try:
-            found = _decode_type(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # the decoder of records reports it
-        group = self._groups.get(found.kind)
-        if found.kind and (group is None or (found.api_version and _group_of(found.api_version) != group)):
-            kinds = " or ".join(self._groups)
-            raise ForeignObject(f"the object is of kind {found.kind[:60]} ({found.api_version[:60]}), not {kinds}")
+        """Raise `ForeignObject` for an object of another kind. Objects without a kind are accepted."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the decoder of records reports it
+            if self._kinds and (kind := _decode_type(raw).kind) and kind not in self._kinds:
+                raise ForeignObject(f"the object is of kind {kind[:60]!r}, not {self._kinds[0]}")
 
     def check_namespace(self, record: Record) -> Record:
         """Return the record of an object. Raise `ForeignObject` if it is of another namespace."""
         if self.namespace and record.namespace != self.namespace:
             raise ForeignObject(f"the object is in namespace {record.namespace[:60]!r}, not {self.namespace!r}")
         return record
-
-
-def _group_of(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 class Refused(DecodeError):
