@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,9 @@ _HIDDEN = (
 _CONTROLS = re.compile(b"[\x00-\x1f\x7f]")
 _SPACES = bytes.maketrans(b"\t\n\r", b"   ")
 _FORMATTER = logging.Formatter()
+#: A list with more pages than this, which takes longer than this number of seconds, may be one without an end.
+_MANY_PAGES: Final = 5000
+_LONG_LIST: Final = 10.0
 
 
 def get_logger(name: str) -> logging.Logger:
@@ -103,7 +106,7 @@ class Trace:
         clock: a monotonic clock, in seconds.
     """
 
-    __slots__ = ("_begun", "_clock", "_logger", "_steps", "_what")
+    __slots__ = ("_begun", "_clock", "_logger", "_objects", "_pages", "_steps", "_warn_at", "_what")
 
     def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
         self._logger = logger
@@ -111,6 +114,8 @@ class Trace:
         self._clock = clock
         self._begun = clock()
         self._steps: list[tuple[float, str]] = []
+        self._objects = self._pages = 0
+        self._warn_at = _MANY_PAGES
 
     @property
     def seconds(self) -> float:
@@ -120,6 +125,17 @@ class Trace:
     def step(self, what: str) -> None:
         """Record that a step is done."""
         self._steps.append((self._clock(), what))
+
+    def count(self, objects: int = 0, *, pages: int = 0) -> None:
+        """Count objects and pages of a list. Warn after 10 s and 5,000 pages, and whenever their number has doubled."""
+        self._objects += objects
+        self._pages += pages
+        if self._pages >= self._warn_at and self.seconds >= _LONG_LIST:
+            self._warn_at = 2 * self._pages
+            self._logger.warning(
+                "%s has not ended after %d pages with %d objects in %.0f s: does the server repeat continue tokens?",
+                *(self._what, self._pages, self._objects, self.seconds),
+            )
 
     def log_if_long(self, threshold: float) -> None:
         """Log one line if more than `threshold` seconds have passed: each step with its own duration."""

@@ -1,4 +1,4 @@
-"""Waits for a version of the cache, for a condition of one object, or for a write of one object.
+"""Waits for a version of the cache, for a condition of one object, or for a write of one object; and their deadlines.
 
 A change wakes only the waits that it may end.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from itertools import count
+from itertools import chain, islice
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from aioinformer.concurrency import Failure
@@ -19,7 +20,7 @@ from aioinformer.resources.keys import meta_namespace_key_func, metadata_field, 
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, KeysView
+    from collections.abc import AsyncIterator, Callable, Iterator, KeysView
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.resources.resource import Resource
@@ -29,6 +30,8 @@ T = TypeVar("T")
 
 #: How many versions that are not numbers are remembered.
 _REMEMBERED = 1000
+#: How many waits end in one turn of the event loop because their time is over.
+_ENDS_PER_TURN = 50
 
 
 class VersionWaiters:
@@ -45,24 +48,26 @@ class VersionWaiters:
     def __init__(self) -> None:
         self.version = ""
         self.opaque = False
-        self._order = count()
-        self._waiters: list[tuple[int, int, str, asyncio.Future[None]]] = []
-        self._opaque_waiters: dict[str, set[asyncio.Future[None]]] = {}
+        #: The waits for each version, in their order.
+        self._waiters: dict[str, dict[asyncio.Future[None], None]] = {}
+        #: A heap of the versions that are numbers. Versions whose waits have all ended stay until half of it are such.
+        self._numbers: list[tuple[int, str]] = []
         self._seen: dict[str, None] = {}
         self._failure: Failure | None = None
 
     def reached(self, version: str) -> None:
         """Note that everything up to this version is in the cache."""
         self.version = version
-        if not self._waiters and version.isdigit() and version.isascii() and len(version) < 32:
+        if not self._numbers and version.isdigit() and version.isascii() and len(version) < 32:
             return  # the most frequent case: `version_number` would say so, too
         if version_number(version) < 0:
             self.opaque = True
             self.saw(version)
             return
-        waiters = self._waiters
-        while waiters and covers(version, waiters[0][2]):
-            _wake(heapq.heappop(waiters)[3])
+        numbers = self._numbers
+        while numbers and covers(version, numbers[0][1]):
+            for future in self._waiters.get(heapq.heappop(numbers)[1], ()):
+                _wake(future)
 
     def saw(self, version: str) -> None:
         """Record a version without order, of an object or a collection that is in the cache."""
@@ -70,17 +75,15 @@ class VersionWaiters:
         self._seen[version] = None
         if len(self._seen) > _REMEMBERED:
             del self._seen[next(iter(self._seen))]
-        for future in self._opaque_waiters.get(version, ()):
+        for future in self._waiters.get(version, ()):
             _wake(future)
 
     def fail(self, error: BaseException) -> None:
         """Fail all waits: no further version will be reached."""
         self._failure = Failure(error)
-        opaque = [future for futures in self._opaque_waiters.values() for future in futures]
-        for future in [*(future for *_, future in self._waiters), *opaque]:
+        for future in chain.from_iterable(self._waiters.values()):
             if not future.done():
                 future.set_exception(error)
-        self._waiters.clear()
 
     def includes(self, version: str) -> bool:
         """Return whether the cache has this version or a later one; if it is not a number, whether it was seen."""
@@ -100,25 +103,21 @@ class VersionWaiters:
     def waking(self, future: asyncio.Future[None], version: str) -> Iterator[None]:
         """Set a future once the cache has a version that it does not have yet, as `wait` does."""
         number = version_number(version)
-        if number < 0:
-            self.opaque = True
-            futures = self._opaque_waiters.setdefault(version, set())
-            futures.add(future)
-            try:
-                yield
-            finally:
-                futures.discard(future)
-                if not futures:
-                    self._opaque_waiters.pop(version, None)
-            return
-        entry = (number, next(self._order), version, future)
-        heapq.heappush(self._waiters, entry)
+        self.opaque = self.opaque or number < 0
+        futures = self._waiters.setdefault(version, {})
+        if not futures and number >= 0:
+            heapq.heappush(self._numbers, (number, version))
+        futures[future] = None
         try:
             yield
         finally:
-            if entry in self._waiters:  # otherwise, the version was reached
-                self._waiters.remove(entry)
-                heapq.heapify(self._waiters)
+            del futures[future]
+            if not futures:
+                del self._waiters[version]
+                # Thousands of waits may end together, so a wait must not search the heap for its version.
+                if len(self._numbers) > 2 * len(self._waiters):
+                    self._numbers = [entry for entry in set(self._numbers) if entry[1] in self._waiters]
+                    heapq.heapify(self._numbers)
 
 
 def _wake(future: asyncio.Future[None]) -> None:
@@ -135,7 +134,8 @@ class KeyWaiters(Generic[T]):
 
     def __init__(self, versions: VersionWaiters | None = None) -> None:
         self.versions = versions or VersionWaiters()
-        self._waiters: dict[str, list[tuple[Callable[[T | None], Any], asyncio.Future[T | None]]]] = {}
+        #: The predicates of the waits for each key.
+        self._waiters: dict[str, dict[asyncio.Future[T | None], Callable[[T | None], Any]]] = {}
         self._failure: Failure | None = None
 
     def awaited(self) -> KeysView[str]:
@@ -144,7 +144,7 @@ class KeyWaiters(Generic[T]):
 
     def changed(self, key: str, obj: T | None) -> None:
         """End the waits for a key whose condition holds for its new object, or for None after a deletion."""
-        for predicate, future in self._waiters.get(key, ()):
+        for future, predicate in list(self._waiters.get(key, {}).items()):
             if future.done():
                 continue
             try:
@@ -160,23 +160,29 @@ class KeyWaiters(Generic[T]):
     def fail(self, error: BaseException) -> None:
         """Fail all waits: no object will change."""
         self._failure = Failure(error)
-        for waiters in self._waiters.values():
-            for _, future in waiters:
-                if not future.done():
-                    future.set_exception(error)
+        for future in chain.from_iterable(self._waiters.values()):
+            if not future.done():
+                future.set_exception(error)
 
     async def wait(self, key: str, predicate: Callable[[T | None], Any]) -> T | None:
         """Return the object of a key, or None if it is deleted, once the predicate holds for it."""
         if self._failure is not None:
             raise self._failure.error
         future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(key, [])
-        entry = (predicate, future)
-        waiters.append(entry)
-        try:
+        with self._checking(key, future, predicate):
             return await future
+
+    @contextmanager
+    def _checking(
+        self, key: str, future: asyncio.Future[T | None], predicate: Callable[[T | None], Any]
+    ) -> Iterator[None]:
+        """Set a future once the predicate holds for the object of a key."""
+        waiters = self._waiters.setdefault(key, {})
+        waiters[future] = predicate
+        try:
+            yield
         finally:
-            waiters.remove(entry)
+            del waiters[future]
             if not waiters:
                 del self._waiters[key]
 
@@ -189,16 +195,54 @@ class KeyWaiters(Generic[T]):
             if self._failure is not None:
                 raise self._failure.error
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            entry = (lambda _: shown(), future)
-            waiters = self._waiters.setdefault(shown.write.key, [])
-            waiters.append(entry)
-            try:
-                with self.versions.waking(future, shown.write.version or "0"):
-                    await future
-            finally:
-                waiters.remove(entry)
-                if not waiters:
-                    del self._waiters[shown.write.key]
+            with (
+                self._checking(shown.write.key, future, lambda _: shown()),
+                self.versions.waking(future, shown.write.version or "0"),
+            ):
+                await future
+
+
+class Deadlines:
+    """Limits the time of waits.
+
+    Thousands of waits may have the same deadline. Only a few of them end in each turn of the event loop.
+    """
+
+    def __init__(self) -> None:
+        #: The waits whose time is over, in their order.
+        self._due: dict[asyncio.Timeout, None] = {}
+
+    @asynccontextmanager
+    async def limit(self, seconds: float | None, describe: Callable[[], str]) -> AsyncIterator[None]:
+        """Limit the time of a wait; raise `TimeoutError` with this description after it. None is no limit."""
+        deadline = asyncio.timeout(None)
+        try:
+            async with deadline:
+                timer = None
+                if seconds is not None and seconds < inf:
+                    timer = asyncio.get_running_loop().call_later(seconds, self._add, deadline)
+                try:
+                    yield
+                finally:
+                    self._due.pop(deadline, None)
+                    if timer is not None:
+                        timer.cancel()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise TimeoutError(describe()) from None
+
+    def _add(self, deadline: asyncio.Timeout) -> None:
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._end_some)
+        self._due[deadline] = None
+
+    def _end_some(self) -> None:
+        for deadline in list(islice(self._due, _ENDS_PER_TURN)):
+            del self._due[deadline]
+            deadline.reschedule(0.0)
+        if self._due:
+            asyncio.get_running_loop().call_soon(self._end_some)
 
 
 class Write(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from aioinformer.client.retries import new_request
 from aioinformer.errors import DecodeError, Expired, OptionError
+from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import read_page
 from aioinformer.reflector.protocol.messages import PageEnded
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from aioinformer.transport import Response
 
 T = TypeVar("T")
+
+_log = get_logger("aioinformer.client")
 
 _PAGE_SIZE = 500
 
@@ -68,6 +72,7 @@ class Listing(Generic[T]):
             DecodeError: a response or an object cannot be read.
         """
         left, options, version = self._limit, copy(self._first), ""
+        trace = Trace(_log, f"the list of {self._requests.resource.gvr}", asyncio.get_running_loop().time)
         while True:
             if left is not None and (options.limit == 0 or left < options.limit):
                 options.limit = left
@@ -76,6 +81,7 @@ class Listing(Generic[T]):
             if left is not None:
                 del page[left:]
                 left -= len(page)
+            trace.count(len(page), pages=1)
             yield page
             if not page.continue_token or left == 0:
                 return

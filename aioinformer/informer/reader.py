@@ -5,8 +5,7 @@ Reads are plain calls that never wait. Waits return once the condition holds, an
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from aioinformer.cache.indices import Indexers, field_paths
@@ -14,7 +13,7 @@ from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer
-from aioinformer.cache.waiters import KeyWaiters, ShownWrite, VersionWaiters, check_resource, write_of
+from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, check_resource, write_of
 from aioinformer.concurrency import Latch, Slicer
 from aioinformer.errors import DecodeError, InformerStopped, UsageError
 from aioinformer.functions import plain_function
@@ -26,7 +25,7 @@ from aioinformer.resources.keys import meta_namespace_index_func
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import Callable, Iterable
 
     from aioinformer.cache.compressor import Compressor
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
@@ -97,6 +96,7 @@ class InformerCache(Generic[T]):
         self._synced = Latch()
         self._versions = VersionWaiters()
         self._keys: KeyWaiters[T] = KeyWaiters(self._versions)
+        self._deadlines = Deadlines()
         self._started = False
         self._stopped = False
 
@@ -264,7 +264,7 @@ class InformerCache(Generic[T]):
         opaque = version_number(resource_version) < 0
         if opaque and any(record.resource_version == resource_version for record in self._indexer.store.items()):
             return
-        async with _deadline(
+        async with self._deadlines.limit(
             timeout,
             lambda: (
                 f"{self.name}: resource version {resource_version!r} was not reached within {timeout} s, the cache is "
@@ -348,7 +348,7 @@ class InformerCache(Generic[T]):
         if wanted(obj):
             return obj
         missed = "did not exist" if predicate is None else f"did not satisfy {_name(predicate)}"
-        async with _deadline(limit, lambda: f"{self.name}: {key} {missed} within {limit} s"):
+        async with self._deadlines.limit(limit, lambda: f"{self.name}: {key} {missed} within {limit} s"):
             return await self._keys.wait(key, wanted)
 
     async def _wait_for_write(
@@ -370,7 +370,7 @@ class InformerCache(Generic[T]):
                 f"and is at {self._versions.version!r}{_hint(write.version)}"
             )
 
-        async with _deadline(timeout, describe):
+        async with self._deadlines.limit(timeout, describe):
             await self.wait_until_shown(shown)
         return self._indexer.get_by_key(write.key) if write.is_of(self._indexer.store.item(write.key)) else None
 
@@ -441,19 +441,6 @@ class InformerCache(Generic[T]):
         self._synced.fail(failure)
         self._versions.fail(failure)
         self._keys.fail(failure)
-
-
-@asynccontextmanager
-async def _deadline(seconds: float | None, describe: Callable[[], str]) -> AsyncIterator[None]:
-    """Limit the time of a wait; raise `TimeoutError` with this description after it."""
-    deadline = asyncio.timeout(seconds)
-    try:
-        async with deadline:
-            yield
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        raise TimeoutError(describe()) from None
 
 
 def _hint(version: str) -> str:

@@ -26,6 +26,7 @@ class ListOptions(msgspec.Struct):
         allow_watch_bookmarks: request bookmarks.
         send_initial_events: request a streaming list.
         timeout_seconds: after which the server ends the watch, 0 for the server's default.
+        max_frame: the largest object that the reader of the response accepts, in bytes; it is not sent.
     """
 
     label_selector: str = ""
@@ -39,6 +40,7 @@ class ListOptions(msgspec.Struct):
     send_initial_events: bool = False
     timeout_seconds: int = 0
     shard_selector: str = ""
+    max_frame: int = DEFAULT_MAX_FRAME
 
     def to_query(self) -> list[tuple[str, str]]:
         """Return the parameters that are set, with their names in the API, in a fixed order."""
@@ -136,16 +138,18 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
         """
         from_memory = self.list_resource_version == "0" and version is not None
         return ListOptions(
-            limit=self.page_size if paged else 0, resource_version=(version or "0") if from_memory else ""
+            limit=self.page_size if paged else 0,
+            resource_version=(version or "0") if from_memory else "",
+            max_frame=self.max_frame,
         )
 
     def next_page(self, token: str) -> ListOptions:
         """Return the request for the page after another. It must not name a version again."""
-        return ListOptions(limit=self.page_size, continue_token=token)
+        return ListOptions(limit=self.page_size, continue_token=token, max_frame=self.max_frame)
 
     def probe(self) -> ListOptions:
         """Return the request for a list of one object, which shows the server's version."""
-        return ListOptions(limit=1)
+        return ListOptions(limit=1, max_frame=self.max_frame)
 
     def watch(self, version: str, share: float) -> ListOptions:
         """Return the request for a watch.
@@ -159,6 +163,7 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
             resource_version=version,
             allow_watch_bookmarks=True,
             timeout_seconds=int(self.min_watch_timeout * (1 + share)),
+            max_frame=self.max_frame,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.errors import DecodeError, Expired, FrameTooLarge, TransportError, UsageError
+from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.protocol.messages import Failed, Listed, PageEnded, Send, Watched
 from aioinformer.reflector.response_reader import ResponseReader
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from aioinformer.transport import Response
 
 T = TypeVar("T")
+
+_log = get_logger("aioinformer.reflector")
 
 
 class ListPager(Generic[T]):
@@ -76,6 +80,7 @@ class ListPager(Generic[T]):
         """
         self.pages = 0
         self.resource_version = ""
+        trace = Trace(_log, f"the list of {self._lister_watcher.resource.gvr}", asyncio.get_running_loop().time)
         options: ListOptions | None = self._first
         while options is not None:
             token = ""
@@ -87,11 +92,13 @@ class ListPager(Generic[T]):
                         self.resource_version = self.resource_version or answer.resource_version
                         token = answer.continue_token
                     else:
+                        trace.count(len(answer.items))
                         for item in answer.items:
                             if isinstance(item, DecodeError):
                                 raise item
                             yield self._objects.to_view(item)
             self.pages += 1
+            trace.count(pages=1)
             # The token contains the version.
             options = ListOptions(limit=self._first.limit, continue_token=token) if token else None
 
@@ -137,6 +144,7 @@ async def read_page(
         TransportError: the server was unreachable, cut the response, or sent no data for too long.
         DecodeError: the response cannot be read.
     """
+    options.max_frame = reader_options.max_frame
     response = await lister_watcher.request(options)
     reader = ResponseReader(response, Send(options, initial=True), decoder, reader_options)
     try:

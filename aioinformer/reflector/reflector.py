@@ -33,6 +33,7 @@ from aioinformer.reflector.protocol.messages import (
     Failed,
     Idled,
     Listed,
+    PageEnded,
     Pending,
     Read,
     Replaced,
@@ -42,7 +43,7 @@ from aioinformer.reflector.protocol.messages import (
 )
 from aioinformer.reflector.response_reader import Responses
 from aioinformer.reflector.state import HEALTHY, InformerState, Phase
-from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.reflector.watch_events import Expected, RecordDecoder
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -128,8 +129,12 @@ class Reflector:
         self._requests = Prefetcher(lister_watcher, self.name)
         self._queue = queue
         self._options = options or ReflectorOptions()
-        self._responses = Responses(self._requests, RecordDecoder(on_arrival, known, decode), self._options, self.name)
-        verbs = lister_watcher.resource.verbs
+        resource = lister_watcher.resource
+        kinds = (resource.kind, "PartialObjectMetadata") if getattr(lister_watcher, "metadata_only", False) else ()
+        expected = Expected(kinds or (resource.kind,), resource.api_version, getattr(lister_watcher, "namespace", ""))
+        decoder = RecordDecoder(on_arrival, known, decode, expected)
+        self._responses = Responses(self._requests, decoder, self._options, self.name)
+        verbs = resource.verbs
         self._protocol = ListWatchProtocol(
             self._options,
             random=random.random,
@@ -440,6 +445,10 @@ class ListWatchRecorder:
             case Failed() | Ended():
                 self._end_watch()
                 self._fail_list()
+            case Listed(items) if self._list is not None:
+                self._list.count(len(items))
+            case PageEnded() if self._list is not None:
+                self._list.count(pages=1)
             case Idled():  # ends a list, but not a watch: the next request ends it
                 self._fail_list()
 

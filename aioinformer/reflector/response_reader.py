@@ -75,8 +75,8 @@ class WatchParser:
         self._decoder = decoder
         #: The functions that decode an event, at once and in steps.
         self._changed = (
-            partial(decode_watch_line, decode=decoder.from_watch),
-            partial(decode_event_in_steps, decode=decoder.from_watch_in_steps),
+            partial(decode_watch_line, decode=decoder.from_watch, expected=decoder.expected),
+            partial(decode_event_in_steps, decode=decoder.from_watch_in_steps, expected=decoder.expected),
         )
 
     def parse(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
@@ -119,8 +119,8 @@ class WatchParser:
         """Return the same as `_changed` for the events of a list, which most watches do not have."""
         decoder = self._decoder
         return (
-            partial(decode_watch_line, decode=partial(decoder.from_list, valid=True)),
-            partial(decode_event_in_steps, decode=decoder.from_list_in_steps),
+            partial(decode_watch_line, decode=decoder.from_list, expected=decoder.expected),
+            partial(decode_event_in_steps, decode=decoder.from_list_in_steps, expected=decoder.expected),
         )
 
 

@@ -216,7 +216,7 @@ class ShardedListWatch(ListWatch[T]):
         response = await super().request(options)
         if response.status != 200:
             return response
-        return _ShardResponse(self, response, watch=options.watch, initial=options.send_initial_events)
+        return _ShardResponse(self, response, options)
 
     def excludes(self, item: Any, *, whole: bool = True) -> str:
         """Do the same as `ListWatch.excludes`; objects of other shards are excluded, too."""
@@ -291,11 +291,12 @@ def _is_whole(line: bytes) -> bool:
 class _ShardResponse:
     """A response without the objects of other shards. A body that is not a list or watch is passed on as invalid."""
 
-    def __init__(self, owner: ShardedListWatch[T], response: Response, *, watch: bool, initial: bool) -> None:
+    def __init__(self, owner: ShardedListWatch[T], response: Response, options: ListOptions) -> None:
         self._owner = owner
         self._response = response
-        self._watch = watch
-        self._initial = initial
+        self._watch = options.watch
+        self._initial = options.send_initial_events
+        self._max_frame = options.max_frame
         self._slicer = Slicer()
 
     @property
@@ -322,7 +323,7 @@ class _ShardResponse:
         await self._response.close()
 
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        values, broken = ValueStream(), False
+        values, broken = ValueStream(self._max_frame), False
         async for chunk in chunks:
             if broken:
                 yield chunk  # the reader of the response reports the broken value
@@ -374,7 +375,7 @@ class _ShardResponse:
         return msgspec.json.encode(bookmark) + b"\n"
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        parser = ListParser(self._filter_item, in_steps=self._filter_item_in_steps)
+        parser = ListParser(self._filter_item, self._max_frame, in_steps=self._filter_item_in_steps)
         try:
             yield b'{"items":['
             between = b""
@@ -394,6 +395,8 @@ class _ShardResponse:
                     await self._slicer.pause()
                 yield bytes(left)
             yield b"]," + msgspec.json.encode(parser.head())[1:]
+        except FrameTooLarge:
+            raise
         except (ApiError, DecodeError):
             return  # the reader of the response detects that the list is truncated
 

@@ -21,7 +21,8 @@ class Phase(StrEnum):
     WATCHING = "watching"
     #: No watch is served: the collection is listed repeatedly, and the cache is as fresh as the last list.
     POLLING = "polling"
-    #: The cache follows the server, except for objects that cannot be decoded: the reason counts and names them.
+    #: The cache follows the server, except for objects that cannot be decoded, or events of another kind or namespace
+    #: were skipped: the reason counts them.
     DEGRADED = "degraded"
     #: A request failed and will be retried; the reason is the failure.
     BACKING_OFF = "backing_off"

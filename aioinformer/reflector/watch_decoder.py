@@ -32,6 +32,8 @@ from aioinformer.reflector.watch_events import (
     ERROR,
     INITIAL_EVENTS_END,
     MODIFIED,
+    OBJECT,
+    Expected,
     Refused,
     WatchEvent,
 )
@@ -45,6 +47,7 @@ from aioinformer.transport.json_scanner import (
     find_members,
     finish,
     is_heavy,
+    is_json,
     outline,
 )
 
@@ -64,13 +67,14 @@ _FIRST_CHECKS: Final = 8
 _NEARBY: Final = 256
 _VALUE_ENDS: Final = (b"}", b"]", b'"')
 _VALUE_STARTS: Final = (b"{", b"[", b'"')
+#: If one of these follows a value, the value is the front part of a broken one that has a bracket too many.
+_WITHIN: Final = (b"}", b"]", b",", b":")
 
 # The members of an event.
 _HEAD: Final = b'{"type":"'
-_OBJECT: Final = b'","object":'
-_TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
-_CHANGES: Final = frozenset(_TYPES.values())
+_CHANGES: Final = frozenset((ADDED, MODIFIED, DELETED))
 _MEMBERS: Final = ("type", "object")
+_TYPE_META: Final = {"kind": None, "apiVersion": None}
 _BOOKMARK_MEMBERS: Final = {"metadata": {"resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}}
 
 
@@ -92,6 +96,7 @@ class _Bookmark(msgspec.Struct, gc=False):
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_ANYTHING: Final = Expected()
 
 
 class ValueStream:
@@ -243,9 +248,13 @@ class ValueStream:
                     made = decode(value)
                 except Heavy:
                     made = yield from in_steps(value)
-                at, rest = end, self._next_value(data, end)
+                rest = self._next_value(data, end)
+                alone = data.find(b"\n", end, rest) >= 0
+                if not alone and data[rest : rest + 1] in _WITHIN:
+                    raise DecodeError("an event of the watch continues after its last bracket")
+                at = end
                 yield made
-                if rest < len(data) and data.find(b"\n", at, rest) >= 0:
+                if rest < len(data) and alone:
                     return (data, rest) if isinstance(data, bytes) else (bytes(data[rest:]), 0)
         except DecodeError:
             self._open = bytearray(data[at:])
@@ -310,57 +319,81 @@ def _may_be_valid(text: bytes) -> bool:
         return True
 
 
-def decode_watch_line(line: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
-    """Decode one line of a watch.
+def decode_watch_line(line: bytes, decode: Callable[[bytes], Record], expected: Expected = _ANYTHING) -> WatchEvent:
+    """Decode one line of a watch. Every byte of it is checked to be JSON.
 
     Args:
         line: without its line break.
         decode: `RecordDecoder.from_watch`, or `from_list` for the initial events of a streaming list.
+        expected: what the object must be. For any other object, the event is returned with `ForeignObject`.
 
     Raises:
         DecodeError: the line is not a watch event. If only the *object* cannot be decoded, the event is returned with
             the error.
         Heavy: the event must be decoded in steps, by `decode_event_in_steps`.
     """
+    if not line.isascii():
+        _check_encoding(line)  # decoders do not check the encoding of strings that they skip
     if line.startswith(_HEAD):
-        quote = line.find(_OBJECT, 9, 32)
-        kind = _TYPES.get(line[9:quote])
+        quote = line.find(OBJECT, 9, 32)
+        kind = expected.heads.get(line[9 : quote + expected.size])
         if kind is not None and line.endswith(b"}"):
             try:
-                return WatchEvent(kind, decode(line[quote + 11 : -1]))
+                record = decode(line[quote + 11 : -1])
+                if not expected.namespace or record.namespace == expected.namespace:
+                    return WatchEvent(kind, record)
             except Refused as error:
                 return _refused_event(kind, error)
             except DecodeError:
                 pass  # either the line or its object is unusual: decode it as any JSON
-    return _decode_unusual_line(line, decode)
+    return _decode_unusual_line(line, decode, expected)
 
 
-def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
+def _check_encoding(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise DecodeError("an event of the watch is not UTF-8") from None
+
+
+def _decode_unusual_line(line: bytes, decode: Callable[[bytes], Record], expected: Expected) -> WatchEvent:
     try:
         try:
             frame = _decode_line(line)
         except RecursionError as error:  # servers accept objects that are nested too deeply for the decoder
             if len(line) > LARGE:
                 raise Heavy from error
-            parts = finish(find_members(line, _MEMBERS))
+            parts = finish(find_members(line, _MEMBERS)) if finish(is_json(line)) else {}
             frame = _Line(msgspec.json.decode(parts.get("type", b""), type=str), msgspec.Raw(parts.get("object", b"")))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         hint = " (it looks like HTML: is there a proxy in between?)" if line.lstrip()[:1] == b"<" else ""
         raise DecodeError(f"a line of the watch is not a watch event{hint}") from error
     raw = bytes(frame.object)
-    return _object_event(frame.type, raw, decode) if frame.type in _CHANGES else _other_event(frame.type, raw)
+    if frame.type not in _CHANGES:
+        return _other_event(frame.type, raw)
+    try:
+        expected.check_kind(raw)
+        return WatchEvent(frame.type, expected.check_namespace(decode(raw)))
+    except DecodeError as error:
+        return _event_without_object(frame.type, error)
 
 
-def decode_event_in_steps(text: bytes, decode: Callable[[bytes], Steps[Record]]) -> Steps[WatchEvent]:
+def decode_event_in_steps(
+    text: bytes, decode: Callable[[bytes], Steps[Record]], expected: Expected = _ANYTHING
+) -> Steps[WatchEvent]:
     """Do the same as `decode_watch_line`, in steps, for a heavy event.
 
     Args:
         text: one JSON object.
         decode: `RecordDecoder.from_watch_in_steps` or `from_list_in_steps`.
+        expected: what the object must be.
 
     Raises:
         DecodeError: the object is not a watch event.
     """
+    _check_encoding(text)
+    if not (yield from is_json(text)):
+        raise DecodeError("a large event of the watch is not JSON")
     parts = yield from find_members(text, _MEMBERS)
     try:
         kind = msgspec.json.decode(parts.get("type", b""), type=str)
@@ -372,11 +405,11 @@ def decode_event_in_steps(text: bytes, decode: Callable[[bytes], Steps[Record]])
             raw = yield from outline(raw, _BOOKMARK_MEMBERS)
         return _other_event(kind, raw if not is_heavy(raw) else b"")
     try:
-        return WatchEvent(kind, (yield from decode(raw)))
-    except Refused as error:
-        return _refused_event(kind, error)
+        expected.check_kind((yield from outline(raw, _TYPE_META)))
+        yield
+        return WatchEvent(kind, expected.check_namespace((yield from decode(raw))))
     except DecodeError as error:
-        return WatchEvent(kind, error=error)
+        return _event_without_object(kind, error)
 
 
 def _other_event(kind: str, raw: bytes) -> WatchEvent:
@@ -385,13 +418,8 @@ def _other_event(kind: str, raw: bytes) -> WatchEvent:
     return WatchEvent(ERROR, error=_status(raw)) if kind == ERROR else WatchEvent(kind)
 
 
-def _object_event(kind: str, raw: bytes, decode: Callable[[bytes], Record]) -> WatchEvent:
-    try:
-        return WatchEvent(kind, decode(raw))
-    except Refused as error:
-        return _refused_event(kind, error)
-    except DecodeError as error:
-        return WatchEvent(kind, error=error)
+def _event_without_object(kind: str, error: DecodeError) -> WatchEvent:
+    return _refused_event(kind, error) if isinstance(error, Refused) else WatchEvent(kind, error=error)
 
 
 def _refused_event(kind: str, error: Refused) -> WatchEvent:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import msgspec
@@ -58,6 +58,65 @@ class Event(msgspec.Struct, Generic[T], frozen=True):
     object: T
 
 
+class ForeignObject(DecodeError):
+    """The object is of another kind or namespace than those that the request asked for."""
+
+
+_TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
+#: The members between the type of an event and its object.
+OBJECT: Final = b'","object":'
+
+
+class _TypeMeta(msgspec.Struct, gc=False):
+    kind: str = ""
+
+
+_decode_type = msgspec.json.Decoder(_TypeMeta).decode
+
+
+class Expected:
+    """What the objects of a watch must be. By default, anything.
+
+    Servers write kind and apiVersion first. One look-up of the first bytes of an event therefore shows its type, and
+    that its object is of the expected kind. Other forms of an object are decoded once more.
+
+    Args:
+        kinds: the kinds of the objects.
+        api_version: of the objects, as servers usually write it; it is not checked.
+        namespace: of the objects; "" for any.
+
+    Attributes:
+        heads: the first bytes of an event after `{"type":"` -> its type.
+        size: the number of these bytes after the type.
+        namespace: as given.
+    """
+
+    __slots__ = ("_kinds", "heads", "namespace", "size")
+
+    def __init__(self, kinds: tuple[str, ...] = ("",), api_version: str = "", namespace: str = "") -> None:
+        self.namespace = namespace
+        self._kinds = kinds if all(kinds) else ()
+        forms = [b""]
+        if self._kinds:
+            version = "meta.k8s.io/v1" if kinds[-1] == "PartialObjectMetadata" else api_version
+            names = b'"kind":"%b"' % kinds[-1].encode(), b'"apiVersion":"%b"' % version.encode()
+            forms = [OBJECT + b"{%b,%b," % order for order in (names, names[::-1])]
+        self.heads = {name + form: value for name, value in _TYPES.items() for form in forms}
+        self.size = len(forms[0])
+
+    def check_kind(self, raw: bytes) -> None:
+        """Raise `ForeignObject` for an object of another kind. Objects without a kind are accepted."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the decoder of records reports it
+            if self._kinds and (kind := _decode_type(raw).kind) and kind not in self._kinds:
+                raise ForeignObject(f"the object is of kind {kind[:60]!r}, not {self._kinds[0]}")
+
+    def check_namespace(self, record: Record) -> Record:
+        """Return the record of an object. Raise `ForeignObject` if it is of another namespace."""
+        if self.namespace and record.namespace != self.namespace:
+            raise ForeignObject(f"the object is in namespace {record.namespace[:60]!r}, not {self.namespace!r}")
+        return record
+
+
 class Refused(DecodeError):
     """The object decodes, but the transform or the user's decoder refuses it."""
 
@@ -79,18 +138,20 @@ class RecordDecoder:
             refuse the object.
         known: returns the cached record of a key, or None.
         decode: makes a record of the bytes of an object.
+        expected: what the objects of watches must be; by default, anything.
     """
 
-    __slots__ = ("_decode", "_decode_valid", "_known", "_on_arrival")
+    __slots__ = ("_decode", "_known", "_on_arrival", "expected")
 
     def __init__(
         self,
         on_arrival: Callable[[Record], Record] | None = None,
         known: Callable[[str], Record | None] = lambda key: None,
         decode: Decode = decode_record,
+        expected: Expected | None = None,
     ) -> None:
+        self.expected = expected or Expected()
         self._decode = decode
-        self._decode_valid = partial(decode, valid=True)
         self._on_arrival = on_arrival
         self._known = known
 
@@ -112,18 +173,17 @@ class RecordDecoder:
             reason = f"the object is refused: {refusal(error)} in transform or decoder"
         raise Refused(reason, record)  # outside the except clause: the error of a model may quote values of the object
 
-    def from_list(self, raw: bytes, *, valid: bool = False) -> Record:
+    def from_list(self, raw: bytes) -> Record:
         """Return the record of an object in a list: the cached one if both are equal.
 
         Args:
             raw: the JSON of the object.
-            valid: the bytes are known to be JSON, so managed fields need not be read.
 
         Raises:
             DecodeError: the object cannot be decoded, or is refused.
             Heavy: the object must be decoded in steps, by `from_list_in_steps`.
         """
-        return self._cached_if_equal(self._decode(raw, valid=valid))
+        return self._cached_if_equal(self._decode(raw))
 
     def from_list_in_steps(self, raw: bytes) -> Steps[Record]:
         """Do the same as `from_list`, in steps, for a heavy object."""
@@ -143,7 +203,7 @@ class RecordDecoder:
     @property
     def from_watch(self) -> Callable[[bytes], Record]:
         """A function that returns the record of an object in a watch event. It raises the same errors as `admit`."""
-        return self._decode_valid if self._on_arrival is None else self._decode_and_admit
+        return self._decode if self._on_arrival is None else self._decode_and_admit
 
     def from_watch_in_steps(self, raw: bytes) -> Steps[Record]:
         """Do the same as `from_watch`, in steps, for a heavy object."""
@@ -152,4 +212,4 @@ class RecordDecoder:
         return self.admit(record)
 
     def _decode_and_admit(self, raw: bytes) -> Record:
-        return self.admit(self._decode_valid(raw))
+        return self.admit(self._decode(raw))

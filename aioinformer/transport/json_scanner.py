@@ -49,6 +49,27 @@ _FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 
+def _grammar() -> tuple[re.Pattern[bytes], ...]:
+    """Return the patterns of `is_json`. Each matches a limited number of values, and of strings only short ones."""
+    few, space = "{0,15}+", r"[ \t\r\n]*+"
+    key = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"'
+    text = key.replace("]*+", "]{0,512}+").replace(")*+", "){0,64}+")
+    scalar = rf"(?:{text}|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][-+]?[0-9]++)?+|true|false|null){space}"
+    key = rf"{key}{space}:{space}"
+    items, members = rf"{scalar}(?:,{space}{scalar}){few}", rf"{key}{scalar}(?:,{space}{key}{scalar}){few}"
+    flat = rf"(?:{scalar}|\[{space}(?:{items})?+\]{space}|\{{{space}(?:{members})?+\}}{space})"
+    patterns = (
+        rf"{space}(?:{flat}|((?:\[{space}(?!\])){{1,16}}+|\{{{space}{key}))",
+        rf"(?:,{space}{flat}){{1,16}}+|((?:\]{space}){{1,16}}+)|(,{space})",
+        rf"(?:,{space}{key}{flat}){{1,16}}+|(\}}{space})|(,{space}{key})",
+    )
+    return tuple(re.compile(pattern.encode()) for pattern in patterns)
+
+
+_VALUE_BEGIN, _IN_ARRAY, _IN_OBJECT = _grammar()
+_decode_string = msgspec.json.Decoder(str).decode
+
+
 class Heavy(Exception):
     """A decoder must not be given these bytes at once: they are large, and nested deeply or full of tiny values."""
 
@@ -148,6 +169,44 @@ def finish(steps: Steps[T]) -> T:
         except StopIteration as end:
             value: T = end.value
             return value
+
+
+def is_json(raw: bytes) -> Steps[bool]:
+    """Return whether these bytes are exactly one JSON value, in time linear in the size, whatever the depth.
+
+    The encoding of strings is not checked.
+    """
+    #: The open brackets. A value is due, or one is complete.
+    opened, at, due, paused, count = bytearray(), _skip_space(raw, 0, b" \t\r\n"), True, 0, 0
+    while due or opened:
+        count += 1
+        if at - paused >= WINDOW or not count % _MEMBERS:
+            yield
+            paused = at
+        pattern = _VALUE_BEGIN if due else _IN_ARRAY if opened[-1] == 0x5B else _IN_OBJECT
+        match = pattern.match(raw, at)
+        if match is None:
+            if not due or not raw.startswith(b'"', at):
+                return False
+            end = yield from _skip_string(raw, at)
+            try:
+                _decode_string(raw[at:end])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return False
+            at, due = _skip_space(raw, end, b" \t\r\n"), False
+            continue
+        at = match.end()
+        if due:
+            if due := match[1] is not None:
+                opened += b"{" if match[1].startswith(b"{") else b"[" * match[1].count(b"[")
+        elif match[1] is not None:
+            closed = match[1].count(b"]") or 1
+            if len(set(opened[-closed:])) != 1 or closed > len(opened):
+                return False
+            del opened[-closed:]
+        else:
+            due = match[2] is not None
+    return at == len(raw)
 
 
 def members(raw: bytes) -> dict[str, bytes]:

@@ -30,7 +30,7 @@ def held_after(decoder: FieldDecoder, objects: Iterable[bytes]) -> int:
     tracemalloc.start()
     try:
         for raw in objects:
-            decoder(raw, valid=True)
+            decoder(raw)
         return tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
@@ -69,15 +69,15 @@ UNUSUAL: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", UNUSUAL)
 def test_values_equal_those_of_the_whole_object(case: str, paths: list[str]) -> None:
     raw = encoded(UNUSUAL[case])
-    short, whole = FieldDecoder(paths)(raw, valid=True), FieldDecoder(paths)(raw)
-    assert values(short, paths) == values(whole, paths) == [*map(freeze, values(decode_record(raw), paths))]
-    assert (short.key, short.resource_version) == (whole.key, whole.resource_version)
-    assert labels_of(short) == labels_of(whole)
+    fields, whole = FieldDecoder(paths)(raw), decode_record(raw)
+    assert values(fields, paths) == [*map(freeze, values(whole, paths))]
+    assert (fields.key, fields.resource_version) == (whole.key, whole.resource_version)
+    assert labels_of(fields) == labels_of(whole)
 
 
 def test_managed_fields_can_be_declared() -> None:
     path = "metadata.managedFields"
-    assert values(FieldDecoder([path])(encoded(OFTEN), valid=True), [path]) == [tuple(map(dict, FIELDS))]
+    assert values(FieldDecoder([path])(encoded(OFTEN)), [path]) == [tuple(map(dict, FIELDS))]
 
 
 def test_equal_values_of_different_types_keep_their_types() -> None:
@@ -89,13 +89,13 @@ def test_equal_values_of_different_types_keep_their_types() -> None:
 def test_non_string_value_does_not_affect_later_ones() -> None:
     decoder = FieldDecoder(["spec.nodeName"])
     documents: list[dict[str, Any]] = [OFTEN, UNUSUAL["a list"], OFTEN]
-    read = [values(decoder(encoded(each), valid=True), ["spec.nodeName"])[0] for each in documents]
+    read = [values(decoder(encoded(each)), ["spec.nodeName"])[0] for each in documents]
     assert read == ["n1", ("n1", "n2"), "n1"]
 
 
 def test_common_values_are_shared() -> None:
     decoder, raw = FieldDecoder(["spec.nodeName", "status.phase"]), encoded(OFTEN)
-    first, second = decoder(raw, valid=True), decoder(raw, valid=True)
+    first, second = decoder(raw), decoder(raw)
     assert first.fields is second.fields
 
 
@@ -118,7 +118,7 @@ def test_zeros_keep_their_signs() -> None:
 def test_unusual_object_does_not_affect_others() -> None:
     decoder = FieldDecoder(["spec.nodeName", "status.phase"])
     odd = {"metadata": {**NAMES, "managedFields": FIELDS}, "spec": {"nodeName": "n1"}, "status": None}
-    assert values(decoder(encoded(odd), valid=True), ["spec.nodeName", "status.phase"]) == ["n1", None]
+    assert values(decoder(encoded(odd)), ["spec.nodeName", "status.phase"]) == ["n1", None]
     assert decoder._texts
 
 
@@ -127,13 +127,12 @@ def test_whole_metadata_cannot_be_declared() -> None:
         FieldDecoder(["metadata"])
 
 
-@pytest.mark.parametrize("valid", [True, False])
-def test_labels_keep_only_themselves_alive(valid: bool) -> None:
+def test_labels_keep_only_themselves_alive() -> None:
     raw = encoded({**OFTEN, "data": {"x": "y" * 3000}})
     decoder = FieldDecoder(["spec.nodeName"])
     tracemalloc.start()
     try:
-        records = [decoder(raw, valid=valid) for _ in range(100)]
+        records = [decoder(raw) for _ in range(100)]
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -168,7 +168,9 @@ BROKEN = {
 @pytest.mark.parametrize("before", [b"", b'{"before":1}\n', b'{"before":1}'])
 def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
     values, seen = ValueStream().read(before + BROKEN[name], decode, in_steps), list[Any]()
-    good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name in ("one bracket more", "garbage behind a value"))
+    good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name == "garbage behind a value")
+    if name == "a closing bracket" and not before.endswith(b"\n"):
+        good = []  # of the broken line
     while len(seen) < len(good):
         if (value := next(values)) is not None:
             seen.append(value)
@@ -292,4 +294,5 @@ def test_events_before_damage_are_decoded(sent: list[tuple[dict[str, Any], bytes
     with pytest.raises(DecodeError):  # noqa: PT012 # what came before it counts
         for event in each_event([text[at : at + size] for at in range(0, len(text), size)], stream=stream):
             found.append(told(event))
-    assert found == [event for event, _ in sent]
+    on_broken_line = bool(sent) and damage in (b"}", b"]") and b"\n" not in sent[-1][1].rpartition(b"}")[2]
+    assert found in ([event for event, _ in sent], [event for event, _ in sent[: len(sent) - on_broken_line]])

@@ -72,7 +72,8 @@ async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
         left = [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()]
         assert left == [], f"after {turns} turns"
         assert [response for response in run.pods.responses if not response.closed] == [], f"after {turns} turns"
-        assert (run.informer._keys._waiters, run.informer._versions._waiters) == ({}, []), f"after {turns} turns"
+        assert not run.informer._keys._waiters, f"after {turns} turns"
+        assert not run.informer._versions._waiters, f"after {turns} turns"
         assert run.informer.is_stopped(), f"after {turns} turns"
         assert run.informer.state.phase is Phase.STOPPED, f"after {turns} turns"
     await task

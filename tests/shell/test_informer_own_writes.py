@@ -37,7 +37,7 @@ def written(name: str = "a", *, version: str = "7", uid: str = "uid-1", **metada
 
 
 def waiters_of(informer: SharedIndexInformer[Any]) -> int:
-    return len(informer._keys._waiters) + len(informer._versions._waiters) + len(informer._versions._opaque_waiters)
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
 
 
 def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:

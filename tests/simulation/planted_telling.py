@@ -112,10 +112,10 @@ def replace_does_not_remove() -> AbstractContextManager[Any]:
 def versions_trusted_after_a_restore() -> AbstractContextManager[Any]:
     original = RecordDecoder.from_list
 
-    def listed(self: Any, raw: bytes, *, valid: bool = False) -> Any:
-        record = self._decode(raw, valid=valid)
+    def listed(self: Any, raw: bytes) -> Any:
+        record = self._decode(raw)
         cached = self._known(record.key)
-        return cached if cached is not None and cached.same_version(record) else original(self, raw, valid=valid)
+        return cached if cached is not None and cached.same_version(record) else original(self, raw)
 
     return patch.object(RecordDecoder, "from_list", listed)
 

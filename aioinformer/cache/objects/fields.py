@@ -20,7 +20,6 @@ from aioinformer.cache.objects.frozen import freeze
 from aioinformer.cache.objects.models.shapes import notation_at
 from aioinformer.cache.objects.read_failures import announce
 from aioinformer.cache.objects.record import (
-    NO_LABELS,
     READ,
     Declared,
     Envelope,
@@ -30,7 +29,6 @@ from aioinformer.cache.objects.record import (
     labels_of,
     read,
     record_of,
-    without_managed_fields,
 )
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.resources.selectors import FieldSelector, field_selector_of
@@ -218,10 +216,10 @@ class FieldDecoder:
         self._decode_texts = msgspec.json.Decoder(_envelope_with(self.paths, str | None)).decode
         #: The members that this decoder reads, for `decode_in_steps`.
         self.wanted = _wanted(self.paths)
-        #: All values so far were strings, and none is in the managed fields, which need not be decoded then.
-        self._texts = not any("managedFields" in steps for steps in self.paths)
+        #: All values so far were strings.
+        self._texts = True
 
-    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
+    def __call__(self, raw: bytes) -> Record:
         """Return the record of an object, with its declared fields.
 
         Raises:
@@ -230,28 +228,24 @@ class FieldDecoder:
         """
         values = self._values
         if values is None:
-            return decode_record(raw, valid=valid)
+            return decode_record(raw)
         if self._texts:
-            shorter = without_managed_fields(raw) if valid else None
             try:
-                envelope = self._decode_texts(raw if shorter is None else shorter)
+                envelope = self._decode_texts(raw)
                 declared = values.of_texts(envelope)
             except msgspec.ValidationError:
                 self._texts = False
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
                 pass  # an unusual object: decode all of it, for a good error
             else:
-                meta = envelope.metadata
-                if meta.labels is not NO_LABELS and shorter is not None:
-                    meta.labels = msgspec.Raw(bytes(meta.labels))  # a copy, independent of the shortened bytes
-                record = record_of(meta, raw, self._form)
+                record = record_of(envelope.metadata, raw, self._form)
                 record.fields = declared
                 return record
         try:
             envelope = read(raw, self._decode)
         except DecodeError:
             # A path that leads through anything but objects has no value.
-            return self._of_unusual(decode_record(raw, valid=valid), values)
+            return self._of_unusual(decode_record(raw), values)
         record = record_of(envelope.metadata, raw, self._form)
         record.fields = values.of_any(envelope)
         return record

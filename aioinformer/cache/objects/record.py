@@ -30,6 +30,7 @@ from aioinformer.transport.json_scanner import (
     find_members,
     finish,
     is_heavy,
+    is_json,
     narrowed,
     outline,
 )
@@ -245,24 +246,25 @@ READ: Wanted = {"metadata": dict.fromkeys(Meta.__struct_encode_fields__)}
 class Decode(Protocol):
     """Makes the record of an object; `decode_record` is one."""
 
-    def __call__(self, raw: bytes, *, valid: bool = False) -> Record:
+    def __call__(self, raw: bytes) -> Record:
         """Raises: DecodeError: the object does not decode. Heavy: it needs `decode_in_steps`."""
         ...
 
 
-def decode_record(raw: bytes, *, valid: bool = False) -> Record:
-    """Decode the metadata of one object, in one pass that skips everything else.
+def decode_record(raw: bytes) -> Record:
+    """Decode the metadata of one object, in one pass that checks that everything else is JSON, and skips it.
+
+    No byte is left out: joined fragments of two objects must not look like one object. In the strings that are skipped,
+    the encoding is not checked.
 
     Args:
         raw: the object's JSON; the record stores it.
-        valid: the bytes are known to be JSON, so managed fields at the end of the metadata can be skipped.
 
     Raises:
         DecodeError: not JSON, or invalid metadata; has the key if that could be read.
         Heavy: the object is large and nested too deeply for the decoder.
     """
-    meta = leading_metadata(raw, _decode_envelope) if valid else None
-    return record_of(_metadata_of_whole(raw) if meta is None else meta, raw)
+    return record_of(_metadata_of_whole(raw), raw)
 
 
 def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
@@ -307,33 +309,6 @@ def decode_whatever(decode: Decode, raw: bytes) -> Record:
         return finish(decode_in_steps(decode, raw))
 
 
-def leading_metadata(raw: bytes, decode: Callable[[bytes], Envelope], *, alone: bool = False) -> Meta | None:
-    """Return the metadata of an object without reading its managed fields; None if all of it has to be read.
-
-    API servers write the managed fields, which are most of the metadata, last in it. This function cuts them out and
-    decodes the rest to its end. If the cut is not exactly the managed fields, the rest is not JSON: a string stays
-    open, or brackets do not match.
-
-    Args:
-        raw: the object's JSON.
-        decode: decodes the metadata of an object.
-        alone: require that nothing follows the metadata.
-    """
-    cut = raw.find(_MANAGED_FIELDS, 0, _FRONT)
-    if cut < 0:
-        return None
-    end = raw.find(b"]", cut)  # searching for one byte is thirty times faster than for two
-    if raw[end - 1 :] != b"}]}}" if alone else not raw.startswith(b"}]}", end - 1):
-        return None
-    try:
-        meta = decode(raw[:cut] + raw[end + 1 :]).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if meta.labels is not NO_LABELS:
-        meta.labels = msgspec.Raw(bytes(meta.labels))  # a copy, which does not keep the shortened bytes alive
-    return meta
-
-
 def without_managed_fields(raw: bytes) -> bytes | None:
     """Return the bytes of an object without its managed fields; None if their end cannot be determined.
 
@@ -354,6 +329,8 @@ def _metadata_of_whole(raw: bytes) -> Meta:
         # Servers accept deeper nesting than the decoder does: read the metadata from an outline of the object.
         if len(raw) > LARGE:
             raise Heavy from error
+        if not finish(is_json(raw)):
+            raise DecodeError("the object is not JSON") from error
         return read(finish(outline(raw, READ)), _decode_envelope).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise undecodable(raw, error) from error

@@ -42,7 +42,6 @@ from aioinformer.cache.objects.record import (
     Part,
     Record,
     decode_record,
-    leading_metadata,
     record_of,
     undecodable,
 )
@@ -163,7 +162,7 @@ _decode_bare = msgspec.json.Decoder(_Bare).decode
 _PARTIAL = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
 
 
-def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
+def decode_metadata(raw: bytes) -> Record:
     """Decode an object of which only the metadata was requested; drop anything else that the server has sent.
 
     Its type is dropped, too: it is that of the answer, and readers get the type of the resource in its place.
@@ -173,8 +172,11 @@ def decode_metadata(raw: bytes, *, valid: bool = False) -> Record:
     """
     if raw.startswith(_PARTIAL):
         raw = b"{" + raw[len(_PARTIAL) :]
-    meta = leading_metadata(raw, _decode_bare, alone=True) if valid else None
-    return only_metadata(decode_record(raw)) if meta is None else record_of(meta, raw, Part)
+    try:
+        meta = _decode_bare(raw).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return only_metadata(decode_record(raw))
+    return record_of(meta, raw, Part)
 
 
 def only_metadata(record: Record) -> Record:

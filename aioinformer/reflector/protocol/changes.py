@@ -8,7 +8,7 @@ import msgspec
 
 from aioinformer.errors import ApiError, DecodeError
 from aioinformer.queue.deltas import Delta, DeltaType
-from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, ForeignObject, WatchEvent
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.versions import is_older
 
@@ -40,14 +40,15 @@ class Quarantine:
     Attributes:
         total: the number of objects skipped so far.
         nameless: how many of the tracked objects have no readable name. In a watch, each version counts.
+        foreign: the number of events of another kind or namespace, until a watch brings none. They are not tracked.
         leaving: objects that decode again: key -> (the reason, the number of batches until they are in the cache).
     """
 
-    __slots__ = ("_listed", "_listed_nameless", "_on_change", "_reasons", "leaving", "nameless", "total")
+    __slots__ = ("_listed", "_listed_nameless", "_on_change", "_reasons", "foreign", "leaving", "nameless", "total")
 
     def __init__(self, on_change: Callable[[str, str, str], None] = lambda key, reason, version: None) -> None:
         self._on_change = on_change
-        self.total = self.nameless = self._listed_nameless = 0
+        self.total = self.nameless = self.foreign = self._listed_nameless = 0
         self._reasons: dict[str, str] = {}
         #: The objects of the list in progress, None between lists.
         self._listed: dict[str, str] | None = None
@@ -99,6 +100,13 @@ class Quarantine:
             self._listed_nameless += 1
             self.nameless = max(self.nameless, self._listed_nameless)
 
+    def count_foreign(self, error: ForeignObject, log: Callable[[str], None]) -> None:
+        """Count an event of another kind or namespace. The first is logged, and then each number that has doubled."""
+        self.total += 1
+        self.foreign += 1
+        if self.foreign & (self.foreign - 1) == 0:
+            log(f"an event of another kind or namespace is skipped, number {self.foreign}: {error}")
+
     def release(self, key: str, *, gone: bool = False) -> bool:
         """Remove an object that decodes, or is gone. Return whether it was tracked."""
         if self._listed is not None:
@@ -137,6 +145,7 @@ class Quarantine:
         """Remove all objects: the informer no longer follows the collection."""
         self.begin_list()
         self.end_list(())
+        self.foreign = 0
 
     def count_batch(self) -> None:
         """Count a batch that has been processed. Call it while `leaving` is not empty."""
@@ -147,7 +156,12 @@ class Quarantine:
                 del self.leaving[key]
 
     def __str__(self) -> str:
-        return summary(self._reasons, len(self))
+        parts = [summary(self._reasons, len(self))] if self._reasons else []
+        if self.foreign:
+            # The exact number would change the state, which is logged, with each event.
+            least = 1 << self.foreign.bit_length() - 1
+            parts.append(f"at least {least} event{'s' if least > 1 else ''} of another kind or namespace skipped")
+        return "; ".join(parts)
 
 
 def summary(keys: Collection[str], number: int) -> str:
@@ -187,7 +201,7 @@ class WatchChanges(msgspec.Struct):
         ordered: no event except deletions had a lower version than the events before it.
         older: the version of a bookmark with a lower version, which ends the reading; "" if there was none.
         failure: the error that ended the watch.
-        quarantined: whether the set of undecodable objects has changed.
+        quarantined: whether the quarantine has changed.
     """
 
     deltas: list[Delta[Record]]
@@ -226,6 +240,10 @@ def read_changes(
             delta = Delta(_DELTA_TYPES[event.type], record)
         elif event.type == BOOKMARK:
             version = event.version
+        elif isinstance(event.error, ForeignObject):
+            quarantine.count_foreign(event.error, log)
+            changes.quarantined = True
+            continue
         elif event.type == ERROR:
             changes.failure = event.error
             break

@@ -14,7 +14,7 @@ from aioinformer.cache.objects.record import UndecodablePlaceholder
 from aioinformer.errors import ApiError, DecodeError
 from aioinformer.queue.listed_objects import ListedObjects
 from aioinformer.reflector.protocol.changes import Quarantine, deleted_key, skip
-from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchEvent
+from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, ForeignObject, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -104,7 +104,9 @@ class Relist:
         """Add the objects of a streaming list, at most up to its end."""
         result = InitialEvents()
         for position, event in enumerate(events, 1):
-            if event.type in (ADDED, MODIFIED):
+            if isinstance(event.error, ForeignObject):
+                self._quarantine.count_foreign(event.error, self._log)
+            elif event.type in (ADDED, MODIFIED):
                 item = event.error if event.record is None else event.record
                 if item is not None and not isinstance(item, ApiError) and self._add(item):
                     result.has_new = True

@@ -235,9 +235,9 @@ class ProtocolState:
             self.show(Phase.BACKING_OFF, str(error))
 
     def show_healthy(self, phase: Phase = Phase.WATCHING, reason: str = "") -> None:
-        """Show this phase, or `DEGRADED` while objects cannot be decoded, and reset the number of attempts."""
+        """Show this phase, or `DEGRADED` while objects are skipped, and reset the number of attempts."""
         self.pace.attempts = 0
-        if self.quarantine:
+        if self.quarantine or self.quarantine.foreign:
             self.show(Phase.DEGRADED, str(self.quarantine))
         else:
             self.show(phase, reason)

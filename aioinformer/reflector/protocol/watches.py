@@ -52,6 +52,7 @@ class WatchRecord(msgspec.Struct):
         deadline: when the server should have ended the watch, including a grace period.
         events: the number of events so far, including bookmarks.
         fruitless: the number of watches in a row that were refused or brought no event.
+        foreign: how many events of another kind or namespace the quarantine counted before the watch.
         broken_at: the version after which a line could not be read, the last time.
         silent: a watch brought no event for the idle timeout, and no event has come since. If the next watch is silent,
             too, the collection is quiet.
@@ -64,6 +65,7 @@ class WatchRecord(msgspec.Struct):
     deadline: float = 0.0
     events: int = 0
     fruitless: int = 0
+    foreign: int = 0
     broken_at: str = ""
     silent: bool = False
     server_lost: bool = False
@@ -176,6 +178,7 @@ class Watches:
     def begin(self) -> None:
         """Start the record of a response that is or may become a watch. Its duration counts from its request."""
         self.record.begin(self._state.position.version, self._sent_at, self._timeout)
+        self.record.foreign = self._state.quarantine.foreign
 
     def follow(self) -> None:
         """Enter the stage of an open watch, and show a healthy phase."""
@@ -247,6 +250,8 @@ class Watches:
         moved, short = record.has_moved(self._state.position.version), record.is_short(now)
         if record.events:
             record.fruitless = 0
+            if record.foreign == self._state.quarantine.foreign:
+                self._state.quarantine.foreign = 0  # all objects were of the collection
         if moved or not short:
             pace.reset("short")
         if not short:
