@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from aioinformer.errors import DecodeError
+from aioinformer.errors import DecodeError, FrameTooLarge
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.pager import ListPager
 from aioinformer.reflector.sharding import HASHES, ShardedListWatch, ShardRange, ShardSelector, shard_selectors
-from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.resources.resource import Resource
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
@@ -168,16 +166,26 @@ async def test_deeply_nested_object_is_left_out(watch: bool) -> None:
     assert (left.get("type"), lister.left_out) == ("BOOKMARK" if watch else None, 1)
 
 
-async def test_oversized_event_leads_to_a_list(
-    server: ApiServer, transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("aioinformer.reflector.sharding.ValueStream", partial(ValueStream, 2000))
-    async with informer_of(transport, everything()) as informer:
+async def test_oversized_event_leads_to_a_list(server: ApiServer, transport: HttpTransport) -> None:
+    async with informer_of(transport, everything(), options=ReflectorOptions(max_frame=2000)) as informer:
         await informer.wait_for_sync()
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
+        server.delete("configmaps", "a", "default")
         make(server, "b")
         await informer.wait_for("default/b", timeout=30)
-        assert names(informer) == {"a", "b"}
+        assert names(informer) == {"b"}
+
+
+@pytest.mark.parametrize("watch", [True, False])
+async def test_oversized_object_of_another_shard_is_refused(watch: bool) -> None:
+    large = b'{"metadata":{"name":"a","uid":"u","resourceVersion":"8"},"data":{"x":"%b"}}' % (b"x" * 3000)
+    body = b'{"type":"ADDED","object":%b}\n' if watch else b'{"metadata":{"resourceVersion":"9"},"items":[%b]}'
+    lister = ShardedListWatch(Scripted(body % large, 500), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    options = ReflectorOptions(max_frame=2000)
+    request = options.watch("7", 0.0) if watch else options.first_page("")
+    response = await lister.request(request)
+    with pytest.raises(FrameTooLarge, match="max_frame"):
+        [chunk async for chunk in response.chunks()]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
