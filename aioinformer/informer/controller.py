@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.cache.objects.record import Record
-from aioinformer.concurrency import Slicer, is_cancelled
+from aioinformer.concurrency import Slicer, TaskGroup, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
@@ -96,7 +96,7 @@ class CacheController:
         try:
             # However often `stop` is called and this task is cancelled, the group cancels the reflector once, which
             # then closes its response undisturbed.
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.create_task(self.reflector.run(), name=name)
                 tasks.create_task(self._process_loop(), name=f"{name}: process loop")
                 await self._stopping
