@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,6 +104,10 @@ class CacheController:
                 raise _Stop
         except* _Stop:
             pass
+        if cancellations:
+            # Since Python 3.13, a group that ends with an error repeats a cancellation that its caller had withdrawn.
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
         if task.cancelling() > cancellations:
             raise asyncio.CancelledError  # which the group has dropped, since it was ending already
 

@@ -134,7 +134,7 @@ async def run_election(faults: list[tuple[str, int, int]]) -> None:
         await link.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(FAULTS, max_size=15))
 def test_no_two_candidates_lead_at_the_same_time(faults: list[tuple[str, int, int]]) -> None:
     loop = VirtualTimeLoop()
