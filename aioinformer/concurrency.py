@@ -363,29 +363,26 @@ def create_task(coroutine: Coroutine[Any, Any, T], *, name: str, context: Contex
 class TaskGroup(asyncio.TaskGroup):
     """A task group whose tasks begin as those of `create_task`."""
 
-    def create_task(
-        self,
-        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
-        *,
-        name: str | None = None,
-        context: Context | None = None,
-    ) -> asyncio.Task[T]:
+    def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
         """Return a task of the group, see `create_task`."""
-        return super().create_task(_not_eager(coro), name=name, context=context)
+        return super().create_task(_not_eager(coro), **options)
 
 
 def _not_eager(coroutine: Any) -> Any:
     if asyncio.get_running_loop().get_task_factory() is None:
         return coroutine
+    delayed = _delayed(coroutine._coroutine if isinstance(coroutine, Root) else coroutine)
+    delayed.send(None)  # up to its first wait, so that a cancellation is raised in it and it can close the coroutine
     if not isinstance(coroutine, Root):
-        return _after_one_turn(coroutine)
-    coroutine._coroutine = _after_one_turn(coroutine._coroutine)  # a Root must be the coroutine of its task
+        return delayed
+    coroutine._coroutine = delayed  # a Root must be the coroutine of its task
     return coroutine
 
 
-async def _after_one_turn(coroutine: Coroutine[Any, Any, T]) -> T:
+async def _delayed(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.sleep(0)
+        await asyncio.sleep(0)  # an eager task is here when its creator gets it
     except BaseException:
         coroutine.close()  # it will not begin
         raise

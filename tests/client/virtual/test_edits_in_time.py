@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 METADATA = {**cast("dict[str, str]", OBJECT["metadata"]), "creationTimestamp": "2024-01-01T00:00:00Z"}
-OLD = {**OBJECT, "metadata": METADATA, "data": {"x": "0"}}
+OLD: Any = {**OBJECT, "metadata": METADATA, "data": {"x": "0"}}
 
 
 class Contended(Scripted):
