@@ -13,13 +13,16 @@ from collections.abc import Coroutine
 from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from contextlib import AbstractContextManager
+    from contextvars import Context
+
+T = TypeVar("T")
 
 #: True in handlers and in the tasks that they start. What such code waits for may itself be waiting for the handler.
 IN_HANDLER: ContextVar[bool] = ContextVar("IN_HANDLER", default=False)
@@ -254,7 +257,8 @@ class Owner:
         Raises:
             UsageError: no event loop of asyncio runs in this thread.
         """
-        self._task = running_loop(f"{name} starts").create_task(run(), name=name)
+        running_loop(f"{name} starts")
+        self._task = create_task(run(), name=name)
         # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
         self._task.add_done_callback(_retrieve)
 
@@ -402,6 +406,44 @@ class Root(Coroutine[Any, Any, None]):
     def close(self) -> None:
         """Close the coroutine."""
         self._coroutine.close()
+
+
+def create_task(coroutine: Coroutine[Any, Any, T], *, name: str, context: Context | None = None) -> asyncio.Task[T]:
+    """Return a task of the running loop. It begins after the current step of the loop, with any task factory.
+
+    `asyncio.eager_task_factory` runs a coroutine up to its first wait before the caller has the task. The caller could
+    then not identify or cancel it, and functions of users would run in the middle of the caller.
+    """
+    return asyncio.get_running_loop().create_task(_not_eager(coroutine), name=name, context=context)
+
+
+class TaskGroup(asyncio.TaskGroup):
+    """A task group whose tasks begin as those of `create_task`."""
+
+    def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
+        """Return a task of the group, see `create_task`."""
+        return super().create_task(_not_eager(coro), **options)
+
+
+def _not_eager(coroutine: Any) -> Any:
+    if asyncio.get_running_loop().get_task_factory() is None:
+        return coroutine
+    delayed = _delayed(coroutine._coroutine if isinstance(coroutine, Root) else coroutine)
+    delayed.send(None)  # up to its first wait, so that a cancellation is raised in it and it can close the coroutine
+    if not isinstance(coroutine, Root):
+        return delayed
+    coroutine._coroutine = delayed  # a Root must be the coroutine of its task
+    return coroutine
+
+
+async def _delayed(coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # an eager task is here when its creator gets it
+    except BaseException:
+        coroutine.close()  # it will not begin
+        raise
+    return await coroutine
 
 
 def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bool = True) -> bool:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import full_run
 from tests import selection
@@ -37,6 +38,9 @@ AMBIENT_VARIABLES = (
     "no_proxy",
 )
 
+# Machines differ in speed, and a busy one is slow.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _FULL_RUN = pytest.StashKey[full_run.FullRun]()
 _RECORDED = pytest.StashKey[bool]()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aioinformer.cli.program import Program
+from aioinformer.concurrency import create_task
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 
@@ -53,7 +54,7 @@ class ServeProgram(Program):
         self._save = save
 
     async def run(self) -> int:
-        work = asyncio.create_task(self._serve(), name="serve")
+        work = create_task(self._serve(), name="serve")
         return await self.stop(work, await self.wait_for_end(work, self._duration, 0))
 
     async def _serve(self) -> None:

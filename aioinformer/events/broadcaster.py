@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 
-from aioinformer.concurrency import Owner, Root, is_ending
+from aioinformer.concurrency import Owner, Root, TaskGroup, is_ending
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.events.recorder import EventRecorder
 from aioinformer.events.writer import EventRecording
@@ -252,7 +252,7 @@ class EventBroadcaster:
                     receiver.close()  # counts and logs what was not written
 
     async def _run(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             self._tasks = tasks
             for receiver in self._receivers:
                 self._start(receiver, tasks)
@@ -269,7 +269,7 @@ class EventBroadcaster:
         task.add_done_callback(lambda _: self._receivers.remove(receiver) if receiver in self._receivers else None)
 
     async def _drain(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             for receiver in self._receivers:
                 tasks.create_task(receiver.drain(), name=f"{receiver.name}: drain")
 

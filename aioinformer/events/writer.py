@@ -24,7 +24,7 @@ import random as random_module
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from aioinformer.concurrency import running_loop
+from aioinformer.concurrency import TaskGroup, running_loop
 from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.delaying import DelayingQueue
@@ -141,7 +141,7 @@ class EventRecording:
 
     async def run(self) -> None:
         """Write Events until cancelled or drained."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             due_writes = tasks.create_task(self._enqueue_due_writes(), name=f"{self.name}: series")
             workers = [
                 tasks.create_task(self._work(), name=f"{self.name}: worker {number}")

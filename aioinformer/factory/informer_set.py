@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from aioinformer.concurrency import ENDING, Owner, collapsed
+from aioinformer.concurrency import ENDING, Owner, TaskGroup, collapsed
 from aioinformer.errors import UsageError
 from aioinformer.informer.options import Making, merge_indexers
 from aioinformer.informer.outages import Outages
@@ -219,7 +219,7 @@ class InformerSet(Generic[I]):
 
     async def _run(self) -> None:
         try:
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 self._tasks = tasks
                 self.start_informers()
                 try:

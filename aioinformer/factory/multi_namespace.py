@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from aioinformer.cache.store import NAMESPACE_INDEX
-from aioinformer.concurrency import Latch
+from aioinformer.concurrency import Latch, TaskGroup
 from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
@@ -224,7 +224,7 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
     # Life.
 
     async def _follow(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             self._tasks = tasks
             for namespace in self._members:
                 self._start(namespace, self._lister_watcher_for(namespace), tasks)

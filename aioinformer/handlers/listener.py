@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
-from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, is_ending, uncancel
+from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, create_task, is_ending, uncancel
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
 from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, key_of
@@ -219,7 +219,7 @@ class ProcessorListener(Generic[T]):
         """Start the pair of tasks."""
         self._tasks = [
             tasks.create_task(self.pop(), name=f"{self.name}: pop"),
-            asyncio.get_running_loop().create_task(self.run(), name=f"{self.name}: run"),
+            create_task(self.run(), name=f"{self.name}: run"),
         ]
         # Not by the task itself: a task that is cancelled before its first step never runs.
         self._tasks[1].add_done_callback(self._finish)

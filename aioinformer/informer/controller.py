@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from aioinformer.cache.objects.record import Record
-from aioinformer.concurrency import Slicer, is_cancelled
+from aioinformer.concurrency import Slicer, TaskGroup, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
@@ -96,13 +97,17 @@ class CacheController:
         try:
             # However often `stop` is called and this task is cancelled, the group cancels the reflector once, which
             # then closes its response undisturbed.
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 tasks.create_task(self.reflector.run(), name=name)
                 tasks.create_task(self._process_loop(), name=f"{name}: process loop")
                 await self._stopping
                 raise _Stop
         except* _Stop:
             pass
+        if cancellations:
+            # Since Python 3.13, a group that ends with an error repeats a cancellation that its caller had withdrawn.
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
         if task.cancelling() > cancellations:
             raise asyncio.CancelledError  # which the group has dropped, since it was ending already
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 from weakref import ref
 
 from aioinformer.cache.objects.refusals import refusal
-from aioinformer.concurrency import Slicer, discard, shielded
+from aioinformer.concurrency import Slicer, TaskGroup, discard, shielded
 from aioinformer.errors import EXHAUSTION, DecodeError, UsageError
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.registration import Registrations
@@ -186,7 +186,7 @@ class Pipeline(Generic[T]):
         """
         self.handlers.begin()
         self._store.on_release = partial(discard, asyncio.get_running_loop())
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             self.processor.start(tasks)
             compression = self._start_compression(tasks, synced)
             try:

@@ -9,7 +9,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aioinformer.concurrency import collapsed
+from aioinformer.concurrency import TaskGroup, collapsed
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_seconds
@@ -156,7 +156,7 @@ async def all_synced(
     waited_for = dict(waited_for)
     who = name or "waiting for caches"
     try:
-        async with asyncio.timeout(timeout), asyncio.TaskGroup() as tasks:
+        async with asyncio.timeout(timeout), TaskGroup() as tasks:
             for each_name, each in waited_for.items():
                 if not each.has_synced():
                     tasks.create_task(_wait(each, each_name, name), name=f"{who}: {each_name}")

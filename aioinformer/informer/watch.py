@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
+from aioinformer.concurrency import create_task
 from aioinformer.errors import AioinformerError, ApiError, Expired, TransportError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import check_lister_watcher
@@ -205,7 +206,7 @@ class InformerWatch(Generic[T]):
             on_update=lambda old, new: self._put(MODIFIED, new),
             on_delete=lambda obj: self._put(DELETED, obj),
         )
-        self._end = asyncio.create_task(self._await_end(self._registration), name=f"watch of {self._informer.name}")
+        self._end = create_task(self._await_end(self._registration), name=f"watch of {self._informer.name}")
         return self
 
     async def __aexit__(

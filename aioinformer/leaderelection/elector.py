@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from aioinformer.concurrency import running_loop, shielded
+from aioinformer.concurrency import create_task, running_loop, shielded
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verdict
@@ -163,7 +163,7 @@ class LeaderElector:
             await self._acquire()
             self._scope = scope = asyncio.timeout_at(self._machine.deadline)
             self._term = term = Term(self, self._machine.record.lease_transitions)
-            self._renewal = renewal = asyncio.create_task(self._renew(scope), name=f"renewal of {self.lease}")
+            self._renewal = renewal = create_task(self._renew(scope), name=f"renewal of {self.lease}")
             try:
                 async with scope:
                     yield term

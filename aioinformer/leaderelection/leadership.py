@@ -10,7 +10,7 @@ import asyncio
 import random as random_module
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.concurrency import is_cancelled
+from aioinformer.concurrency import create_task, is_cancelled
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
@@ -133,7 +133,7 @@ class Leadership:
                     self.term, self.terms = term, self.terms + 1
                     try:
                         # A task of its own: a TaskGroup may leave a count of cancellations behind in its task.
-                        await asyncio.create_task(_call(protected, term), name=f"term {term.token} of {self.identity}")
+                        await create_task(_call(protected, term), name=f"term {term.token} of {self.identity}")
                     finally:
                         self.term = None
             except (LeadershipLost, BaseExceptionGroup) as error:

@@ -17,7 +17,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from aioinformer.cache.objects.record import Decode, decode_record
-from aioinformer.concurrency import is_cancelled, shielded
+from aioinformer.concurrency import TaskGroup, is_cancelled, shielded
 from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
 from aioinformer.logs import Trace, get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
@@ -219,7 +219,7 @@ class Reflector:
 
     async def run(self) -> None:
         """List and watch until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             self._tasks = tasks
             if self._resync_period:
                 tasks.create_task(self._resync(), name=f"{self.name}: resync")

@@ -19,6 +19,7 @@ import msgspec
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.backoff import retry_after as seconds_to_wait
+from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.resources import catalog
 from aioinformer.resources.resource import Resource
@@ -188,7 +189,7 @@ class Discovery:
             return root.aggregated()
         gate = asyncio.Semaphore(_AT_ONCE)
         try:
-            async with asyncio.TaskGroup() as group_of_tasks:
+            async with TaskGroup() as group_of_tasks:
                 tasks = [
                     group_of_tasks.create_task(self._legacy(group, version, gate), name=f"discovery {group}/{version}")
                     for group, version in wanted

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
+
+from aioinformer.concurrency import TaskGroup
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -30,7 +31,7 @@ async def parallelize(workers: int, pieces: Iterable[T], do_piece: Callable[[T],
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers!r}")
     remaining = iter(pieces)
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         for number, piece in enumerate(islice(remaining, workers), 1):
             tasks.create_task(_work(piece, remaining, do_piece), name=f"worker {number} of {workers}")
 

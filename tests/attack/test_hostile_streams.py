@@ -171,7 +171,7 @@ def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
     return responses
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
 def test_any_responses_are_survived(
     responses: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: QueueName

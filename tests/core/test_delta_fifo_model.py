@@ -63,4 +63,4 @@ class DeltaFIFOModel(QueueModel):
 
 
 TestDeltaFIFOModel = DeltaFIFOModel.TestCase
-TestDeltaFIFOModel.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestDeltaFIFOModel.settings = settings(max_examples=50, stateful_step_count=30)

@@ -89,4 +89,4 @@ class StoreBesideModel(RuleBasedStateMachine):
 
 
 TestStoreBesideModel = StoreBesideModel.TestCase
-TestStoreBesideModel.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+TestStoreBesideModel.settings = settings(max_examples=50, stateful_step_count=25)

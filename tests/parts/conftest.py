@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, settings
-
 from tests.shell.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Mapping
-
-settings.register_profile("parts", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("parts")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -97,4 +97,4 @@ class InOrderModel(QueueModel):
 
 
 TestInOrderModel = InOrderModel.TestCase
-TestInOrderModel.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestInOrderModel.settings = settings(max_examples=50, stateful_step_count=30)

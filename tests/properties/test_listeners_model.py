@@ -131,7 +131,7 @@ def nothing_written_of_handlers_that_fail() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(actions=st.lists(st.one_of(JOIN, TELL, TELL, OTHERS), max_size=25))
 def test_every_handler_gets_its_notifications_in_order(
     actions: list[tuple[Any, ...]],

@@ -6,7 +6,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.errors import SelectorError, UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # No deadline: tests must not fail on a busy machine.
-UNHURRIED = settings(deadline=None)
 KEYS = st.sampled_from(["a", "b", "in", "notin", "example.com/tier", "A_b.c"])
 VALUES = st.sampled_from(["", "0", "1", "7", "10", "x", "y", "in", "notin", "a.b-c"])
 
@@ -69,7 +68,6 @@ def reference_match(requirement: LabelRequirement, labels: Mapping[str, str]) ->
             return label.isdecimal() and int(label) < int(values[0])
 
 
-@UNHURRIED
 @given(LABEL_SELECTORS)
 def test_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSelector) -> None:
     parsed = parse_label_selector(str(selector))
@@ -78,7 +76,6 @@ def test_text_of_a_label_selector_parses_to_an_equal_one(selector: LabelSelector
     assert str(parsed) == str(selector)
 
 
-@UNHURRIED
 @given(LABEL_SELECTORS, st.dictionaries(KEYS, VALUES))
 def test_label_selector_matches_like_the_reference(selector: LabelSelector, labels: dict[str, str]) -> None:
     assert selector.matches(labels) is all(
@@ -86,7 +83,6 @@ def test_label_selector_matches_like_the_reference(selector: LabelSelector, labe
     )
 
 
-@UNHURRIED
 @given(st.text(st.sampled_from("ab01 ,()=!<>in/.-_\t"), max_size=24))
 def test_any_text_round_trips_or_raises_selector_error(text: str) -> None:
     try:
@@ -251,14 +247,12 @@ def test_selectors_can_be_pickled() -> None:
     assert copy.matches({"a": "b", "c": "d"})
 
 
-@UNHURRIED
 @given(FIELD_SELECTORS)
 def test_text_of_a_field_selector_parses_to_an_equal_one(selector: FieldSelector) -> None:
     assert parse_field_selector(str(selector)) == selector
     assert hash(parse_field_selector(str(selector))) == hash(selector)
 
 
-@UNHURRIED
 @given(FIELD_SELECTORS, st.dictionaries(KEYS, st.text(st.sampled_from("ab\\,=! "))))
 def test_field_selector_compares_each_field(selector: FieldSelector, fields: dict[str, str]) -> None:
     expected = all((fields.get(item.path, "") != item.value) == item.negated for item in selector.requirements)

@@ -268,7 +268,7 @@ async def test_failed_read_in_a_thread_counts_for_every_informer() -> None:
 
 async def test_failed_reads_of_mappings_count() -> None:
     pods = Collection(resource=WIDGETS)
-    deep = "[" * 2000 + "]" * 2000
+    deep = "[" * 200_000 + "]" * 200_000  # beyond the limit of each version of Python
     metadata = '{"name":"a","namespace":"default","uid":"u","resourceVersion":"9"}'
     async with SharedIndexInformer(pods) as informer:
         await settled()

@@ -6,14 +6,13 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.testing.patches.json_patches import PatchError, json_patch, merge_patch
 from aioinformer.testing.patches.strategic import PatchSchema, strategic_merge_patch
 from aioinformer.testing.schemas.openapi_v3 import patch_schema
 
-UNHURRIED = settings(deadline=None)
 REJECTED = "the server rejected our request due to an error in our request"
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab~/", max_size=3)
 VALUES = st.recursive(
@@ -79,7 +78,6 @@ class TestJSONPatch:
 
         assert current == {"a": [1]}
 
-    @UNHURRIED
     @given(OBJECTS, st.text("ab~/", max_size=2), VALUES)
     def test_added_value_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
         pointer = "/" + key.replace("~", "~0").replace("/", "~1")
@@ -105,21 +103,18 @@ class TestMergePatch:
     def test_rfc_7396_examples(self, current: Any, patch: Any, expected: Any) -> None:
         assert merge_patch(current, patch) == expected
 
-    @UNHURRIED
     @given(OBJECTS, MAPS_ONLY)
     def test_merge_patch_is_idempotent(self, current: Any, patch: Any) -> None:
         once = merge_patch(current, patch)
 
         assert merge_patch(once, patch) == once
 
-    @UNHURRIED
     @given(OBJECTS)
     def test_nulls_remove_fields(self, current: Any) -> None:
         assert merge_patch(current, dict.fromkeys(current)) == {}
 
 
 class TestStrategicMergePatch:
-    @UNHURRIED
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
     def test_patched_map_keeps_both_orders(self, before: list[str], order: list[str], have: int, want: int) -> None:
         current, wanted = before[:have], order[:want]
@@ -133,7 +128,6 @@ class TestStrategicMergePatch:
         assert [name for name in result if name in wanted] == wanted
         assert [name for name in result if name not in wanted] == [name for name in current if name not in wanted]
 
-    @UNHURRIED
     @given(OBJECTS, OBJECTS)
     def test_labels_merge_like_a_merge_patch(self, before: Any, after: Any) -> None:
         before, after = ({key: str(value) for key, value in labels.items()} for labels in (before, after))

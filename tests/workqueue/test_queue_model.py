@@ -197,4 +197,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueAgainstItsModel = QueueMachine.TestCase
-TestQueueAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestQueueAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from aioinformer.client.client import Client
+from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.logs import get_logger
 
@@ -120,7 +121,7 @@ async def run_concurrently(writes: Iterable[Awaitable[None]]) -> None:
         for write in waiting:
             await write
 
-    async with asyncio.TaskGroup() as tasks:
+    async with TaskGroup() as tasks:
         for number in range(_WRITERS):
             tasks.create_task(work(), name=f"bench: writer {number}")
 

@@ -36,7 +36,7 @@ from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import ServerOptions
 from aioinformer.cli.program import Program
 from aioinformer.cli.serve import listening
-from aioinformer.concurrency import collapsed
+from aioinformer.concurrency import TaskGroup, collapsed, create_task
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
@@ -101,7 +101,7 @@ class BenchProgram(Program):
         self.end(1)
 
     async def run(self) -> int:
-        work = asyncio.create_task(self._work(), name="bench")
+        work = create_task(self._work(), name="bench")
         return await self.stop(work, await self.wait_for_end(work, None, 0))
 
     async def _work(self) -> None:
@@ -174,7 +174,7 @@ class BenchProgram(Program):
             answered[stamp] = perf_counter()
 
         begin = perf_counter()
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             for turn in range(max(1, round(options.rate * options.seconds))):
                 await asyncio.sleep(begin + turn / options.rate - perf_counter())
                 tasks.create_task(write(turn % options.objects, f"latency-{turn}"), name=f"bench: write {turn}")

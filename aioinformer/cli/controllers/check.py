@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs, undeclared
 from aioinformer.cli.controllers.review import lacking
 from aioinformer.cli.program import Program
+from aioinformer.concurrency import create_task
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.logs import get_logger
 
@@ -71,7 +71,7 @@ class CheckProgram(Program):
             notes.append(note)
             logger.warning("%s", note)
         self._write(manifest(name, namespace, rules, notes, self._options.form).encode())
-        work = asyncio.create_task(self._review(), name="review of the cluster")
+        work = create_task(self._review(), name="review of the cluster")
         code = await self.wait_for_end(work, _TIMEOUT, 1)
         return await self.stop(work, code)
 

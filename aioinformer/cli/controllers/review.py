@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.client import Client
+from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.resources.discovery import Discovery
 from aioinformer.resources.resource import Resource
@@ -44,7 +45,7 @@ async def lacking(transport: Transport, rules: list[Rule], user: str = "") -> li
     client = Client(transport, impersonate=user or None).resource(_REVIEWS)
     gate = asyncio.Semaphore(_AT_ONCE)
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             reviews = [
                 (rule, verb, tasks.create_task(_is_allowed(client, gate, rule, verb), name=f"review of {rule}"))
                 for rule in rules

@@ -13,6 +13,7 @@ from aioinformer.cli.output.lines import Columns, TextFormat
 from aioinformer.cli.output.stderr_log import LineHandler, log_to
 from aioinformer.cli.program import Program
 from aioinformer.cli.serve import kubeconfig_file, listening, write_kubeconfig
+from aioinformer.concurrency import TaskGroup, create_task
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
@@ -152,7 +153,7 @@ class DemoProgram(Program):
 
     async def run(self) -> int:
         started = time.monotonic()
-        work = asyncio.create_task(self._work(), name="demo")
+        work = create_task(self._work(), name="demo")
         code = await self.stop(work, await self.wait_for_end(work, self._duration, 0))
         if self._live:
             events = sum(feed.events for feed in self._feeds)
@@ -175,7 +176,7 @@ class DemoProgram(Program):
                 self._feeds.append(Feed(informer, form, self._write_line))
             workload = await stack.enter_async_context(AsyncExitStack())
             await workload.enter_async_context(Workload(server))
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks = await stack.enter_async_context(TaskGroup())
             # End the workload before the informers, so that the server does not write to a watch that is being closed.
             stack.push_async_callback(workload.aclose)
             for feed in self._feeds:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.output.lines import JsonFormat
 from aioinformer.cli.watch.printer import Printer
+from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, ApiError, UsageError
 from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -126,7 +127,7 @@ class ResourceWatch:
                 backing_off.clear()
                 await _check_selectors(transport, resource.path(namespace), options.selector, field_selector)
 
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             tasks.create_task(informer.run(), name=f"informer of {resource}")
             tasks.create_task(print_synced(), name=f"wait for the initial list of {resource}")
             tasks.create_task(check_resource(), name=f"check that {resource} is served")

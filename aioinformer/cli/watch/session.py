@@ -17,6 +17,7 @@ from aioinformer.cli.program import Program
 from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 from aioinformer.cli.watch.printer import ExitCondition
 from aioinformer.cli.watch.resource_watch import ResourceWatch, summary_figures
+from aioinformer.concurrency import TaskGroup, create_task
 from aioinformer.logs import get_logger
 from aioinformer.resources.discovery import Discovery
 
@@ -70,7 +71,7 @@ class WatchSession(Program):
         self.end(code)
 
     async def run(self) -> int:
-        work = asyncio.create_task(self._work(), name="watch")
+        work = create_task(self._work(), name="watch")
         code = await self.wait_for_end(work, self._options.timeout, 1)
         self._lag.stop()
         if self._options.dump_on_exit:
@@ -90,7 +91,7 @@ class WatchSession(Program):
                 gc.freeze()
                 self._lag.start()
             discovery = Discovery(transport)
-            async with asyncio.TaskGroup() as tasks:
+            async with TaskGroup() as tasks:
                 for watch in self._watches:
                     tasks.create_task(watch.run(transport, discovery, default_namespace), name=f"watch {watch.name}")
 

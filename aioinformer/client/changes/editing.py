@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aioinformer.cache.objects.views import View, is_part
 from aioinformer.client.changes.patches import changed_members, document_of, is_same, merge_patch
-from aioinformer.errors import Conflict, OptionError, UsageError
+from aioinformer.errors import Conflict, OptionError, TransportError, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,13 @@ async def edit(
             if attempt + 1 == attempts or (left is not None and left <= 0):
                 raise
             await asyncio.sleep(pause)
-            await read_live(left, conflict)
+            try:
+                await read_live(left, conflict)
+            except TransportError:
+                if end is None or clock() < end:
+                    raise
+            if end is not None and clock() >= end:
+                raise
     raise AssertionError("the last attempt returns or raises")
 
 

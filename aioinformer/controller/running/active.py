@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from aioinformer.concurrency import Latch
+from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
@@ -149,9 +149,7 @@ class ActiveController:
         self._context = contextvars.copy_context()
         self._failed = asyncio.get_running_loop().create_future()
         period = self.controller.resync_period or self._services.resync_period
-        following = asyncio.create_task(
-            self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs"
-        )
+        following = create_task(self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs")
         try:
             await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)
             if self._crash is not None:
@@ -275,7 +273,7 @@ class ActiveController:
 
     def _dispatch_if_permitted(self) -> None:
         if self.synced and self.permitted and not self._closing and self._dispatcher is None:
-            self._dispatcher = asyncio.create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
+            self._dispatcher = create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
 
     async def _dispatch(self) -> None:
         try:
@@ -311,7 +309,7 @@ class ActiveController:
         name = f"controller {self.name}: {run.key}"
         following = partial(left_to_do, attempt, request)
         steps = Steps(coroutine, self._stalls, partial(self._blocked, run.key), following)
-        task: asyncio.Task[Any] = loop.create_task(steps, name=name, context=self._context.copy())
+        task: asyncio.Task[Any] = create_task(steps, name=name, context=self._context.copy())
         self._attempts[task] = attempt
         if self.controller.timeout is not None:
             attempt.timer = loop.call_later(self.controller.timeout, self._expire, task)
@@ -389,7 +387,7 @@ class ActiveController:
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
         self.queue.release(run)
-        self._settling[run.key] = asyncio.get_running_loop().create_task(
+        self._settling[run.key] = create_task(
             self._settled(run, name, outcome), name=f"controller {self.name}: own writes of {run.key}"
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from aioinformer.concurrency import create_task
 from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.inputs.mapping import Input, Owns
@@ -243,12 +244,12 @@ class Inputs:
             Exception: an informer or a source ended with it.
         """
         name = f"controller {self._controller.name}"
-        tasks = [asyncio.create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached]
+        tasks = [create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached]
         resyncs = [Every(resync_period)] if resync_period else []
         for source in (*self._controller.sources, *resyncs):
             running = source.run(self._add, self.keys, self._controller.resource)
-            tasks.append(asyncio.create_task(running, name=f"{name}: source {source.name}"))
-        syncs = asyncio.create_task(self._wait_for_sync(on_synced), name=f"{name}: sync")
+            tasks.append(create_task(running, name=f"{name}: source {source.name}"))
+        syncs = create_task(self._wait_for_sync(on_synced), name=f"{name}: sync")
         left: set[asyncio.Task[None]] = {*tasks, syncs}
         try:
             while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from aioinformer.concurrency import TaskGroup
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class CatchUp:
         loop = asyncio.get_running_loop()
         began = loop.time()
         subject = f"controller {self._name} is the leader and waits for its caches"
-        async with asyncio.TaskGroup() as tasks:
+        async with TaskGroup() as tasks:
             for informer in self._informers():
                 waiting = self._caches.wait(informer, self._since, subject)
                 tasks.create_task(waiting, name=f"controller {self._name}: {informer.name} catches up")

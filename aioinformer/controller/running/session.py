@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
-from aioinformer.concurrency import Latch, collapsed, running_loop, shielded
+from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
 from aioinformer.controller.running.attached import Services
 from aioinformer.controller.running.report import ManagerSnapshot, StopReport
@@ -83,7 +83,7 @@ class Session:
         Raises:
             Exception: the start has failed with it; nothing is left running.
         """
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"manager {self._manager.name}")
+        self._task = create_task(self._run(), name=f"manager {self._manager.name}")
         try:
             await self._opened.wait()
         except BaseException:
@@ -148,7 +148,7 @@ class Session:
             async with AsyncExitStack() as stack:
                 await self._open(stack)
                 _log.info("manager %s runs %s", manager.name, ", ".join(self.controllers) or "no controllers yet")
-                async with asyncio.TaskGroup() as tasks:
+                async with TaskGroup() as tasks:
                     self._tasks = tasks
                     for each in self.controllers.values():
                         each.start(tasks)
@@ -163,7 +163,7 @@ class Session:
                     finally:
                         self.end("a cancellation")
                         self._tasks = None
-                        await self._patiently(asyncio.create_task(self._stop_controllers(), name="stop of controllers"))
+                        await self._patiently(create_task(self._stop_controllers(), name="stop of controllers"))
                         if leading is not None:
                             leading.cancel()
         except BaseException as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from aioinformer.concurrency import create_task
 from aioinformer.errors import UsageError
 from aioinformer.testing.harness.checker import Checker, HarnessFailure, NotConverged, idle_writes
 from aioinformer.testing.harness.loop import PROCESS, Scheduler, VirtualTimeLoop
@@ -246,7 +247,7 @@ class Harness:
         process = self._process = self.transport = Process(self, name)
         context = copy_context()
         context.run(PROCESS.set, name)
-        process.task = self._loop.create_task(self._live(process), name=name, context=context)
+        process.task = create_task(self._live(process), name=name, context=context)
 
     async def _live(self, process: Process) -> None:
         process.manager = self._make_manager(self)

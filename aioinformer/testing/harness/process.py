@@ -7,6 +7,7 @@ from collections import deque
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from aioinformer.concurrency import create_task
 from aioinformer.errors import TransportError
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.statuses import StatusError
@@ -118,7 +119,7 @@ class _Call:
         """Let the server process the request, on behalf of the process."""
         context = copy_context()
         context.run(ACTOR.set, self.process.name)
-        self._task = asyncio.get_running_loop().create_task(self._serve(), name=f"server: {self}", context=context)
+        self._task = create_task(self._serve(), name=f"server: {self}", context=context)
         self.harness.tasks.add(self._task)
         self._task.add_done_callback(self.harness.tasks.discard)
 

@@ -11,6 +11,8 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from aioinformer.concurrency import create_task
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,7 +49,7 @@ class Workload:
 
     async def __aenter__(self) -> Self:
         self.begin()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: workload")
+        self._task = create_task(self._run(), name="aioinformer.testing: workload")
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from aioinformer.concurrency import create_task
 from aioinformer.logs import get_logger
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
@@ -39,7 +40,7 @@ class Housekeeper:
         cluster.store.on_cleanup_needed = self._wake.set
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="aioinformer.testing: housekeeping")
+        self._task = create_task(self._run(), name="aioinformer.testing: housekeeping")
 
     async def stop(self) -> None:
         """Stop the task. Idempotent."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from aioinformer.concurrency import shielded
+from aioinformer.concurrency import create_task, shielded
 from aioinformer.errors import AioinformerError, TransportError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class RenewedCredentials(ABC):
 
     async def _renewed(self, refused: Credential | None) -> Credential:
         if self._renewal is None and (self._pause.is_over() or (self._credential is None and self._failure is None)):
-            self._renewal = asyncio.create_task(self._renew(refused), name=f"renewal of {type(self).__name__}")
+            self._renewal = create_task(self._renew(refused), name=f"renewal of {type(self).__name__}")
         if self._renewal is not None:
             await self._wait_for(self._renewal)
         failure = self._failure

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
@@ -15,7 +15,6 @@ from aioinformer.testing.admission.tables.rendering import layout
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
-UNHURRIED = settings(deadline=None)
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
@@ -54,7 +53,6 @@ def test_duration_has_two_or_three_figures(elapsed: int, expected: str) -> None:
     assert human_duration(timedelta(seconds=elapsed)) == expected
 
 
-@UNHURRIED
 @given(st.integers(0, 10**10))
 def test_duration_is_rounded_down(elapsed: int) -> None:
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "y": 365 * 86400}

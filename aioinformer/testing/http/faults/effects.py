@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
+from aioinformer.concurrency import create_task
 from aioinformer.errors import UsageError
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.responses import common_headers, text_response
@@ -261,6 +262,6 @@ class FaultEffects:
 
     def _spawn(self, fault: Fault, over: bool) -> None:
         name = f"aioinformer.testing: fault {fault.name} {'ends' if over else 'starts'}"
-        task = asyncio.get_running_loop().create_task(self.end(fault) if over else self.start(fault), name=name)
+        task = create_task(self.end(fault) if over else self.start(fault), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
