@@ -191,6 +191,7 @@ def foreign(kind: str = "Widget", namespace: str = "ns", type_: str = "MODIFIED"
     return text.replace(b"example.com/", group.encode() + b"/")
 
 
+@pytest.mark.conformance("REF-42")
 @pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
 @pytest.mark.parametrize(
     ("kind", "namespace"), [("Gadget", "ns"), ("Widget", "other"), ("Widgets", ""), ("Status", "ns")]
