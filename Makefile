@@ -126,7 +126,7 @@ LOCK := $(UV) pip compile pyproject.toml $(LOCKED) --extra cli
 lock: ## Update the locks in requirements/ (needs uv)
 	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
 	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
-	@$(LOCK) --resolution lowest-direct --extra compression --group test --group build --output-file requirements/lowest.txt
+	@$(LOCK) --upgrade --resolution lowest-direct --extra compression --group test --group build --output-file requirements/lowest.txt
 	@$(UV) pip compile benchmarks/peers/requirements.in --upgrade $(LOCKED) --output-file benchmarks/peers/requirements.txt
 
 clean: ## Remove everything that make has created
