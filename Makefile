@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 
+# The locks of the program, and of the tools of its developers.
+RUN_LOCK := requirements/run.txt
+DEV_LOCK := requirements/dev.txt
+
 # The first of these that is new enough; PYTHON=... selects another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
@@ -22,7 +26,7 @@ ARGS ?=
 TARGET ?= own
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all e2e record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
+.PHONY: help demo test test-all test-newest test-lowest test-versions e2e record-oracle soak simulate lint format types layers docs bench bench-peers bench-real bench-controllers generate lock clean
 
 help: ## Show this help
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -41,6 +45,21 @@ test: $(VENV)/.package $(VENV)/.dev ## Run the tests, with a sample of the serve
 
 test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
 	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)
+
+# Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout only.
+OTHER_VERSIONS := --few-values --ignore-glob='tests/test_*.py' $(addprefix --ignore=tests/,\
+	budget contract docs e2e faults kubectl oracle properties simulation soak testing typing)
+
+test-newest: $(VENV)/.run ## Run a part of the tests with the newest Python of this machine, in .venv-newest
+	@python=$${NEWEST:-$$($(BIN)/python scripts/newest_python.py)}; test -n "$$python" || exit 0; \
+	test .venv-newest/bin/python -ef "$$python" || rm -rf .venv-newest; \
+	$(MAKE) --no-print-directory test-versions VENV=.venv-newest PYTHON="$$python"
+
+test-lowest: ## Run a part of the tests with the lowest version of each dependency, in .venv-lowest
+	@$(MAKE) --no-print-directory test-versions VENV=.venv-lowest RUN_LOCK=requirements/lowest.txt DEV_LOCK=requirements/lowest.txt
+
+test-versions: $(VENV)/.package $(VENV)/.dev
+	@$(PYTEST) $(or $(ARGS),$(OTHER_VERSIONS))
 
 e2e: $(VENV)/.package $(VENV)/.dev ## Run only the end-to-end tests, which need a real API server
 	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
@@ -107,27 +126,28 @@ LOCK := $(UV) pip compile pyproject.toml $(LOCKED) --extra cli
 lock: ## Update the locks in requirements/ (needs uv)
 	@$(LOCK) --upgrade --group build --output-file requirements/run.txt
 	@$(LOCK) --upgrade --group dev --extra compression --constraints requirements/run.txt --output-file requirements/dev.txt
+	@$(LOCK) --upgrade --resolution lowest-direct --extra compression --group test --group build --output-file requirements/lowest.txt
 	@$(UV) pip compile benchmarks/peers/requirements.in --upgrade $(LOCKED) --output-file benchmarks/peers/requirements.txt
 
 clean: ## Remove everything that make has created
-	@rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) .venv-newest .venv-lowest build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find aioinformer tests examples scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Three stamps: the dependencies of the program, the package itself, and the tools of its developers.
 # A changed lock of the program creates a new environment, so that nothing of the old one remains.
 
-$(VENV)/.run: requirements/run.txt
+$(VENV)/.run: $(RUN_LOCK)
 	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later was not found: set make PYTHON=/path/to/python3'; exit 2; }
-	@echo 'Creating $(VENV) with $(PYTHON) from requirements/run.txt ...'
+	@echo 'Creating $(VENV) with $(PYTHON) from $(RUN_LOCK) ...'
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --require-hashes --requirement requirements/run.txt
+	@$(PIP) install --require-hashes --requirement $(RUN_LOCK)
 	@touch $@
 
 $(VENV)/.package: pyproject.toml $(VENV)/.run
 	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.run
-	@echo 'Installing requirements/dev.txt into $(VENV) ...'
-	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+$(VENV)/.dev: $(DEV_LOCK) $(VENV)/.run
+	@echo 'Installing $(DEV_LOCK) into $(VENV) ...'
+	@$(PIP) install --require-hashes --requirement $(DEV_LOCK)
 	@touch $@

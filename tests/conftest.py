@@ -66,7 +66,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     unrecorded = config.getoption("--record-full-run") and _FULL_RUN not in config.stash
-    return [selection.describe(config), *(["full run: not recorded, this is no git checkout"] if unrecorded else [])]
+    return [
+        selection.describe(config),
+        selection.versions(),
+        *(["full run: not recorded, this is no git checkout"] if unrecorded else []),
+    ]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -81,7 +85,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in dropped]
     if selection.is_sample(config):
-        selection.deselect(config, items)
+        selection.deselect_rows(config, items)
+    if selection.has_few_values(config):
+        selection.deselect_values(config, items)
 
 
 def pytest_collection_finish() -> None:

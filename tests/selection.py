@@ -9,7 +9,9 @@ only on the names of the rows, so that every worker and every run selects the sa
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
 _TESTS = Path(__file__).parent
 #: One of so many rows is in the sample.
 ONE_OF = 10
+#: How many values of a parametrised test run with another version of Python or of the dependencies.
+FEW = 1
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Add the options that `make test` and `make test-all` pass."""
     group = parser.getgroup("aioinformer")
     group.addoption("--sample", action="store_true", help=f"test one of {ONE_OF} rows of the server for tests")
+    group.addoption("--few-values", action="store_true", help=f"run {FEW} value of each parametrised test")
     group.addoption("--full-run", action="store_true", help="simulate more seeds")
     group.addoption("--without-admission", action="store_true", help="block aioinformer.testing.admission")
     group.addoption("--record-full-run", action="store_true", help="write tests/full_run.json if all tests pass")
@@ -37,6 +42,11 @@ def add_options(parser: pytest.Parser) -> None:
 def is_sample(config: pytest.Config) -> bool:
     """Return whether this run tests a sample only."""
     return bool(config.getoption("--sample", default=False))
+
+
+def has_few_values(config: pytest.Config) -> bool:
+    """Return whether this run tests few of the values of each parametrised test."""
+    return bool(config.getoption("--few-values", default=False))
 
 
 def is_full(config: pytest.Config) -> bool:
@@ -57,19 +67,43 @@ def needs_admission(path: Path) -> bool:
 
 def describe(config: pytest.Config) -> str:
     """Return a line for the head of the run."""
+    if has_few_values(config):
+        return f"selection: {FEW} value of each parametrised test"
     if is_sample(config):
         return f"selection: sample, one of {ONE_OF} rows of the server for tests (make test-all runs all)"
     return "selection: all"
 
 
-def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
+def versions() -> str:
+    """Return a line with the versions of the package's dependencies."""
+    names = sorted({re.split(r"[^\w-]", each)[0] for each in metadata.requires("aioinformer") or ()})
+    found = {name: next((each.version for each in metadata.distributions(name=name)), "none") for name in names}
+    return "versions: " + ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def deselect_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Remove the rows that are not in the sample from `items`."""
     rows = {item: row for item in items if (row := row_of(item)) is not None}
     chosen = sample(set(rows.values()))
-    dropped = [item for item, row in rows.items() if row not in chosen]
-    config.hook.pytest_deselected(items=dropped)
-    kept = set(items) - set(dropped)
-    items[:] = [item for item in items if item in kept]
+    drop(config, items, {item for item, row in rows.items() if row not in chosen})
+
+
+def deselect_values(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remove all but a few values of each parametrised test from `items`; as in a sample, always the same ones."""
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    drop(config, items, {item for values in tests.values() for item in sorted(values, key=_hash_of)[FEW:]})
+
+
+def _hash_of(item: pytest.Item) -> bytes:
+    return hashlib.sha256(item.nodeid.encode()).digest()
+
+
+def drop(config: pytest.Config, items: list[pytest.Item], dropped: set[pytest.Item]) -> None:
+    """Remove some tests from `items`."""
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]
 
 
 def row_of(item: pytest.Item) -> Row | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aioinformer.controller import Controller, LeaderElection, Manager, Request, Result
+from aioinformer.handlers import stalls
 from aioinformer.models import core_v1
 from aioinformer.testing.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
 from tests.controller.harness import planted
@@ -184,7 +186,8 @@ def test_end_of_the_manager_is_a_failure() -> None:
 
 
 @pytest.mark.behaviour("C-100")
-def test_plan_repeats_a_run_step_by_step() -> None:
+def test_plan_repeats_a_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stalls, "LIMIT", inf)  # a busy machine would add warnings about blocks of the event loop
     stories: list[str] = []
 
     async def scenario(harness: Harness) -> None:
