@@ -227,10 +227,6 @@ class Attempt:
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 
-    def in_threads(self) -> bool:
-        """Return whether a thread of the attempt runs."""
-        return self.threads is not None and bool(self.threads.running)
-
 
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
     """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
