@@ -255,8 +255,7 @@ async def test_controller_that_cannot_start_says_what_it_waits_for(caplog: pytes
     ]
 
 
-@pytest.mark.behaviour("C-67")
-@pytest.mark.behaviour("C-119")
+@pytest.mark.behaviour("C-67", "C-81", "C-119")
 async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pytest.LogCaptureFixture) -> None:
     server, runs, others = server_with("a"), Runs(), Runs()
     server.put("pods", pod("p"))
