@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -19,20 +20,18 @@ QUIET: Final = 60.0
 _NAMED: Final = 3
 
 
+@dataclass(slots=True)
 class _Period:
     """The time after a traceback in which further errors of its subject are counted."""
 
-    __slots__ = ("ends", "keys", "last", "level", "lines", "logged", "suppressed", "timer")
-
-    def __init__(self, ends: float, level: int, lines: int) -> None:
-        self.ends = ends
-        self.level = level
-        self.lines = lines
-        self.logged: set[str] = set()
-        self.keys: dict[str, None] = {}
-        self.suppressed = 0
-        self.last: type[BaseException] | None = None
-        self.timer: asyncio.TimerHandle | None = None
+    ends: float
+    level: int
+    lines: int
+    logged: set[str] = field(default_factory=set)
+    keys: dict[str, None] = field(default_factory=dict)
+    suppressed: int = 0
+    last: type[BaseException] | None = None
+    timer: asyncio.TimerHandle | None = None
 
 
 class RepeatedErrors:

@@ -198,6 +198,7 @@ class LeaseMachine:
         record: the record observed last.
         error: the error of the last try; None if it succeeded.
         others_seen_at: a time after which another candidate has changed the Lease, the latest known; -inf for none.
+        deleted: whether the Lease has been deleted since it was observed.
         slow_paths: the number of renewals that needed more than one request.
         recreations: how often this candidate, as the leader, has created a deleted Lease again.
     """
@@ -207,16 +208,14 @@ class LeaseMachine:
     ) -> None:
         self.record = LeaseRecord()
         self.error: AioinformerError | None = None
-        self.slow_paths = 0
-        self.recreations = 0
+        self.slow_paths = self.recreations = 0
+        self.deleted = False
         self._identity = identity
         self._template = template
         self._labels = dict(labels)
         self._options = options
         self._observed_at = self._read_at = self.others_seen_at = float("-inf")
         self._seen = False
-        #: The Lease has been deleted since it was observed.
-        self._deleted = False
         #: The record of our term. It is set before the write: a request without an answer may have succeeded.
         self._claim: LeaseRecord | None = None
         self._leading = False
@@ -245,11 +244,6 @@ class LeaseMachine:
         return self._observed_at + self.record.lease_duration_seconds if self.record.holder_identity else float("-inf")
 
     @property
-    def deleted(self) -> bool:
-        """Whether the Lease that was observed last has been deleted."""
-        return self._deleted
-
-    @property
     def deadline(self) -> float:
         """When this candidate stops leading, unless it renews the lease."""
         return self._renewed_at + self._options.renew_deadline
@@ -264,7 +258,7 @@ class LeaseMachine:
         if self._options.coordinated:
             return (yield from self._attempt_coordinated(now, wall))
         if self._leading and self._claim is not None:
-            if not self._deleted:
+            if not self.deleted:
                 renewed = replace(self._claim, renew_time=wall)
                 reply = yield UpdateLease(renewed.into(self._lease, self._labels))
                 if self._observe_write(reply, renewed, now):
@@ -308,7 +302,7 @@ class LeaseMachine:
         news = version_number(_version_of(lease)) - version_number(self.version)
         if news < 0 or (news == 0 and not deleted) or not self._observe(LeaseReply(lease, now, "")):
             return False
-        self._deleted = deleted
+        self.deleted = deleted
         if not self._leading or self._claim is None:
             return self.record.holder_identity in ("", self._identity)
         if self.record.term != self._claim.term:
@@ -386,8 +380,8 @@ class LeaseMachine:
 
     def _note_missing(self, now: float) -> None:
         """Note that the server does not have the Lease. Its last renewal may have been as late as this answer."""
-        if not self._deleted:
-            self._deleted = True
+        if not self.deleted:
+            self.deleted = True
             if not self._leading:
                 self._observed_at = now
 
@@ -416,7 +410,7 @@ class LeaseMachine:
             # Without a resourceVersion, the next write would be unconditional.
             self.error = DecodeError("the server's answer has no metadata.resourceVersion; expected a Lease")
             return False
-        self._lease, self._deleted = answer, False
+        self._lease, self.deleted = answer, False
         record = LeaseRecord.of(answer)
         now = reply.now if at is None else at
         if record != self.record or not self._seen:

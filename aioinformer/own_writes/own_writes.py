@@ -156,13 +156,7 @@ class OwnWrites:
         self.pending(key)
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
-        """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode.
-
-        Args:
-            key: of the run, and of the object.
-            resource: of the object.
-            version: of the object.
-        """
+        """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
         if (writes := self._keys.get(key)) is not None:
             writes.skip((resource.group, resource.plural), str(key), version)
 

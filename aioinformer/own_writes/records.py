@@ -115,13 +115,7 @@ class Writes:
             del self.awaited[name]
 
     def skip(self, resource: tuple[str, str], key: str, version: str) -> None:
-        """Forget the writes to an object that have this version or an earlier one.
-
-        Args:
-            resource: group and plural.
-            key: of the object.
-            version: of the object.
-        """
+        """Forget the writes to an object of this group and plural that made this version or an earlier one."""
         stores: tuple[dict[Any, Any], ...] = (self.awaited, self.unread)
         for known in stores:
             for name, each in list(known.items()):

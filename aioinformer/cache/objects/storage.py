@@ -16,9 +16,8 @@ To add a tier:
    its argument, and keeps key, uid and version. `record.with_raw(raw)` returns a record with other bytes. `stripped` is
    the shortest example. If members are missing that matter to a writer, return a `Part`, as `projection` does.
 3. If the stored bytes are not JSON, return a subclass of `Record` whose property `json` makes the JSON, as
-   `PackedRecord` in `compression` does, If the decoded object is stored, override `recall`,
-   too, as `DictRecord` does, and return it to readers: see where `ObjectType` (in `codec`) compares with
-   `Storage.DICT`.
+   `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does,
+   and return it to readers: see where `ObjectType` (in `codec`) compares with `Storage.DICT`.
 4. Return the function in `tier_for`.
 5. Add the name to the tests of all tiers (tests/core/test_storage.py and tests/shell/test_informer_storage.py), to the
    options that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in docs/objects.md.

@@ -162,12 +162,7 @@ class _Owner:
         return self._lister(resource).list(self._labels)
 
     async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
-        """Return the object of a name in the set; None if there is none.
-
-        Raises:
-            ForeignObject: it does not belong to the owner.
-            FormerOwner: it belongs to a former object of the owner's name.
-        """
+        """Return the object of a name in the set, once `_check` has passed; None if there is none."""
         found = owned.get(key)
         if found is None:
             try:

@@ -238,7 +238,7 @@ class ActiveController:
 
     async def wait_for_threads(self) -> None:
         """Wait until no attempt has threads: the next `ActiveController` could run their keys at the same time."""
-        while in_threads := [task for task, attempt in self._attempts.items() if attempt.in_threads()]:
+        while in_threads := [task for task, each in self._attempts.items() if each.threads and each.threads.running]:
             await asyncio.wait(in_threads)
 
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:

@@ -183,7 +183,7 @@ class Inputs:
             counts[str(each.input)] += getattr(each.input, what)
         return dict(+counts)
 
-    def has(self, key: ObjectName) -> bool:
+    def has(self, key: ObjectName | str) -> bool:
         """Return whether the object of a key exists, as far as is known. One that cannot be decoded does."""
         if not self._acquired or self.primary.get_indexer().store.item(str(key)) is not None:
             return True
@@ -298,20 +298,11 @@ class Inputs:
             handled = self._controller.undecodable_handler is not None
             if known is not None and known[0] == reason and (known[1] == version or not handled):
                 return
-        elif known is None or self._will_be_added(key):
-            return
+        elif known is None or (self.primary.get_indexer().store.item(key) is None and self.has(key)):
+            return  # what is on its way into the cache runs its key by itself
         cause = Cause("updated", self._controller.resource.group_resource, key)
         priority = NORMAL_PRIORITY if self.primary.has_synced() else LOW_PRIORITY
         self._add(split_meta_namespace_key(key), cause, priority)
-
-    def _will_be_added(self, key: str) -> bool:
-        """Return whether an object is on its way into the cache, which runs its key."""
-        try:
-            if self.primary.get_indexer().store.item(key) is None:
-                self.primary.check_absent(key)
-        except DecodeError:
-            return True
-        return False
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):

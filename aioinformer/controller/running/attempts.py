@@ -50,7 +50,16 @@ R = TypeVar("R")
 _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED: Final = (Retry, ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
+_EXPECTED: Final = (
+    Retry,
+    RetryAfter,
+    ApiError,
+    TransportError,
+    StaleCache,
+    ReconcileTimeout,
+    ConnectionError,
+    TimeoutError,
+)
 #: Errors of use that may pass without a change of the program.
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
@@ -64,6 +73,8 @@ _LINES: Final = 10
 #: How many errors of a group, and how many conflicts of an apply, one line of the log names.
 _NAMED: Final = 5
 _LENGTH: Final = 200
+#: The most characters of the text of an error that lines and snapshots have.
+_TEXT: Final = 1000
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -226,10 +237,6 @@ class Attempt:
             self.term.check()
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
-
-    def in_threads(self) -> bool:
-        """Return whether a thread of the attempt runs."""
-        return self.threads is not None and bool(self.threads.running)
 
 
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
@@ -407,13 +414,19 @@ def _all(errors: list[BaseException], kind: type[BaseException]) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return _shortened(str(error)) or type(error).__name__
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text)} characters)"
 
 
 def _described(error: BaseException) -> str:
     """Return the type and the text of an error, or of those in a group."""
     leaves = islice(_leaves(error), _NAMED)
-    return "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}{_conflicts_in(each)}" for each in leaves))
+    return "; ".join(
+        dict.fromkeys(f"{type(each).__name__}: {_shortened(str(each))}{_conflicts_in(each)}" for each in leaves)
+    )
 
 
 def _conflicts_in(error: BaseException) -> str:

@@ -83,7 +83,7 @@ class ManagerSnapshot(TypedDict):
         running: whether it was started and has not stopped.
         leader: whether it leads; None without leader election.
         controllers: the controllers by name.
-        failed: the controllers that have failed for good, and why.
+        failed: the controllers that have failed, for good or until their restart, and why.
         informers: the informers; None before the start.
     """
 

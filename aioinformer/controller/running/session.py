@@ -328,7 +328,10 @@ class Session:
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
             "controllers": {name: each.active.snapshot() for name, each in self.controllers.items()},
-            "failed": {name: str(error) for name, error in self.failed.items()},
+            "failed": {
+                **{name: each.restarting for name, each in self.controllers.items() if each.restarting},
+                **{name: str(error) for name, error in self.failed.items()},
+            },
             "informers": None if self.informers is None else self.informers.snapshot(),
         }
 

@@ -63,6 +63,7 @@ class Supervised:
     Attributes:
         controller: the declaration.
         active: the running controller; after a restart, another one.
+        restarting: why it is about to be restarted; "" if it is not.
 
     Raises:
         UsageError: the controller runs already.
@@ -91,6 +92,7 @@ class Supervised:
         self._stopping = False
         self._backoff = Backoff(manager.restart.backoff, random=services.random)
         self._restarts = 0
+        self.restarting = ""
         policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
         if controller._own is not None:
@@ -172,6 +174,7 @@ class Supervised:
         while not self._is_final(failure):
             delay = self._backoff.next(clock())
             self._restarts += 1
+            self.restarting = f"it has failed, and is restarted after {delay:.0f} s: {failure}"
             _log.error("controller %s has failed; restarting it in %.1f s", name, delay, exc_info=failure)
             await asyncio.sleep(delay)
             try:
@@ -183,6 +186,7 @@ class Supervised:
                 failure = error
                 await self.active.abandon("the restart has failed")
             else:
+                self.restarting = ""
                 return None
         return failure
 

@@ -96,11 +96,7 @@ class Threads:
         return await answer
 
     async def join(self, end: BaseException) -> Any:
-        """Wait until all threads have ended, also if it is cancelled; then do what the coroutine of the attempt did.
-
-        Args:
-            end: what the coroutine raised; StopIteration if it returned.
-        """
+        """Wait for all threads, also if it is cancelled; then return or raise what has ended the coroutine: `end`."""
         late = asyncio.get_running_loop().call_later(CLEANING_UP, self._log_late)
         while self.running:
             with suppress(asyncio.CancelledError):

@@ -305,6 +305,24 @@ async def test_expected_failure_has_one_line_and_a_counted_backoff(caplog: pytes
 
 
 @pytest.mark.behaviour("C-122")
+@pytest.mark.parametrize(
+    "error", [Retry("x" * 10_000), ValueError("x" * 10_000), ExceptionGroup("", [Retry("x" * 10_000), RetryAfter(1)])]
+)
+async def test_long_text_of_an_error_is_shortened(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        raise error
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
+    async with manager_of(server_with("a"), controller):
+        await started()
+        (line,) = attempts_in(caplog)
+        assert "x… (10000 characters)" in line.getMessage()
+        assert len(line.getMessage()) < 1500
+        assert len(controller.snapshot()["failing"]["default/a"]) < 1500
+        assert (line.levelno == logging.ERROR) is isinstance(error, ValueError)
+
+
+@pytest.mark.behaviour("C-122")
 async def test_retry_after_leaves_a_line_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 

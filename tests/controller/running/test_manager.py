@@ -255,8 +255,7 @@ async def test_controller_that_cannot_start_says_what_it_waits_for(caplog: pytes
     ]
 
 
-@pytest.mark.behaviour("C-67")
-@pytest.mark.behaviour("C-119")
+@pytest.mark.behaviour("C-67", "C-81", "C-119")
 async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pytest.LogCaptureFixture) -> None:
     server, runs, others = server_with("a"), Runs(), Runs()
     server.put("pods", pod("p"))
@@ -268,7 +267,10 @@ async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pyte
         server.put("configmaps", config_map("a", value="lost"))
         await settled()
         assert len(runs.requests) == 1
+        cause = "informer of configmaps has ended: stopped: crashed: Broken"
+        assert manager.ready().reasons == (f"controller it: it has failed, and is restarted after 1 s: {cause}",)
         await asyncio.sleep(2)
+        assert manager.ready()
         assert [request.causes[0].trigger for request in runs.requests] == ["initial", "initial"]
         server.put("configmaps", config_map("b"))
         server.put("pods", pod("q"))
