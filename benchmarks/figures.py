@@ -38,6 +38,8 @@ FIGURES = {
     "server_list_cpu_seconds": "first list, server's CPU s",
     "server_us_per_change": "steady rate, server's CPU per change, µs",
     "kib_per_informer": "KiB each",
+    "opened_mib": "opened, MiB",
+    "reopened_mib": "after broken connections, MiB",
     "tasks_per_informer": "tasks each",
     "quiet_core_percent": "quiet: percent of a core",
     "bookmark_us": "CPU of a bookmark, µs",

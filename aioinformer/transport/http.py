@@ -4,6 +4,8 @@ Rules that are easy to break:
 
 * A stream has no total timeout and no read timeout: only the reader knows how long silence may last. The times for the
   connection and for the head of the response are limited.
+* aiohttp closes the connection of a chunk that is not valid, and leaves its reader waiting. Therefore the transport
+  looks at the connections of its responses now and then, by one timer for all.
 * No status is an error here. Redirects are not followed, because a token must go to its own server only. The
   environment is read for proxies once; aiohttp's `trust_env` would read it for each request, at 0.5 ms each.
 * No frame that can raise holds a token in plain text: local variables hold headers and tokens in types whose `repr`
@@ -13,9 +15,8 @@ Rules that are easy to break:
 from __future__ import annotations
 
 import asyncio
-import os
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final, Self, cast, get_args
+from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote, urlencode
 from weakref import WeakSet
 
@@ -35,7 +36,6 @@ from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import (
     TLS,
     CheckedBody,
-    Reader,
     TLSContexts,
     full_pool,
     note_connections,
@@ -43,9 +43,9 @@ from aioinformer.transport.session import (
     send,
 )
 from aioinformer.transport.slots import DEFAULT_REQUESTS, Slot, Slots
-from aioinformer.transport.streaming import Content, divert
 
 if TYPE_CHECKING:
+    import os
     import ssl as ssl_module
     from collections.abc import AsyncIterator, Awaitable, Mapping
     from types import TracebackType
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.transport")
 
-_READER_VARIABLE: Final = "AIOINFORMER_READER"
+READ_BUFFER, STREAM_BUFFER = 128 * 1024, 1024 * 1024
+"""Bytes that may wait for the reader of a body, and of a stream. At twice as many, reading from the socket pauses until
+the reader catches up, and each pause of a stream costs as much as several events."""
 
 _NO_TYPE: Final = ("Content-Type",)
 #: The least time for a request after its wait for a slot, in seconds: 0 would mean no limit to aiohttp.
 _LEAST: Final = 0.001
 
-READ_BUFFER = 128 * 1024
-"""Bytes that may wait for the reader. At twice as many, reading from the socket pauses until the reader catches up."""
+_CHECK_EVERY: Final = 2.2
+"""Seconds between two looks at the connections of responses. The second one fails a body without a connection."""
 
 
 class HttpTransport:
@@ -85,17 +87,16 @@ class HttpTransport:
         proxy: URL of a proxy (http, https, socks5 or socks5h), "" for none even if the environment has one. SOCKS needs
             the extra "socks", and does not work with a borrowed session.
         proxy_headers: headers for the proxy.
-        connect_timeout: seconds for a connection, including name resolution and TLS.
+        connect_timeout: seconds for a connection, including name resolution and TLS, but not the wait for other
+            connections: eight at once open over TLS, and eight more for requests with a total timeout.
         header_timeout: seconds from the start of a request until the head of the response is there. Does not apply to
             requests with a timeout of their own, and to watches, whose head a proxy may hold back until the first
             event.
-        read_bufsize: bytes that may wait for the reader before reading pauses.
+        read_bufsize: bytes that may wait for the reader before reading pauses. Default: 1 MiB for streams, such as
+            watches, and 128 KiB for other bodies.
         compression: request gzip. Costs CPU time on both sides; useful on slow networks.
         coalesce_reads: let the kernel collect the events of a busy watch: three at a time, or those of a good
             millisecond, for at most 3 ms. Watches with fewer than about 600 events a second are not delayed.
-        reader: reads uncompressed bodies in the transport's own session. "lean" passes on each read of the socket at
-            once, at a fraction of the cost, and its connections share one read buffer; "aiohttp" is aiohttp's parser.
-            Default: the environment variable AIOINFORMER_READER, or "lean". Borrowed sessions always use aiohttp's.
         max_requests: how many requests are under way at once, None for no limit. Further ones wait in the order in
             which they came, and the wait counts in their timeout. Watches and followed logs are not counted; requests
             for leases and for tokens have as many slots of their own.
@@ -118,10 +119,9 @@ class HttpTransport:
         proxy_headers: Mapping[str, str] | None = None,
         connect_timeout: float = 10.0,
         header_timeout: float = 60.0,
-        read_bufsize: int = READ_BUFFER,
+        read_bufsize: int | None = None,
         compression: bool = False,
         coalesce_reads: bool = True,
-        reader: Reader | None = None,
         max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
@@ -141,6 +141,7 @@ class HttpTransport:
         self._credentials = credentials or self._token_file or _fixed(own_token)
         self._session = session
         self._responses: WeakSet[HttpResponse] = WeakSet()
+        self._check: asyncio.TimerHandle | None = None
         self._ssl: ssl_module.SSLContext | bool | None = None
         self._contexts: TLSContexts | None = None
         self._server_name: str | None = None
@@ -160,11 +161,6 @@ class HttpTransport:
         self._header_timeout = header_timeout
         self._read_bufsize = read_bufsize
         self._coalesce_reads = coalesce_reads
-        source = "reader" if reader is not None else _READER_VARIABLE
-        reader = cast("Reader", reader or os.environ.get(_READER_VARIABLE) or "lean")
-        if reader not in get_args(Reader):
-            raise UsageError(f'{source}: expected "lean" or "aiohttp", not {reader!r}')
-        self._reader = reader
         self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
@@ -263,6 +259,8 @@ class HttpTransport:
         """
         self._closed = True
         await close(self._credentials)
+        if self._check is not None:
+            self._check.cancel()
         for response in list(self._responses):
             # aiohttp's session would close the connection only, and its readers would wait for ever.
             await response.close()
@@ -303,12 +301,10 @@ class HttpTransport:
             # aiohttp refuses headers with line breaks; its message does not quote them.
             mistake = str(error)
         else:
-            wrapped = (
-                HttpResponse(response, self._server, limit=2 * self._read_bufsize, coalesce=self._coalesce_reads)
-                if request.stream and request.total_timeout is None  # only aiohttp's stream keeps this limit
-                else HttpResponse(response, self._server)
-            )
+            wrapped = HttpResponse(response, self._server, coalesce=request.stream and self._coalesce_reads)
             self._responses.add(wrapped)
+            if self._check is None:
+                self._check = asyncio.get_running_loop().call_later(_CHECK_EVERY, self._check_connections)
             return wrapped
         # Raised here, the error does not get the caught one as its context; see `transport_error`.
         if mistake:
@@ -335,10 +331,15 @@ class HttpTransport:
             data=request.body if request.check is None else CheckedBody(request.body or b"", request.check),
             # Without a body, aiohttp names no type, either.
             skip_auto_headers=None if request.check is None or request.body is not None else _NO_TYPE,
-            timeout=aiohttp.ClientTimeout(total=request.total_timeout, connect=self._connect_timeout),
+            timeout=aiohttp.ClientTimeout(
+                total=request.total_timeout,
+                # In the own session, it begins after the wait for other connections; see `Connector`.
+                connect=None if self._borrowed is None else self._connect_timeout,
+                sock_connect=self._connect_timeout if self._borrowed is None else None,
+            ),
             allow_redirects=False,
             raise_for_status=False,
-            read_bufsize=self._read_bufsize,
+            read_bufsize=self._read_bufsize or (STREAM_BUFFER if request.stream else READ_BUFFER),
             proxy=proxy.url if proxy is not None else None,
             proxy_headers=PrivateHeaders(self._proxy_headers) if self._proxy_headers else None,  # aiohttp changes it
             server_hostname=self._server_name,
@@ -358,10 +359,17 @@ class HttpTransport:
             self._pool_warned = True
             _log.warning("%s: a request waits for a connection: %s", self._server, hint)
 
+    def _check_connections(self) -> None:
+        """Fail the bodies that have lost their connection; check again later while there are unfinished bodies."""
+        unfinished = [response.check_connection() for response in list(self._responses)]
+        self._check = (
+            asyncio.get_running_loop().call_later(_CHECK_EVERY, self._check_connections) if any(unfinished) else None
+        )
+
     def _usable_session(self) -> aiohttp.ClientSession:
         self._check_open()
         if self._session is None:
-            self._session = own_session(self._reader, self._proxy)
+            self._session = own_session(self._proxy)
         if self._session.closed:
             raise UsageError("the session of this transport is closed; keep it open as long as the transport is used")
         return self._session
@@ -370,19 +378,15 @@ class HttpTransport:
 class HttpResponse:
     """A response over aiohttp; see `aioinformer.transport.Response`."""
 
-    __slots__ = ("__weakref__", "_closed", "_coalesce", "_diverted", "_limit", "_response", "_server", "slot")
+    __slots__ = ("__weakref__", "_closed", "_coalesce", "_cut", "_response", "_server", "slot")
 
-    def __init__(
-        self, response: aiohttp.ClientResponse, server: str, *, limit: int | None = None, coalesce: bool = False
-    ) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, server: str, *, coalesce: bool = False) -> None:
         self._response = response
         self._server = server
-        #: Of the bytes of a stream that may wait for the reader; None for other bodies.
-        self._limit = limit
         self._coalesce = coalesce
-        #: The body of a stream, if it does not take the way through aiohttp's stream. Each call of `chunks` reads on.
-        self._diverted: Content | None = None
         self._closed = False
+        #: Whether the connection had been closed before the end of the body at the last look.
+        self._cut = False
         #: Released when the response has been read or closed.
         self.slot = Slot(None)
 
@@ -409,16 +413,17 @@ class HttpResponse:
                 self.slot.release()
                 return
             # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
-            if self._limit is not None and self._diverted is None:
-                self._diverted = divert(self._response, self._limit)
-            read = content.readany if self._diverted is None else self._diverted.read
-            while chunk := await read():
+            while chunk := await content.readany():
                 if coalescer is not None:
                     coalescer.note_read(len(chunk))
                 yield chunk
                 chunk = b""
             self.slot.release()
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError):
+                if not self._is_cut():
+                    raise  # another task is reading
+                error = _cut_off()
             if self._closed:
                 # aiohttp raises one exception for all responses: its traceback would keep the frames of each reader.
                 error.__traceback__ = None
@@ -436,6 +441,24 @@ class HttpResponse:
             return None
         return coalescer_of(connection.transport, asyncio.get_running_loop())
 
+    def check_connection(self) -> bool:
+        """Fail the body if its connection was closed before its end; return whether it is unfinished."""
+        if not self._is_cut():
+            self._cut = False
+            return True
+        content = self._response.content
+        if self._response.connection is None or content.is_eof() or content.exception() is not None:
+            return False
+        if self._cut:
+            content.set_exception(_cut_off())
+            return False
+        self._cut = True  # the event loop may be about to report the end
+        return True
+
+    def _is_cut(self) -> bool:
+        connection = self._response.connection
+        return connection is None or connection.transport is None or connection.transport.is_closing()
+
     async def close(self) -> None:
         self._closed = True
         connection = self._response.connection
@@ -443,6 +466,10 @@ class HttpResponse:
             connection.transport.abort()
         self._response.close()
         self.slot.release()
+
+
+def _cut_off() -> aiohttp.ClientPayloadError:
+    return aiohttp.ClientPayloadError("the connection was closed before the end of the body")
 
 
 def _server_url(base_url: str) -> URL:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.transport.auth.secret import PrivateHeaders
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials, place_of
-from aioinformer.transport.http import READ_BUFFER, HttpTransport
+from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
 from aioinformer.transport.slots import DEFAULT_REQUESTS
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request
     from aioinformer.transport.auth.tokens import Credentials
     from aioinformer.transport.http import HttpResponse
-    from aioinformer.transport.session import Reader
 
 
 class KubernetesTransport:
@@ -49,7 +48,6 @@ class KubernetesTransport:
         header_timeout: as for `HttpTransport`.
         read_bufsize: as for `HttpTransport`.
         compression: as for `HttpTransport`.
-        reader: as for `HttpTransport`.
         max_requests: as for `HttpTransport`.
 
     Raises:
@@ -64,9 +62,8 @@ class KubernetesTransport:
         headers: Mapping[str, str] | None = None,
         connect_timeout: float = 10.0,
         header_timeout: float = 60.0,
-        read_bufsize: int = READ_BUFFER,
+        read_bufsize: int | None = None,
         compression: bool = False,
-        reader: Reader = "lean",
         max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
         configuration = api_client.configuration
@@ -83,7 +80,6 @@ class KubernetesTransport:
             header_timeout=header_timeout,
             read_bufsize=read_bufsize,
             compression=compression,
-            reader=reader,
             max_requests=max_requests,
         )
 

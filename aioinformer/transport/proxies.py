@@ -17,16 +17,17 @@ from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
-import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from aioinformer.errors import UsageError
+from aioinformer.transport.connections import Connector
 from aioinformer.transport.failures import SocksError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import aiohttp
     from aiohttp.abc import ResolveResult
 
     from aioinformer.transport.auth.secret import Secret
@@ -128,13 +129,13 @@ def is_excluded(no_proxy: str, host: str, port: int) -> bool:
     return any(_matches(entry, host, address, str(port)) for entry in entries if entry)
 
 
-class SocksConnector(aiohttp.TCPConnector):
+class SocksConnector(Connector):
     """Connects through a SOCKS5 proxy.
 
     Args:
         proxy: the proxy.
         prepare: called with each connected socket, to set options.
-        arguments: of `aiohttp.TCPConnector`; arguments for sockets and name resolution have no effect.
+        arguments: of `Connector`; arguments for sockets and name resolution have no effect.
     """
 
     def __init__(self, proxy: Proxy, prepare: Callable[[socket.socket], None], **arguments: Any) -> None:
@@ -153,7 +154,7 @@ class SocksConnector(aiohttp.TCPConnector):
         **options: Any,
     ) -> Any:
         host, port = addr_infos[0][4][:2]
-        opened = await self._connect(host, port, timeout.connect or _TIMEOUT)
+        opened = await self._connect(host, port, timeout.sock_connect or timeout.connect or _TIMEOUT)
         self._prepare(opened)
         return await self._wrap_existing_connection(*args, req=req, timeout=timeout, sock=opened, **options)
 

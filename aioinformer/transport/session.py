@@ -18,7 +18,7 @@ import tempfile
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakSet
 
 import aiohttp
@@ -28,8 +28,8 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.transport.auth.secret import Secret
 from aioinformer.transport.auth.token_file import stamp_of
+from aioinformer.transport.connections import Connector
 from aioinformer.transport.proxies import SocksConnector
-from aioinformer.transport.streaming import lean_connector
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from aioinformer.transport.proxies import Proxy
 
 _log = get_logger("aioinformer.transport")
-
-#: What reads the bodies of responses: `aioinformer.transport.streaming`, or aiohttp's own parser.
-Reader: TypeAlias = Literal["lean", "aiohttp"]
 
 #: A part of a client certificate: the path of a file, or the PEM text.
 _Part: TypeAlias = "str | os.PathLike[str] | Secret"
@@ -131,15 +128,13 @@ class TLSContexts:
         return (*map(stamp_of, files), credential.certificate, credential.key)
 
 
-def own_session(reader: Reader, proxy: Proxy | None = None) -> aiohttp.ClientSession:
+def own_session(proxy: Proxy | None = None) -> aiohttp.ClientSession:
     """Return a session without a connection limit, without cookies, and with TCP keepalive. Needs a running loop.
 
     Args:
-        reader: reads the bodies.
         proxy: used if it is a SOCKS proxy. An HTTP proxy is named in each request instead.
     """
-    kind = connector_kind(proxy)
-    connector = lean_connector(kind, limit=0) if reader == "lean" else kind(limit=0)
+    connector = connector_kind(proxy)(limit=0)
     note_connections(connector)
     session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
     # Otherwise aiohttp silently repeats a request if the server closes the connection without a response. The pace of
@@ -152,7 +147,7 @@ def connector_kind(proxy: Proxy | None) -> Callable[..., aiohttp.TCPConnector]:
     """Return a function that makes connectors with TCP keepalive, through the proxy if it is a SOCKS proxy."""
     if proxy is not None and proxy.is_socks:
         return functools.partial(SocksConnector, proxy, _keep_alive)
-    return functools.partial(aiohttp.TCPConnector, socket_factory=_keepalive_socket)
+    return functools.partial(Connector, socket_factory=_keepalive_socket)
 
 
 async def send(

@@ -23,7 +23,6 @@ from tests.attack.raw_server import LIST, OK, Script, for_ever, raw_server, says
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from aioinformer.transport.session import Reader
 
 CAP = 1_000_000
 OPTIONS = ReflectorOptions(
@@ -102,7 +101,6 @@ ODD: dict[str, Script] = {
     "continues before it": says(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 3 + OK + SIZED),
     "another answer behind it": says(OK + SIZED + OK + b"Content-Length: 2\r\n\r\n[]"),
 }
-READERS = pytest.mark.parametrize("reader", ["lean", "aiohttp"])
 
 
 @pytest.fixture(autouse=True)
@@ -119,14 +117,14 @@ def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Itera
     assert not complaints
 
 
-async def followed(script: Script, reader: Reader) -> tuple[list[Exception], int]:
+async def followed(script: Script) -> tuple[list[Exception], int]:
     """Return the errors of an informer with these responses, and its number of requests until it watched."""
     resource = find("", "v1", "configmaps")
     assert resource is not None
     errors: list[Exception] = []
     async with (
         raw_server(script) as server,
-        HttpTransport(server.url, header_timeout=0.2, reader=reader) as transport,
+        HttpTransport(server.url, header_timeout=0.2) as transport,
     ):
         informer: SharedIndexInformer[Any] = SharedIndexInformer(
             ListWatch(transport, resource), options=OPTIONS, watch_error_handler=errors.append
@@ -140,29 +138,26 @@ async def followed(script: Script, reader: Reader) -> tuple[list[Exception], int
         return errors, len(server.paths)
 
 
-@READERS
 @pytest.mark.parametrize("what", BROKEN)
-async def test_invalid_response_is_a_named_error_and_retried(what: str, reader: Reader) -> None:
-    errors, requests = await followed(BROKEN[what], reader)
+async def test_invalid_response_is_a_named_error_and_retried(what: str) -> None:
+    errors, requests = await followed(BROKEN[what])
     assert errors
     assert all(isinstance(error, AioinformerError) and str(error) for error in errors)
     assert requests <= 4
 
 
-@READERS
 @pytest.mark.parametrize("what", ODD)
-async def test_unusual_response_is_accepted(what: str, reader: Reader) -> None:
-    errors, _ = await followed(ODD[what], reader)
+async def test_unusual_response_is_accepted(what: str) -> None:
+    errors, _ = await followed(ODD[what])
     assert errors == []
 
 
-@READERS
 @pytest.mark.parametrize("what", [what for what in BROKEN if "without end" in what or "bomb" in what])
-async def test_endless_response_uses_bounded_memory(what: str, reader: Reader) -> None:
-    await followed(ODD["an old protocol"], reader)  # do not count first imports
+async def test_endless_response_uses_bounded_memory(what: str) -> None:
+    await followed(ODD["an old protocol"])  # do not count first imports
     tracemalloc.start()
     try:
-        await followed(BROKEN[what], reader)
+        await followed(BROKEN[what])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

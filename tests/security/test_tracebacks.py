@@ -247,10 +247,6 @@ async def token_with_a_space(stage: Stage) -> None:
     HttpTransport(UNUSED, token=f"two {SECRET}")
 
 
-async def unknown_reader(stage: Stage) -> None:
-    HttpTransport(UNUSED, token=SECRET, headers={"X-Key": SECRET}, reader="none")  # type: ignore[arg-type]
-
-
 async def unknown_proxy(stage: Stage) -> None:
     HttpTransport("http://api.invalid", token=SECRET, proxy=f"ftp://me:{SECRET}@proxy")
 
@@ -474,7 +470,7 @@ def _token_file(path: Path) -> Any:
 SCENARIOS: list[Scenario] = [
     *(refused, refused_with_headers, refused_client, disconnected, not_http, silent, cut_in_the_body, unauthorized),
     *(refused_for_good, untrusted, no_tls, broken_client_key, unwritable_client_key, header_with_a_line_break),
-    *(two_credentials, token_with_a_space, unknown_reader, unknown_proxy, unreadable_proxy, unreachable_proxy),
+    *(two_credentials, token_with_a_space, unknown_proxy, unreadable_proxy, unreachable_proxy),
     *(refusing_proxy, unreachable_socks, refusing_socks, odd_socks, token_file_with_a_line_break),
     *(token_file_that_is_binary, plugin_that_fails, plugin_that_babbles, plugin_with_an_odd_answer),
     *(plugin_with_a_broken_token, plugin_that_hangs, plugin_that_is_gone, plugin_with_a_null_byte),

@@ -28,7 +28,7 @@ async def server() -> AsyncIterator[Server]:
     await server.stop()
 
 
-@pytest.fixture(params=["own session", "aiohttp's reader", "borrowed session", "kubernetes_asyncio"])
+@pytest.fixture(params=["own session", "borrowed session", "kubernetes_asyncio"])
 async def make_transport(request: pytest.FixtureRequest) -> AsyncIterator[MakeTransport]:
     async with AsyncExitStack() as stack:
 
@@ -49,7 +49,6 @@ async def make_transport(request: pytest.FixtureRequest) -> AsyncIterator[MakeTr
                     token=token or None,
                     compression=compression,
                     header_timeout=header_timeout,
-                    reader="aiohttp" if request.param == "aiohttp's reader" else "lean",
                 )
             stack.push_async_callback(transport.aclose)
             return transport

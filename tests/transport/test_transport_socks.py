@@ -26,7 +26,6 @@ from tests.transport.test_transport_connect import identity
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aioinformer.transport.session import Reader
 
 PASSWORD = "me:s3cret@ word"
 
@@ -36,11 +35,10 @@ def port_of(server: Server) -> int:
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
-@pytest.mark.parametrize("reader", ["lean", "aiohttp"])
-async def test_request_through_a_socks_proxy(server: Server, scheme: str, reader: Reader) -> None:
+async def test_request_through_a_socks_proxy(server: Server, scheme: str) -> None:
     async with SocksServer(port_of(server)) as socks:
         proxy = f"{scheme}://{socks.authority}"
-        async with HttpTransport("http://api.invalid:8080", proxy=proxy, reader=reader) as transport:
+        async with HttpTransport("http://api.invalid:8080", proxy=proxy) as transport:
             assert [await fetch(transport, "/api") for _ in range(2)] == [b"ok"] * 2
     assert socks.asked == [("name", "api.invalid", 8080)]
     assert server.requests[0].headers["Host"] == "api.invalid:8080"

@@ -15,7 +15,6 @@ from aioinformer.transport.http import HttpTransport
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from aioinformer.transport.session import Reader
 uvloop = pytest.importorskip("uvloop", reason="uvloop does not support this system")
 
 
@@ -50,21 +49,19 @@ async def follow(server: ApiServer, transport: HttpTransport) -> None:
     assert seen == sorted(seen, key=int)
 
 
-@pytest.mark.parametrize("reader", ["lean", "aiohttp"])
-def test_informer_follows_changes(reader: Reader) -> None:
+def test_informer_follows_changes() -> None:
     async def main() -> None:
-        async with ApiServer() as server, HttpTransport(server.url, reader=reader) as transport:
+        async with ApiServer() as server, HttpTransport(server.url) as transport:
             await follow(server, transport)
 
     run(main())
 
 
-@pytest.mark.parametrize("reader", ["lean", "aiohttp"])
-def test_informer_follows_changes_over_tls(reader: Reader) -> None:
+def test_informer_follows_changes_over_tls() -> None:
     async def main() -> None:
         async with ApiServer(tls=True) as server:
             trusting = ssl.create_default_context(cadata=server.certificate_authority.decode())
-            async with HttpTransport(server.url, ssl=trusting, reader=reader) as transport:
+            async with HttpTransport(server.url, ssl=trusting) as transport:
                 await follow(server, transport)
 
     run(main())
