@@ -172,10 +172,12 @@ def decode_metadata(raw: bytes) -> Record:
     if raw.startswith(_PARTIAL):
         raw = b"{" + raw[len(_PARTIAL) :]
     try:
-        meta = _decode_bare(raw).metadata
+        bare = _decode_bare(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return only_metadata(decode_record(raw))
-    return record_of(meta, raw, Part)
+    if bytes(bare.kind) == b'"PartialObjectMetadata"':  # in another form than the usual one
+        return only_metadata(record_of(bare.metadata, raw))
+    return record_of(bare.metadata, raw, Part)
 
 
 def only_metadata(record: Record) -> Record:
