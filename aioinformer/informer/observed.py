@@ -100,7 +100,7 @@ class ObservedInformer(InformerCache[T]):
 
     @property
     def skipped(self) -> int:
-        """The number of objects so far that could not be decoded, or were refused by transform or decoder."""
+        """The number of objects so far that could not be decoded, were refused, or are of another kind or namespace."""
         return self._undecodable.skipped
 
     def statistics(self) -> InformerStatistics:
