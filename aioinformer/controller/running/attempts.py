@@ -414,10 +414,14 @@ def _all(errors: list[BaseException], kind: type[BaseException]) -> bool:
 
 
 def _text(error: BaseException) -> str:
-    return _shortened(str(error)) or type(error).__name__
+    return _shortened(error) or type(error).__name__
 
 
-def _shortened(text: str) -> str:
+def _shortened(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # a method of a class of the user
+        return ""
     return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text)} characters)"
 
 
@@ -425,7 +429,7 @@ def _described(error: BaseException) -> str:
     """Return the type and the text of an error, or of those in a group."""
     leaves = islice(_leaves(error), _NAMED)
     return "; ".join(
-        dict.fromkeys(f"{type(each).__name__}: {_shortened(str(each))}{_conflicts_in(each)}" for each in leaves)
+        dict.fromkeys(f"{type(each).__name__}: {_shortened(each)}{_conflicts_in(each)}" for each in leaves)
     )
 
 

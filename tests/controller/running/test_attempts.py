@@ -322,6 +322,23 @@ async def test_long_text_of_an_error_is_shortened(caplog: pytest.LogCaptureFixtu
         assert (line.levelno == logging.ERROR) is isinstance(error, ValueError)
 
 
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("a bug")
+
+
+async def test_error_without_a_text_is_retried(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(request: Request[Any]) -> None:
+        if request.attempt == 1:
+            raise Unreadable
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
+    async with manager_of(server_with("a"), controller):
+        await asyncio.sleep(5)
+        assert controller.snapshot()["results"] == {"error": 1, "success": 1}
+    assert "attempt 1 for default/a failed with Unreadable" in caplog.text
+
+
 @pytest.mark.behaviour("C-122")
 async def test_retry_after_leaves_a_line_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
