@@ -53,11 +53,10 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     - Not being deleted: the object gets the finalizer before the block begins, if it lacks it, by one patch.
       `request.object` is then the written object.
     - Being deleted, with the finalizer: `ending` is true. After the run, the manager removes the finalizer, by one
-      patch, if the block has ended without an exception and the run returns None (or an empty `Result()`): then the
-      cleanup is complete.
-      `Result(after=…)`, `Result(parked=…)` and an error, also after the block, keep the finalizer, and the next run
-      calls the block again. So the cleanup may run several times. The removal is a part of the attempt: the timeout
-      and the term of leadership apply, and its failure is that of the attempt.
+      patch, if the block has ended without an exception and the run returns None (or an empty `Result()`). Any other
+      `Result` and an error, also after the block, keep the finalizer, and the next run calls the block again. So the
+      cleanup may run several times. The removal is a part of the attempt: the timeout and the term of leadership apply,
+      and its failure is that of the attempt.
     - Being deleted, without the finalizer, or gone: the scope raises `NothingToDo`, which ends the run without an
       error. The cleanup is done, or nothing was ever made.
 

@@ -160,11 +160,7 @@ class _Status:
     """The status to be written."""
 
     def __init__(
-        self,
-        conditions: Sequence[Condition],
-        members: Mapping[str, Any],
-        generation: int | None,
-        known: _Known,
+        self, conditions: Sequence[Condition], members: Mapping[str, Any], generation: int | None, known: _Known
     ) -> None:
         self._conditions = conditions
         self._members = msgspec.json.decode(encoded(members))

@@ -113,14 +113,7 @@ class RequestContext:
 
     __slots__ = ("_attempt", "_guarded", "_inputs", "_log", "_name", "_own", "event")
 
-    def __init__(
-        self,
-        attempt: Attempt,
-        inputs: Inputs,
-        own: OwnWrites,
-        services: Services,
-        name: str,
-    ) -> None:
+    def __init__(self, attempt: Attempt, inputs: Inputs, own: OwnWrites, services: Services, name: str) -> None:
         self.event = services.event
         self._guarded = services.guarded_threads
         self._attempt = attempt
