@@ -12,7 +12,7 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from aioinformer.controller.running.attempts import (
     outcome_of_rubbish,
     subject_of,
 )
-from aioinformer.controller.running.catching_up import CatchUp
+from aioinformer.controller.running.catching_up import CatchUp, wait_for_own_writes
 from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
-
-#: Seconds after which a wait for own writes reads from the server again what it waits for; shorter ones come first.
-_LONGEST_WAIT: Final = 60.0
 
 
 class ActiveController:
@@ -392,9 +389,15 @@ class ActiveController:
         )
 
     async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
-        try:
+        def goes_on() -> bool:
             # After an error, the backoff need not wait for the caches: the next run does.
-            await self._wait_for_own_writes(run.key, until_shown=not isinstance(outcome, (Unfinished, Park)))
+            if isinstance(outcome, (Unfinished, Park)) or not self._is_behind(run.key):
+                return False
+            self.results["stale"] += 1
+            return True
+
+        try:
+            await wait_for_own_writes(self.name, run.key, self._own, goes_on)
         finally:
             del self._settling[run.key]
             try:
@@ -403,28 +406,6 @@ class ActiveController:
                 )
             except Exception as error:
                 self._fail(error)
-
-    async def _wait_for_own_writes(self, key: ObjectName, *, until_shown: bool) -> None:
-        clock, seconds, logged = asyncio.get_running_loop().time, 5.0, False
-        while True:
-            began = clock()
-            try:
-                await self._own.settle(key, seconds)
-            except Exception as error:
-                if not until_shown or not self._is_behind(key):
-                    return
-                self.results["stale"] += 1
-                if not logged:
-                    cause = None if isinstance(error, StaleCache) else error
-                    _log.warning("controller %s: %s; its next run waits for them", self.name, error, exc_info=cause)
-                logged = True
-                if clock() - began < seconds:  # a read has failed, perhaps at once
-                    await asyncio.sleep(seconds / 5)
-                seconds = min(2 * seconds, _LONGEST_WAIT)
-            else:
-                if logged:
-                    _log.info("controller %s: the caches show the writes of %s", self.name, key)
-                return
 
     def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
         following = self.queue.finish(run, outcome)

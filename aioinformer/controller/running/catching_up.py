@@ -1,4 +1,4 @@
-"""`CatchUp`: in a new term of leadership, wait until the caches have the last writes of the former leader.
+"""Wait until caches have writes: those of the controller itself, and those of a former leader (`CatchUp`).
 
 The former leader may write until its Lease ends, and the caches of a standby may lag behind.
 """
@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.concurrency import TaskGroup
 from aioinformer.logs import get_logger
+from aioinformer.own_writes.own_writes import StaleCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.own_writes.current import CurrentCaches
+    from aioinformer.own_writes.own_writes import OwnWrites
+    from aioinformer.resources.keys import ObjectName
 
 _log = get_logger("aioinformer.controller")
 
 #: Seconds of waiting after which the log says so.
 _LONG: Final = 1.0
+#: Seconds of the first wait for own writes until the server is asked what it has. They double, up to a limit.
+_PATIENCE, _MOST_PATIENCE = 5.0, 60.0
 
 
 class CatchUp:
@@ -74,3 +79,33 @@ class CatchUp:
             return []
         waiting = (each for each in self._informers() if not self._caches.is_current(each, since))
         return [f"{each.name}: {self._caches.problem(each) or 'compared with the server'}" for each in waiting]
+
+
+async def wait_for_own_writes(name: str, key: ObjectName, own: OwnWrites, goes_on: Callable[[], bool]) -> None:
+    """Return when the caches have the own writes of a key. Waits that take long are logged once.
+
+    Args:
+        name: of the controller.
+        key: of the runs that have written.
+        own: the writes.
+        goes_on: called when a wait has taken too long; returns whether to wait again.
+    """
+    clock, seconds, logged = asyncio.get_running_loop().time, _PATIENCE, False
+    while True:
+        began = clock()
+        try:
+            await own.settle(key, seconds)
+        except Exception as error:
+            if not goes_on():
+                return
+            if not logged:
+                cause = None if isinstance(error, StaleCache) else error
+                _log.warning("controller %s: %s; its next run waits for them", name, error, exc_info=cause)
+            logged = True
+            if clock() - began < seconds:  # a read has failed, perhaps at once
+                await asyncio.sleep(seconds / 5)
+            seconds = min(2 * seconds, _MOST_PATIENCE)
+        else:
+            if logged:
+                _log.info("controller %s: the caches show the writes of %s", name, key)
+            return
