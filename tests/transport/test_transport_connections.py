@@ -170,11 +170,11 @@ async def test_connections_that_open_together_share_a_buffer(cluster: Cluster, m
 
 async def test_request_with_a_timeout_does_not_wait_for_watches_to_connect(cluster: Cluster) -> None:
     cluster.hold = AT_ONCE
-    async with HttpTransport(cluster.url, ssl=cluster.settings) as transport:
+    async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=60.0) as transport:
         opening = asyncio.create_task(open_streams(transport, AT_ONCE))
         async with asyncio.timeout(30):
             await cluster.full.wait()
-            response = await transport.request(Request("/", total_timeout=20.0))
+            response = await transport.request(Request("/", total_timeout=10.0))
             assert response.status == 200
             await response.close()
         opening.cancel()
