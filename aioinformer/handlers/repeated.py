@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,15 +21,14 @@ QUIET: Final = 60.0
 _NAMED: Final = 3
 
 
-@dataclass(slots=True)
-class _Period:
+class _Period(msgspec.Struct):
     """The time after a traceback in which further errors of its subject are counted."""
 
     ends: float
     level: int
     lines: int
-    logged: set[str] = field(default_factory=set)
-    keys: dict[str, None] = field(default_factory=dict)
+    logged: set[str] = msgspec.field(default_factory=set)
+    keys: dict[str, None] = msgspec.field(default_factory=dict)
     suppressed: int = 0
     last: type[BaseException] | None = None
     timer: asyncio.TimerHandle | None = None

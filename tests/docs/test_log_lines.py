@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from aioinformer import HttpTransport, Phase, SharedInformerFactory, UsageError, connect
+from aioinformer import HttpTransport, Phase, Resource, SharedInformerFactory, UsageError, connect
 from aioinformer.testing import ApiServer
 from tests.docs.blocks import PROJECT, Block, in_language
 
@@ -170,6 +170,16 @@ async def _full_pool() -> None:
     logging.getLogger("aioinformer.transport").removeHandler(handler)
 
 
+async def _other_kind() -> None:
+    gadgets, widgets = (Resource("example.com", "v1", "widgets", kind=kind) for kind in ("Gadget", "Widget"))
+    async with ApiServer(extra_resources=[gadgets]) as server, SharedInformerFactory(server.url) as factory:
+        server.create(gadgets, {"metadata": {"name": "a"}})
+        informer = factory.for_resource(widgets).informer()
+        factory.start()
+        while informer.state.phase is not Phase.DEGRADED:  # noqa: ASYNC110 - a phase, not a change of the cache
+            await asyncio.sleep(0.01)
+
+
 async def _no_cluster() -> None:
     await connect()
 
@@ -206,6 +216,7 @@ SCENARIOS: tuple[Callable[[], Awaitable[None]], ...] = (
     _handlers,
     _expired,
     _full_pool,
+    _other_kind,
     _no_cluster,
     _never_started,
     _unknown_option,
