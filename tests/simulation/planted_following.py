@@ -49,7 +49,7 @@ def list_keeps_earlier_items() -> AbstractContextManager[Any]:
 def bookmark_taken_for_an_object() -> AbstractContextManager[Any]:
     return patch(
         "aioinformer.reflector.watch_decoder._bookmark",
-        lambda raw: watch_decoder._object_event("MODIFIED", raw, decode_record),
+        lambda raw: watch_decoder.decode_watch_line(b'{"type":"MODIFIED","object":%b}' % raw, decode_record),
     )
 
 
