@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
+import pytest
 from aiohttp import web
 
 from aioinformer.transport import Request
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from aioinformer.transport import Response, Transport
 
     Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+needs_async_hooks = pytest.mark.skipif(
+    int(version("kubernetes_asyncio").partition(".")[0]) < 33,
+    reason="kubernetes_asyncio awaits refresh_api_key_hook since 33",
+)
 
 
 class Server:

@@ -13,7 +13,7 @@ from aioinformer.transport import Request
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from tests.transport.loopback import Server, body, fetch
+from tests.transport.loopback import Server, body, fetch, needs_async_hooks
 
 
 class Clock:
@@ -294,6 +294,7 @@ async def test_failed_renewal_returns_the_401(clock: Clock, server: Server) -> N
         assert (response.status, await body(response)) == (401, b"Bearer token-1")
 
 
+@needs_async_hooks
 async def test_hook_runs_once_more_after_a_refusal(server: Server) -> None:
     server.answer = Gate("2")
     asked = 0

@@ -17,7 +17,7 @@ from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.security.test_tracebacks import texts_of
-from tests.transport.loopback import Server, bearer_only, fetch
+from tests.transport.loopback import Server, bearer_only, fetch, needs_async_hooks
 
 if TYPE_CHECKING:
     from aioinformer.transport import Transport
@@ -127,6 +127,7 @@ async def test_failed_renewal_of_a_source_returns_the_401(server: Server, outcom
     assert len(server.requests) == 1
 
 
+@needs_async_hooks
 @pytest.mark.parametrize("outcome", [each for each in RAISED if isinstance(each, Exception)], ids=repr)
 async def test_failed_hook_is_a_transport_error(server: Server, outcome: Exception) -> None:
     transport = Hook(outcome).transport(server.url)
