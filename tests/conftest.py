@@ -10,7 +10,6 @@ import gc
 import inspect
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from tests import selection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 AMBIENT_VARIABLES = (
     "KUBECONFIG",
@@ -49,8 +47,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Set no event loop for this thread: pytest-asyncio would otherwise create one that is never closed."""
     asyncio.set_event_loop(None)
-    if selection.is_without_admission(config):
-        sys.modules["aioinformer.testing.admission"] = None  # type: ignore[assignment]
     # A shell that starts this run in the background lets it ignore SIGINT; programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -65,17 +61,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [selection.describe(config), *(["full run: not recorded, this is no git checkout"] if unrecorded else [])]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if selection.is_without_admission(config) and selection.needs_admission(collection_path):
-        return True
-    return None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if selection.is_without_admission(config):
-        dropped = [item for item in items if item.get_closest_marker("admission")]
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
     if selection.is_sample(config):
         selection.deselect(config, items)
 
