@@ -200,7 +200,7 @@ def _compare(fields: Any, wanted: Any, live: Any, path: str, exact: bool) -> str
 def _compare_members(
     fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str, exact: bool
 ) -> str:
-    if not exact:  # a create does not store empty values, and nobody owns them
+    if not exact:  # a create stores no empty values, and no manager owns them
         wanted = {name: value for name, value in wanted.items() if value or name in live}
     stated, recorded = {f"f:{name}" for name in wanted}, set(names)
     if missing := (stated ^ recorded if exact else stated - recorded):
