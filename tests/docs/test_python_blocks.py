@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from kubernetes_asyncio.config import kube_config
+from prometheus_client import REGISTRY
 
 from aioinformer import SharedInformerFactory
 from tests.docs.blocks import ALL, PROJECT, Block, in_language
 from tests.docs.prompt import Prompt, is_for_files
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AsyncExitStack
     from pathlib import Path
 
@@ -49,6 +51,15 @@ def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
 
     monkeypatch.setattr(prometheus_client, "start_http_server", start_at_any)
+
+
+@pytest.fixture(autouse=True)
+def own_registry() -> Iterator[None]:
+    """Remove what a block has registered: a reader's program has one registry, the tests of all blocks share theirs."""
+    before = {*REGISTRY._collector_to_names}
+    yield
+    for collector in {*REGISTRY._collector_to_names} - before:
+        REGISTRY.unregister(collector)
 
 
 @pytest.mark.parametrize("block", SNIPPETS, ids=str)
