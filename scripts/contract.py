@@ -32,12 +32,20 @@ HEAD = """# One contract, two servers
 
 Each row is a conversation over plain HTTP, recorded with a real kube-apiserver: status, headers and body of each
 response. `aioinformer.testing.ApiServer` must answer the same, field by field, after placeholders have replaced uids,
-versions, times and generated names. With a real cluster, the suite also checks that the real server still answers as
+versions, times and generated names. Of an error, the status, the reason and the wrong fields are compared, not the
+text. With a real cluster, the suite also checks that the real server still answers as
 recorded. If a response of the real server depends on the order in which its components ran, the suite repeats the row
 once. The last column contains the declared differences.
 
 `scripts/contract.py` generates this page.
 """
+
+CHECKED = """## What is checked of built-in objects { #what-is-checked }
+
+Each mistake is sent to both servers (tests/contract/checked.toml).
+
+| Mistake | Checked here | Status here | Status of kube-apiserver |
+|---|---|---|---|"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,12 @@ class Row:
     differences: dict[str, str]
 
 
+def read_checks(suite: Path = SUITE) -> list[tuple[str, int, int]]:
+    """Return the mistakes in built-in objects, and the statuses of the server for tests and of a real one."""
+    rows = tomllib.loads((suite / "checked.toml").read_text())["row"]
+    return [(row["mistake"], row["ours"], row["real"]) for row in rows]
+
+
 def read_rows(suite: Path = SUITE) -> dict[str, list[Row]]:
     """Return the rows by section; a section is the first line of a test module's docstring.
 
@@ -65,6 +79,8 @@ def read_rows(suite: Path = SUITE) -> dict[str, list[Row]]:
     recorded = read(suite / "recorded")
     sections: dict[str, list[Row]] = {}
     for path in sorted(suite.glob("test_*.py")):
+        if path.name == "test_checked.py":
+            continue
         tree = ast.parse(path.read_text())
         title = (ast.get_docstring(tree) or path.stem).partition("\n")[0].rstrip(".")
         for name in _tests(tree):
@@ -80,7 +96,7 @@ def read_rows(suite: Path = SUITE) -> dict[str, list[Row]]:
     return sections
 
 
-def render(sections: dict[str, list[Row]]) -> str:
+def render(sections: dict[str, list[Row]], checks: list[tuple[str, int, int]]) -> str:
     """Return the text of the page."""
     rows = [row for section in sections.values() for row in section]
     conversations = sum(len(row.exchanges) for row in rows)
@@ -89,6 +105,9 @@ def render(sections: dict[str, list[Row]]) -> str:
         HEAD,
         f"- rows: {len(rows)}, with {conversations} conversations",
         f"- rows with a difference: {differing}",
+        "",
+        CHECKED,
+        *(f"| {mistake} | {'yes' if ours >= 400 else 'no'} | {ours} | {real} |" for mistake, ours, real in checks),
         "",
     ]
     for title, section in sections.items():
@@ -131,7 +150,7 @@ def main() -> int:
         "--check", action="store_true", help="write nothing; exit with status 1 if the page is out of date"
     )
     arguments = parser.parse_args()
-    page = render(read_rows())
+    page = render(read_rows(), read_checks())
     if not arguments.check:
         PAGE.write_text(page)
         return 0

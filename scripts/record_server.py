@@ -10,7 +10,7 @@ The script writes three files in `aioinformer/testing/data/`:
   they share most of their text. The last two lines, `crd/namespaced` and `crd/cluster`, are the documents of a custom
   resource with placeholder names.
 - `columns.json`: the columns of the server's tables, by `group/version/plural`: name, type, format, priority and the
-  number of their description.
+  number of their description; and those of all other resources, as "name and age".
 - `roles.json`: the default roles and bindings of a cluster, by resource, as the controller of aggregated roles has
   written them.
 
@@ -32,6 +32,19 @@ from urllib.request import Request, urlopen
 DATA = Path(__file__).resolve().parent.parent / "aioinformer" / "testing" / "data"
 GROUP, VERSION = "standingroup.io", "v7"
 LEFT_OUT = ("openid/", ".well-known/", "version")
+#: The resources whose tables have columns of their own.
+WITH_COLUMNS = (
+    "apps/v1/deployments",
+    "apps/v1/replicasets",
+    "batch/v1/jobs",
+    "events.k8s.io/v1/events",
+    "v1/configmaps",
+    "v1/events",
+    "v1/namespaces",
+    "v1/nodes",
+    "v1/pods",
+    "v1/services",
+)
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -159,7 +172,9 @@ def main() -> None:
     finally:
         proxy.terminate()
         proxy.wait()
-    (DATA / "columns.json").write_text(render_columns(columns))
+    name_and_age = [column for column in columns["v1/configmaps"] if column[0] in ("Name", "Age")]
+    kept = {name: columns[name] for name in WITH_COLUMNS} | {"name and age": name_and_age}
+    (DATA / "columns.json").write_text(render_columns(kept))
     (DATA / "roles.json").write_text(render_roles(record_roles()))
     print(f"{len(packed)} bytes of documents, columns of {len(columns)} resources")
 

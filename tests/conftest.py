@@ -10,7 +10,6 @@ import gc
 import inspect
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ from tests import selection
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 AMBIENT_VARIABLES = (
     "KUBECONFIG",
@@ -53,8 +51,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Set no event loop for this thread: pytest-asyncio would otherwise create one that is never closed."""
     asyncio.set_event_loop(None)
-    if selection.is_without_admission(config):
-        sys.modules["aioinformer.testing.admission"] = None  # type: ignore[assignment]
     # A shell that starts this run in the background lets it ignore SIGINT; programs under test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -73,17 +69,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     ]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if selection.is_without_admission(config) and selection.needs_admission(collection_path):
-        return True
-    return None
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if selection.is_without_admission(config):
-        dropped = [item for item in items if item.get_closest_marker("admission")]
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if item not in dropped]
     if selection.is_sample(config):
         selection.deselect_rows(config, items)
     if selection.has_few_values(config):

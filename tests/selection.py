@@ -1,7 +1,5 @@
 """Selects the tests of a run: all, or a sample of the rows that compare the server for tests with a real API server.
 
-A run without `aioinformer.testing.admission` shows that nothing but the tests of that part needs it.
-
 A row is a test with the parameter `side`. The sample has one of ten rows of each module, and at least one. It depends
 only on the names of the rows, so that every worker and every run selects the same.
 """
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     Row = tuple[str, str]
 
-_TESTS = Path(__file__).parent
 #: One of so many rows is in the sample.
 ONE_OF = 10
 #: How many values of a parametrised test run with another version of Python or of the dependencies.
@@ -35,7 +32,6 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--sample", action="store_true", help=f"test one of {ONE_OF} rows of the server for tests")
     group.addoption("--few-values", action="store_true", help=f"run {FEW} value of each parametrised test")
     group.addoption("--full-run", action="store_true", help="simulate more seeds")
-    group.addoption("--without-admission", action="store_true", help="block aioinformer.testing.admission")
     group.addoption("--record-full-run", action="store_true", help="write tests/full_run.json if all tests pass")
 
 
@@ -52,17 +48,6 @@ def has_few_values(config: pytest.Config) -> bool:
 def is_full(config: pytest.Config) -> bool:
     """Return whether this is a full run, which plays more seeds of the simulation."""
     return bool(config.getoption("--full-run", default=False))
-
-
-def is_without_admission(config: pytest.Config) -> bool:
-    """Return whether this run blocks the second part of the server for tests."""
-    return bool(config.getoption("--without-admission", default=False))
-
-
-def needs_admission(path: Path) -> bool:
-    """Return whether the tests in a file or a folder are about the second part of the server for tests."""
-    folders = (_TESTS / "contract", _TESTS / "testing" / "admission")
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def describe(config: pytest.Config) -> str:

@@ -224,7 +224,6 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, under /_faults.")
 @click.option("--load", metavar="PATH", multiple=True, help="Load manifests or a saved state: a file or a folder.")
 @click.option("--save", metavar="FOLDER", help="Write all objects to this folder at the end.")
-@click.option("--database", metavar="FILE", help="Store the state in this SQLite file, and continue from it.")
 @click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until Ctrl-C.")
 def serve(
     host: str,
@@ -234,7 +233,6 @@ def serve(
     faults: bool,
     load: tuple[str, ...],
     save: str | None,
-    database: str | None,
     duration: float | None,
 ) -> None:
     """Run the embedded API server, an HTTP server that behaves like kube-apiserver.
@@ -273,7 +271,6 @@ def serve(
             port=port,
             tls=tls,
             faults_over_http=faults,
-            database=database,
             guarded=True,
             tokens=tokens,
         )

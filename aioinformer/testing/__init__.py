@@ -9,8 +9,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.statuses import StatusError
-    from aioinformer.testing.http.faults.kinds import FAULTS, Fault
-    from aioinformer.testing.http.faults.scope import FaultScope
+    from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultScope
     from aioinformer.testing.http.router import RequestEntry
     from aioinformer.testing.server.api_server import ApiServer
     from aioinformer.testing.server.fault_controller import FaultController
@@ -40,8 +39,7 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "api.statuses": "StatusError",
-            "http.faults.kinds": "FAULTS Fault",
-            "http.faults.scope": "FaultScope",
+            "http.faults.kinds": "FAULTS Fault FaultScope",
             "http.router": "RequestEntry",
             "server.api_server": "ApiServer",
             "server.fault_controller": "FaultController",

@@ -136,17 +136,16 @@ async def test_token_is_required_beyond_loopback_and_with_tls(
 
 
 async def test_written_files_are_private(shell: Shell) -> None:
-    flags = ("--save", "saved", "--database", "state.db", "--kubeconfig", "mine")
+    flags = ("--save", "saved", "--kubeconfig", "mine")
     assert (await shell.run("serve", *flags, "--duration", "0.2")).code == 0
-    for name in ("mine", "state.db", "saved/namespaces.json"):
+    for name in ("mine", "saved/namespaces.json"):
         assert mode(shell.home / name) == 0o600
     assert mode(shell.home / "saved") == 0o700
 
 
-@pytest.mark.parametrize("flag", ["--save", "--database"])
-async def test_symbolic_links_are_not_followed(shell: Shell, tmp_path: Path, flag: str) -> None:
+async def test_symbolic_links_are_not_followed(shell: Shell, tmp_path: Path) -> None:
     (shell.home / "link").symlink_to(tmp_path)
-    finished = await shell.run("serve", flag, "link", "--duration", "0.1")
+    finished = await shell.run("serve", "--save", "link", "--duration", "0.1")
     assert (finished.code, finished.lines) == (2, [])
     assert "link: " in finished.stderr
     assert "name the f" in finished.stderr
@@ -164,19 +163,10 @@ async def test_saved_state_is_loaded_by_the_next_run(shell: Shell, tmp_path: Pat
     await second.finish(signal.SIGTERM)
 
 
-async def test_database_is_continued_by_the_next_run(shell: Shell, tmp_path: Path) -> None:
-    manifest = write(tmp_path / "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    await shell.run("serve", "--database", "state.db", "--load", manifest, "--duration", "0.1")
-    finished = await shell.run("serve", "--database", "state.db", "--save", "saved", "--duration", "0.1")
-    assert finished.code == 0
-    assert (shell.home / "saved" / "configmaps.json").exists()
-
-
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
         (["--load", "nowhere"], "nowhere: there is no such file or folder"),
-        (["--database", "no/such/folder/state.db"], "cannot be used as a database"),
     ],
 )
 async def test_unusable_state_is_reported(shell: Shell, flags: list[str], expected: str) -> None:

@@ -18,7 +18,7 @@ from _pytest.runner import runtestprotocol
 from aioinformer.testing import ApiServer
 from tests.contract.conversation import Conversation
 from tests.contract.operators import OurOperator, RealOperator
-from tests.contract.recordings import compare, keep, recorded, unexplained
+from tests.contract.recordings import compare, essence, keep, recorded, unexplained
 from tests.contract.servers import Access, access_of
 from tests.e2e.real_cluster import RealCluster
 
@@ -126,7 +126,7 @@ async def api(side: str, access: Access, request: pytest.FixtureRequest) -> Asyn
     if side == "real" and RECORDING:
         keep(row, api.exchanges)
         return
-    found = dict(compare(recorded(row), api.exchanges))
+    found = dict(compare(recorded(row), [essence(each) for each in api.exchanges]))
     differences = unexplained(row, found) if side == "ours" else [f"{place}: {what}" for place, what in found.items()]
     if differences:
         pytest.fail(f"{side} differs from the recording:\n" + "\n".join(differences), pytrace=False)

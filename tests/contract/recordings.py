@@ -38,7 +38,7 @@ def keep(row: str, exchanges: Exchanges, folder: Path = RECORDED) -> None:
         # Several workers may record rows of one module.
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        rows = {**_parse(file.read()), name: exchanges}
+        rows = {**_parse(file.read()), name: [essence(each) for each in exchanges]}
         file.truncate(0)
         file.writelines(_line(each, rows[each]) for each in sorted(rows))
     _read.cache_clear()
@@ -107,6 +107,37 @@ def unexplained(row: str, found: dict[str, str]) -> list[str]:
     missing = [f"{place}: {what}" for place, what in found.items() if not any(fnmatchcase(place, p) for p in reasons)]
     idle = [pattern for pattern in own if not any(fnmatchcase(place, pattern) for place in found)]
     return missing + [f"{pattern}: declared in differences.toml, but the responses are equal there" for pattern in idle]
+
+
+def essence(exchange: dict[str, Any]) -> dict[str, Any]:
+    """Return what the server for tests promises of an exchange: not the texts of errors and warnings.
+
+    Of an error it promises status, reason, and the fields that are wrong, each once.
+    """
+    shown = dict(exchange)
+    headers = shown.get("headers") or {}
+    if "Warning" in headers:
+        shown["headers"] = headers | {"Warning": "<warnings>"}
+    if "body" in shown:
+        shown["body"] = _without_texts(shown["body"])
+    return shown
+
+
+def _without_texts(body: Any) -> Any:
+    if isinstance(body, list):
+        return [_without_texts(each) for each in body]
+    if not isinstance(body, dict):
+        return body
+    if body.get("type") == "ERROR" and "object" in body:
+        return body | {"object": _without_texts(body["object"])}
+    if body.get("kind") != "Status" or body.get("status") != "Failure":
+        return body
+    plain = {name: value for name, value in body.items() if name != "message"}
+    if causes := (body.get("details") or {}).get("causes"):
+        wrong = {(each.get("reason", ""), each.get("field", "")) for each in causes}
+        told = [{"reason": reason, "field": field} for reason, field in sorted(wrong)]
+        plain["details"] = body["details"] | {"causes": told}
+    return plain
 
 
 class _Missing:

@@ -68,14 +68,6 @@ async def test_put_with_unknown_content_type_is_415(api: Conversation) -> None:
     assert answer.status == 415
 
 
-@pytest.mark.parametrize("size", [1_200_000, 3_200_000])
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # aiohttp warns about large bodies
-async def test_oversized_body_is_413(api: Conversation, size: int) -> None:
-    body = {"metadata": {"name": "a"}, "data": {"a": "x" * size}}
-    answer = await api("POST", f"{CONFIGMAPS}?dryRun=All", body)
-    assert answer.status in (413, 422)
-
-
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 async def test_oversized_patch_is_413(api: Conversation) -> None:
     await api.create(CONFIGMAPS, CONFIGMAP)
@@ -146,13 +138,6 @@ MISTAKEN = pod(extra=1, containers=[{"name": "c", "image": "i", "env": [{"name":
 async def test_field_validation_of_unknown_fields(api: Conversation, directive: str) -> None:
     answer = await api("POST", f"{PODS}?fieldValidation={directive}", MISTAKEN)
     assert answer.status == {"Strict": 400, "Loud": 422}.get(directive, 201)
-
-
-@pytest.mark.parametrize("directive", ["", "Strict", "Ignore"], ids=["default", "strict", "ignore"])
-async def test_field_validation_of_duplicate_json_fields(api: Conversation, directive: str) -> None:
-    text = '{"metadata":{"name":"a"},"data":{"k":"v","k":"w"},"data":{"l":"x"}}'
-    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation={directive}", text)
-    assert answer.status == (400 if directive == "Strict" else 201)
 
 
 @pytest.mark.parametrize("directive", ["", "Strict"], ids=["default", "strict"])

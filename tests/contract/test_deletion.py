@@ -239,14 +239,6 @@ async def test_delete_options_must_be_an_object(api: Conversation, where: str, t
     assert answer.status == (200 if text == "null" else 400)
 
 
-@variants("accept", {"text": "text/plain", "table_of_nothing": "application/json;as=Table;g=x;v=v1", "yaml": YAML})
-@pytest.mark.parametrize("where", ["object", "collection"])
-async def test_delete_response_follows_the_accept_header(api: Conversation, where: str, accept: str) -> None:
-    await create(api, "a")
-    answer = await api("DELETE", A if where == "object" else CONFIGMAPS, accept=accept)
-    assert answer.status in (200, 406)
-
-
 @pytest.mark.parametrize(
     "reference",
     [

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH, PARTIAL, PARTIAL_LIST, STRATEGIC, TABLE
+from tests.contract.conversation import MERGE_PATCH, PARTIAL, PARTIAL_LIST, TABLE
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
 
@@ -117,61 +117,6 @@ async def test_watch_as_table_and_metadata(api: Conversation, where: str, accept
     assert answer.status == 200
 
 
-async def test_put_replaces_the_whole_event(api: Conversation) -> None:
-    await api.create(CORE, old_event(api))
-    newer = await api("GET", f"{NEWER}/a", recorded=False)
-    changed = newer.body | {"series": {"count": 5, "lastObservedTime": MOMENT}}
-    await api("PUT", f"{NEWER}/a", changed)
-    answer = await api("GET", f"{CORE}/a")
-    assert answer.body["series"]["count"] == 5
-
-
-async def test_put_in_one_group_drops_owners_of_the_other(api: Conversation) -> None:
-    await api.create(CORE, old_event(api))
-    newer = await api("GET", f"{NEWER}/a", recorded=False)
-    await api("PUT", f"{NEWER}/a", newer.body)
-    answer = await api("PUT", f"{NEWER}/a", newer.body | {"metadata": {"name": "a", "labels": {"n": "a"}}})
-    assert "managedFields" not in answer.metadata
-
-
-PATCHES = {
-    "merge": (MERGE_PATCH, {"series": {"count": 9, "lastObservedTime": MOMENT}}),
-    "strategic": (STRATEGIC, {"series": {"count": 9, "lastObservedTime": MOMENT}}),
-    "json": (JSON_PATCH, [{"op": "add", "path": "/series", "value": {"count": 9, "lastObservedTime": MOMENT}}]),
-    "labels": (MERGE_PATCH, {"metadata": {"labels": {"m": "1"}}}),
-}
-
-
-@variants("patch", PATCHES)
-@variants("where", BOTH)
-async def test_patch_in_either_group(api: Conversation, where: str, patch: tuple[str, Any]) -> None:
-    await create_two(api)
-    kind, body = patch
-    for name in "ab":
-        await api("PATCH", f"{where}/{name}", body, content_type=kind)
-    answer = await api("GET", NEWER if where == CORE else CORE)
-    assert answer.status == 200
-
-
-@variants("where", BOTH)
-async def test_field_owner_is_recorded_in_its_group(api: Conversation, where: str) -> None:
-    await api.create(CORE, old_event(api))
-    other = NEWER if where == CORE else CORE
-    series = {"series": {"count": 2, "lastObservedTime": MOMENT}}
-    await api("PATCH", f"{other}/a?fieldManager=other", series, content_type=MERGE_PATCH)
-    answer = await api("PATCH", f"{CORE}/a?fieldManager=third", {"count": 7, "series": None}, content_type=MERGE_PATCH)
-    assert answer.status == 200
-
-
-async def test_apply_conflicts_with_the_owner_in_the_other_group(api: Conversation) -> None:
-    named = {"apiVersion": "events.k8s.io/v1", "kind": "Event", **new_event(api)}
-    await api("PATCH", f"{NEWER}/a?fieldManager=one", named, content_type=APPLY)
-    config = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a"}, "message": "other"}
-    await api("PATCH", f"{CORE}/a?fieldManager=two", config, content_type=APPLY)
-    answer = await api("PATCH", f"{CORE}/a?fieldManager=two&force=true", config, content_type=APPLY)
-    assert answer.body["message"] == "other"
-
-
 @variants("where", BOTH)
 async def test_delete_in_either_group(api: Conversation, where: str) -> None:
     await create_two(api)
@@ -247,103 +192,6 @@ async def test_watch_selector_transitions_in_either_group(api: Conversation, whe
         await api("PATCH", f"{CORE}/a", {"type": kind}, content_type=MERGE_PATCH, recorded=False)
     answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}&fieldSelector=type%3DNormal", events=2)
     assert [event["type"] for event in answer.body] == ["DELETED", "ADDED"]
-
-
-LONG = "x" * 129
-WRONG: dict[str, dict[str, Any]] = {
-    "no-time": {"eventTime": None},
-    "no-controller": {"reportingController": ""},
-    "controller-of-words": {"reportingController": "a b"},
-    "long-controller": {"reportingController": "x" * 64},
-    "no-instance": {"reportingInstance": ""},
-    "long-instance": {"reportingInstance": LONG},
-    "no-action": {"action": ""},
-    "long-action": {"action": LONG},
-    "no-reason": {"reason": ""},
-    "long-reason": {"reason": LONG},
-    "long-note": {"note": "x" * 1025},
-    "no-type": {"type": ""},
-    "other-type": {"type": "Error"},
-    "series-of-one": {"series": {"count": 1, "lastObservedTime": MOMENT}},
-    "series-without-time": {"series": {"count": 2}},
-    "first-time": {"deprecatedFirstTimestamp": EARLIER},
-    "last-time": {"deprecatedLastTimestamp": LATER},
-    "count": {"deprecatedCount": 1},
-    "source": {"deprecatedSource": {"component": "c"}},
-    "no-regarding": {"regarding": None},
-    "regarding-elsewhere": {"regarding": {"kind": "Pod", "name": "p", "namespace": "other"}},
-    "words-of-core": {"message": "x", "involvedObject": {"name": "x"}, "reportingComponent": "x"},
-    "time-of-seconds": {"eventTime": EARLIER},
-    "time-of-nanoseconds": {"eventTime": "2024-05-01T10:00:00.123456789Z"},
-    "time-of-words": {"eventTime": "yesterday"},
-    "name": {"metadata": {"name": "A_b"}},
-    "path-name": {"metadata": {"name": "a/b"}},
-    "everything": {"eventTime": None, "type": "", "regarding": None, "series": {}, "deprecatedCount": 2},
-}
-
-
-@variants("wrong", WRONG)
-async def test_new_group_validates_events(api: Conversation, wrong: dict[str, Any]) -> None:
-    answer = await api("POST", NEWER, new_event(api, **wrong))
-    assert answer.status in (201, 400, 422)
-
-
-WRONG_IN_CORE: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "involved-elsewhere": {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "other"}},
-    "no-involved": {"involvedObject": {"kind": "Node", "name": "n"}},
-    "no-reason": {"reason": ""},
-    "long-reason": {"reason": LONG},
-    "other-type": {"type": "Error"},
-    "series-of-one": {"series": {"count": 1, "lastObservedTime": MOMENT}},
-    "time-alone": {"eventTime": MOMENT},
-    "time-and-reporter": {"eventTime": MOMENT, "reportingComponent": "a b", "reportingInstance": "i", "action": "A"},
-    "time-and-all": {"eventTime": MOMENT, "reportingComponent": "c", "reportingInstance": "i", "action": LONG},
-    "words-of-newer": {"note": "x", "regarding": {"name": "x"}, "reportingController": "x"},
-    "name": {"metadata": {"name": "A_b"}},
-}
-
-
-@variants("wrong", WRONG_IN_CORE)
-async def test_core_group_validates_less(api: Conversation, wrong: dict[str, Any]) -> None:
-    answer = await api("POST", CORE, old_event(api, **wrong))
-    assert answer.status in (201, 400, 422)
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "series": {"series": {"count": 1}},
-    "regarding": {"regarding": {"name": "other"}},
-    "reason": {"reason": "Other"},
-    "note": {"note": "other"},
-    "source": {"deprecatedSource": {"host": "h"}},
-    "first": {"deprecatedFirstTimestamp": EARLIER},
-    "last": {"deprecatedLastTimestamp": LATER},
-    "count": {"deprecatedCount": 5},
-    "type": {"type": "Normal"},
-    "time": {"eventTime": "2024-05-01T10:00:00.123457Z"},
-    "time-below-microseconds": {"eventTime": "2024-05-01T10:00:00.123456789Z"},
-    "no-time": {"eventTime": None},
-    "action": {"action": "Other"},
-    "related": {"related": {"name": "m"}},
-    "no-related": {"related": None},
-    "controller": {"reportingController": "other"},
-    "instance": {"reportingInstance": "other"},
-    "annotations": {"metadata": {"annotations": {"a": "b"}}},
-}
-
-
-@variants("change", CHANGES)
-async def test_new_group_makes_most_fields_immutable(api: Conversation, change: dict[str, Any]) -> None:
-    await api.create(NEWER, new_event(api))
-    answer = await api("PATCH", f"{NEWER}/a", change, content_type=MERGE_PATCH)
-    assert answer.status in (200, 422)
-
-
-@variants("change", {"note": {"message": "other"}, "reason": {"reason": ""}, "series": {"series": {"count": 1}}})
-async def test_core_group_allows_updates(api: Conversation, change: dict[str, Any]) -> None:
-    await api.create(NEWER, new_event(api))
-    answer = await api("PATCH", f"{CORE}/a", change, content_type=MERGE_PATCH)
-    assert answer.status in (200, 422)
 
 
 ANNOTATIONS = {

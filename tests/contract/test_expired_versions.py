@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tests.contract.conversation import JSON, PARTIAL_LIST, TABLE, YAML
+from tests.contract.conversation import JSON, PARTIAL_LIST, TABLE
 from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
 from tests.contract.test_custom_resources import define, path, widget
@@ -27,7 +27,7 @@ def token(**content: Any) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-FORMS = {"json": JSON, "yaml": YAML, "table": TABLE, "metadata": PARTIAL_LIST}
+FORMS = {"json": JSON, "table": TABLE, "metadata": PARTIAL_LIST}
 
 
 async def test_expired_continue_token_returns_a_new_token(api: Conversation, operator: Operator) -> None:

@@ -197,39 +197,10 @@ async def test_watch_is_not_compressed(api: Conversation, accept: str, encoding:
     assert "Content-Encoding" not in answer.headers
 
 
-@pytest.mark.parametrize("accept", [YAML, TABLE], ids=["yaml", "table"])
-async def test_tables_and_yaml_are_compressed(api: Conversation, accept: str) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
-    where = f"{CONFIGMAPS}?includeObject=Object"
-    headers = {"Accept-Encoding": "gzip"}
-    answer = await api("GET", where, accept=accept, headers=headers, as_text=True, shown=lambda text: text[:4])
-    assert answer.headers["Content-Encoding"] == "gzip"
-
-
 async def test_create_response_is_compressed(api: Conversation) -> None:
     body = {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}}
     answer = await api("POST", CONFIGMAPS, body, headers={"Accept-Encoding": "gzip"}, shown=lambda _: "")
     assert answer.headers["Content-Encoding"] == "gzip"
-
-
-CHECKS = {
-    "livez": "/livez?verbose",
-    "readyz": "/readyz?verbose",
-    "healthz": "/healthz?verbose",
-    "excluded": "/readyz?verbose&exclude=etcd",
-    "excluded-twice": "/livez?verbose&exclude=etcd&exclude=ping",
-    "excluded-unknown": "/livez?exclude=none",
-    "etcd": "/livez/etcd",
-    "informers": "/readyz/informer-sync",
-    "shutdown": "/readyz/shutdown",
-    "verbose-check": "/livez/ping?verbose",
-}
-
-
-@variants("where", CHECKS)
-async def test_verbose_health_checks(api: Conversation, where: str) -> None:
-    answer = await api("GET", where)
-    assert answer.status in (200, 404)
 
 
 SHARDS = {

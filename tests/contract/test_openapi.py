@@ -266,28 +266,6 @@ async def test_accept_headers(api: Conversation, path: str, accept: str) -> None
     assert answer.status in (200, 406)
 
 
-@variants(
-    "accept",
-    {
-        "nothing": "",
-        "anything": "*/*",
-        "json": JSON,
-        "protobuf": V2_PROTOBUF,
-        "old-protobuf": V2_PROTOBUF.replace("v2.v1", "v2@v1"),
-        "text": "text/plain",
-    },
-)
-async def test_v2_document_accept_headers(api: Conversation, accept: str) -> None:
-    answer = await api("GET", "/openapi/v2", accept=accept, shown=lambda _: None)
-    assert answer.status in (200, 406, 501)
-
-
-async def test_v2_document_honors_if_none_match(api: Conversation) -> None:
-    first = await api("GET", "/openapi/v2", accept=V2_PROTOBUF, recorded=False)
-    answer = await api("GET", "/openapi/v2", accept=V2_PROTOBUF, headers={"If-None-Match": first.headers["ETag"]})
-    assert answer.status == 304
-
-
 @pytest.mark.parametrize(
     "path",
     ["/openapi/v3/", "/openapi/v2/", "/openapi/v3/apis", "/openapi/v3/api", "/openapi/"],

@@ -105,18 +105,6 @@ async def test_no_op_patch_keeps_version_and_managers(api: Conversation, content
     assert answer.metadata["generation"] == 1
 
 
-@variants("content_type", KINDS)
-@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # aiohttp warns about large bodies
-async def test_size_limit(api: Conversation, content_type: str) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    body = setting("/data", {"k": "x" * 3_200_000}, content_type)
-    answer = await api("PATCH", A, body, content_type=content_type)
-    assert answer.status == 413
-    body = setting("/data", {"k": "x" * 1_200_000}, content_type)
-    answer = await api("PATCH", A, body, content_type=content_type)
-    assert answer.status == 422
-
-
 WRONG = {
     "words": "words",
     "cut": "{",

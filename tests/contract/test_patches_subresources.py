@@ -74,12 +74,3 @@ async def test_patch_of_a_namespace(api: Conversation, content_type: str) -> Non
     body = setting("/metadata/labels/x", "y", content_type)
     answer = await api("PATCH", f"{NAMESPACES}/{{ns}}", body, content_type=content_type)
     assert answer.metadata["labels"]["x"] == "y"
-
-
-@variants("content_type", KINDS)
-async def test_zero_replicas_have_no_owner(api: Conversation, content_type: str) -> None:
-    await api.create(DEPLOYMENTS, deployment())
-    body = setting("/spec/replicas", 0, content_type)
-    await api("PATCH", f"{DEPLOYMENTS}/a/scale", body, content_type=content_type)
-    answer = await api("GET", f"{DEPLOYMENTS}/a")
-    assert "f:replicas" not in str(answer.metadata["managedFields"])

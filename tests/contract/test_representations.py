@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.contract.conversation import JSON, PARTIAL, PARTIAL_LIST, TABLE, YAML
-from tests.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS
+from tests.contract.paths import CONFIGMAPS
 from tests.contract.tables import variants
 
 if TYPE_CHECKING:
@@ -58,120 +58,12 @@ async def test_accept_header_selects_the_representation(api: Conversation, path:
     assert answer.status in (200, 404, 406)
 
 
-@pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, JSON, YAML], ids=["metadata", "table", "json", "yaml"])
-async def test_empty_list(api: Conversation, accept: str) -> None:
-    answer = await api("GET", CONFIGMAPS, accept=accept)
-    assert answer.status == 200
-
-
-@pytest.mark.parametrize("accept", [PARTIAL_LIST, TABLE, YAML], ids=["metadata", "table", "yaml"])
-async def test_pages_in_every_representation(api: Conversation, accept: str) -> None:
-    for name in "abc":
-        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await api("GET", f"{CONFIGMAPS}?limit=1", accept=accept)
-    assert answer.status == 200
-
-
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object", "", "none", "Other"])
 @pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
 async def test_include_object_selects_the_row_object(api: Conversation, path: str, include: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     answer = await api("GET", f"{path}?includeObject={include}", accept=TABLE)
     assert answer.status in (200, 400)
-
-
-CONTAINER = {"name": "c", "image": "i"}
-SPEC = {"containers": [CONTAINER]}
-LABELED = {"metadata": {"labels": {"a": "b"}}, "spec": SPEC}
-SELECTED = {"selector": {"matchLabels": {"a": "b"}}, "template": LABELED}
-OBJECTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pod": (PODS, {"spec": SPEC}),
-    "configmap": (CONFIGMAPS, {"data": {"k": "v"}, "binaryData": {"b": "YQ=="}}),
-    "secret": ("/api/v1/namespaces/{ns}/secrets", {"data": {"k": "dg=="}}),
-    "service": ("/api/v1/namespaces/{ns}/services", {"spec": {"ports": [{"port": 80}], "selector": {"a": "b"}}}),
-    "serviceaccount": ("/api/v1/namespaces/{ns}/serviceaccounts", {}),
-    "endpoints": ("/api/v1/namespaces/{ns}/endpoints", {}),
-    "limitrange": ("/api/v1/namespaces/{ns}/limitranges", {"spec": {"limits": []}}),
-    "quota": ("/api/v1/namespaces/{ns}/resourcequotas", {"spec": {"hard": {"pods": "3"}}}),
-    "template": ("/api/v1/namespaces/{ns}/podtemplates", {"template": LABELED}),
-    "controller": (
-        "/api/v1/namespaces/{ns}/replicationcontrollers",
-        {"spec": {"replicas": 2, "selector": {"a": "b"}, "template": LABELED}},
-    ),
-    "claim": (
-        "/api/v1/namespaces/{ns}/persistentvolumeclaims",
-        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
-    ),
-    "deployment": (DEPLOYMENTS, {"spec": SELECTED | {"replicas": 2}}),
-    "replicaset": ("/apis/apps/v1/namespaces/{ns}/replicasets", {"spec": SELECTED}),
-    "daemonset": ("/apis/apps/v1/namespaces/{ns}/daemonsets", {"spec": SELECTED}),
-    "statefulset": ("/apis/apps/v1/namespaces/{ns}/statefulsets", {"spec": SELECTED | {"serviceName": "s"}}),
-    "job": (
-        "/apis/batch/v1/namespaces/{ns}/jobs",
-        {"spec": {"template": {"spec": SPEC | {"restartPolicy": "Never"}}, "completions": 3}},
-    ),
-    "cronjob": (
-        "/apis/batch/v1/namespaces/{ns}/cronjobs",
-        {
-            "spec": {
-                "schedule": "* * * * *",
-                "jobTemplate": {"spec": {"template": {"spec": SPEC | {"restartPolicy": "Never"}}}},
-            }
-        },
-    ),
-    "autoscaler": (
-        "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers",
-        {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}},
-    ),
-    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {"spec": {"holderIdentity": "me"}}),
-    "policy": (
-        "/apis/networking.k8s.io/v1/namespaces/{ns}/networkpolicies",
-        {"spec": {"podSelector": {"matchLabels": {"a": "b"}}}},
-    ),
-    "ingress": (
-        "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
-        {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
-    ),
-    "budget": (
-        "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
-        {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}},
-    ),
-    "role": (
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles",
-        {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
-    ),
-    "binding": (
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
-        {
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"}],
-        },
-    ),
-    "slice": (
-        "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices",
-        {"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}], "ports": [{"port": 80}]},
-    ),
-    "event": (
-        "/api/v1/namespaces/{ns}/events",
-        {
-            "involvedObject": {"kind": "Pod", "name": "p", "namespace": "{ns}"},
-            "reason": "R",
-            "message": "m",
-            "type": "Normal",
-        },
-    ),
-}
-
-
-@variants("made", OBJECTS)
-async def test_columns_of_each_kind(api: Conversation, made: tuple[str, dict[str, Any]]) -> None:
-    path, content = made
-    obj = {"metadata": {"name": "a"}, **content}
-    if "involvedObject" in obj:
-        obj["involvedObject"] = {**obj["involvedObject"], "namespace": api.namespace}
-    await api.create(path, obj)
-    answer = await api("GET", f"{path}/a?includeObject=None", accept=TABLE)
-    assert len(answer.body["rows"]) == 1
 
 
 @variants(

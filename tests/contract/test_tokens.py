@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.contract.paths import CONFIGMAPS, PODS
-from tests.contract.test_access import ACCOUNTS, CORE, RBAC, grant, token_of
+from tests.contract.test_access import ACCOUNTS, CORE, grant, token_of
 from tests.contract.test_rbac import rule
 
 if TYPE_CHECKING:
@@ -262,53 +262,3 @@ async def test_service_accounts_are_a_group(api: Conversation) -> None:
     token = await token_of(api, "robot")
     answer = await api("GET", A, headers={"Authorization": f"Bearer {token}"})
     assert answer.status == 404
-
-
-IMPERSONATED: dict[str, dict[str, str]] = {
-    "user": {"Impersonate-User": "joe"},
-    "other": {"Impersonate-User": "jack"},
-    "group": {"Impersonate-User": "joe", "Impersonate-Group": "readers"},
-    "other_group": {"Impersonate-User": "joe", "Impersonate-Group": "writers"},
-    "masters": {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"},
-    "uid": {"Impersonate-User": "joe", "Impersonate-Uid": "17"},
-    "other_uid": {"Impersonate-User": "joe", "Impersonate-Uid": "18"},
-    "extra": {"Impersonate-User": "joe", "Impersonate-Extra-Scopes": "view"},
-    "other_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Scopes": "edit"},
-    "another_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Reasons": "view"},
-    "escaped_extra": {"Impersonate-User": "joe", "Impersonate-Extra-Example.com%2fScopes": "view"},
-    "account": {"Impersonate-User": "system:serviceaccount:{ns}:worker"},
-    "other_account": {"Impersonate-User": "system:serviceaccount:{ns}:other"},
-    "no_account": {"Impersonate-User": "system:serviceaccount:worker"},
-    "anonymous": {"Impersonate-User": "system:anonymous"},
-    "node": {"Impersonate-User": "system:node:a"},
-    "nobody": {"Impersonate-User": ""},
-    "uid_of_nobody": {"Impersonate-Uid": "17"},
-    "extra_of_nobody": {"Impersonate-Extra-Scopes": "view"},
-}
-
-
-@pytest.mark.parametrize("case", IMPERSONATED)
-async def test_impersonation_by_role(api: Conversation, case: str) -> None:
-    token, name = await token_of(api, "robot"), api.namespace
-    rules = [
-        rule("", "users", "impersonate", resourceNames=["joe"]),
-        rule("", "groups", "impersonate", resourceNames=["readers"]),
-        rule("", "serviceaccounts", "impersonate", resourceNames=["worker"]),
-        rule("authentication.k8s.io", "uids", "impersonate", resourceNames=["17"]),
-        rule("authentication.k8s.io", "userextras/scopes", "impersonate", resourceNames=["view"]),
-        rule("authentication.k8s.io", "userextras/example.com/scopes", "impersonate"),
-    ]
-    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": "robot", "namespace": name}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    await api.create(
-        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": reference}
-    )
-    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=name)
-    said = {header: value.replace("{ns}", name) for header, value in IMPERSONATED[case].items()}
-    headers = {"Authorization": f"Bearer {token}", **said}
-    await api("POST", WHO, {}, headers=headers)
-    answer = await api("GET", A, headers=headers)
-    for plural in ("clusterrolebindings", "clusterroles"):
-        await api("DELETE", f"{RBAC}/{plural}/{name}", recorded=False)
-    assert answer.status in (400, 403, 404, 500)

@@ -333,21 +333,6 @@ async def test_dry_run_accepts_only_all(api: Conversation, method: str, value: s
     assert answer.status in (200, 409, 422)
 
 
-VERSIONS = {"text": "x", "negative": "-1", "fraction": "1.5", "huge": str(2**64), "spaces": " 1", "zeros": "00"}
-
-
-@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
-async def test_invalid_resource_version_is_reported_first(api: Conversation, version: str) -> None:
-    await api.create(DEPLOYMENTS, DEPLOYMENT)
-    wrong = {**DEPLOYMENT, "metadata": {"name": "a", "resourceVersion": version, "labels": {"a b": ""}}, "spec": {}}
-    await api("PUT", f"{DEPLOYMENTS}/b", {**wrong, "metadata": {"name": "b", "resourceVersion": version}})
-    answer = await api("PUT", f"{DEPLOYMENTS}/a", wrong)
-    assert answer.status in (409, 422, 500)
-    change = {"metadata": {"resourceVersion": version}, "spec": {"replicas": -1}}
-    answer = await api("PATCH", f"{DEPLOYMENTS}/a", change, content_type=MERGE_PATCH)
-    assert answer.status in (409, 422, 500)
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT"])
 @pytest.mark.parametrize("text", ["[]", "[{}]", '["a", {"b": 1.50}]', " [ ] "], ids=["empty", "map", "more", "spaces"])
 async def test_list_as_body_is_400(api: Conversation, text: str, method: str) -> None:

@@ -38,7 +38,6 @@ async def told_of(kubeconfig: Path, **headers: str) -> dict[str, Any]:
     return user
 
 
-@pytest.mark.admission
 async def test_certificate_sets_user_and_groups(server: ApiServer, tmp_path: Path) -> None:
     user = await told_of(server.kubeconfig(tmp_path / "jane", user="jane,readers,writers", certificate=True))
 
@@ -46,7 +45,6 @@ async def test_certificate_sets_user_and_groups(server: ApiServer, tmp_path: Pat
     assert user["extra"]["authentication.kubernetes.io/credential-id"][0].startswith("X509SHA256=")
 
 
-@pytest.mark.admission
 async def test_certificate_takes_precedence_over_a_token(server: ApiServer, tmp_path: Path) -> None:
     kubeconfig = server.kubeconfig(tmp_path / "jane", user="jane", certificate=True)
 

@@ -6,7 +6,6 @@ import asyncio
 from datetime import UTC, datetime
 
 import aiohttp
-import pytest
 
 from aioinformer.testing import ApiServer
 from tests.testing.api import CONFIGMAPS
@@ -14,7 +13,6 @@ from tests.testing.api import CONFIGMAPS
 NOON = datetime(2001, 2, 3, 12, tzinfo=UTC).timestamp()
 
 
-@pytest.mark.admission
 async def test_written_times_come_from_the_given_clock() -> None:
     now = NOON
     async with ApiServer(clock=lambda: now) as server, aiohttp.ClientSession(server.url) as session:

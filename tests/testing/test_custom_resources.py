@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.testing.api import DEFINITION, DEFINITIONS, WIDGETS, Api
 
 
@@ -22,7 +20,6 @@ async def test_deleting_a_crd_deletes_objects_and_ends_watches(api: Api) -> None
     assert await api("GET", WIDGETS) == (404, "404 page not found\n")
 
 
-@pytest.mark.admission
 async def test_unsupported_rule_is_501(api: Api) -> None:
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": "'%e'.format([1.5]) != ''"}]}
     versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}]

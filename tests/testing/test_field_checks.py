@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from aioinformer.testing import ApiServer, StatusError
-from aioinformer.testing.api.warnings import warning_headers
+from aioinformer.testing.api.statuses import warning_headers
 from tests.kubectl.objects import WIDGETS, widget
 
 if TYPE_CHECKING:
@@ -38,27 +37,8 @@ async def test_unknown_fields_are_dropped_from_python(server: ApiServer) -> None
     assert stored["spec"] == {"size": 1}
 
 
-@pytest.mark.parametrize(
-    ("resource", "said", "wrong"),
-    [
-        ("limitranges", {"limits": [{"type": "Container", "max": {"cpu": None}, "min": {"cpu": "1"}}]}, "min[cpu]"),
-        ("jobs", {"podFailurePolicy": {"rules": [{"onExitCodes": {"values": [None, 0]}}]}}, "onExitCodes.values"),
-        ("pods", {"containers": [{"name": "c"}], "tolerations": [None]}, "tolerations[0].operator"),
-    ],
-)
-@pytest.mark.admission
-def test_null_element_is_checked_as_the_zero_value(
-    server: ApiServer, resource: str, said: dict[str, Any], wrong: str
-) -> None:
-    with pytest.raises(StatusError, match=re.escape(wrong)) as refused:
-        server.create(resource, {"metadata": {"name": "a"}, "spec": said})
-
-    assert refused.value.code == 422
-
-
 @pytest.mark.parametrize("place", ["items", "additionalProperties", "not", "properties", "allOf"])
 @pytest.mark.parametrize("said", [5, [5], {"type": 5}, "x", True], ids=str)
-@pytest.mark.admission
 def test_invalid_schema_of_a_crd_is_refused(server: ApiServer, place: str, said: object) -> None:
     definition = {**WIDGETS, "metadata": {"name": "widgets.example.org"}}
     schema = {"type": "object", "properties": {"a": {"type": "array", place: said}}}

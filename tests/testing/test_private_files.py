@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer import UsageError
 from aioinformer.testing import ApiServer
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ def text_of(path: Path) -> str:
     return path.read_text()
 
 
-def filled(**options: object) -> ApiServer:
-    server = ApiServer(**options)  # type: ignore[arg-type]
+def filled() -> ApiServer:
+    server = ApiServer()
     server.create("configmaps", CONFIG_MAP)
     return server
 
@@ -70,30 +69,6 @@ def test_saving_replaces_open_files_and_links(tmp_path: Path, precious: Path) ->
         "namespaces.json",
         "precious",
     ]
-
-
-async def test_database_is_private(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    async with filled(database=path):
-        assert modes(tmp_path) == {0o600}
-
-
-async def test_existing_database_is_made_private_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    async with filled(database=path):
-        pass
-    path.chmod(0o644)
-    async with ApiServer(database=path) as server:
-        assert server.get("configmaps", "a")
-        assert mode(path) == 0o600
-
-
-@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
-def test_link_is_refused_as_a_database(tmp_path: Path, precious: Path, name: str) -> None:
-    (tmp_path / name).symlink_to(precious)
-    with pytest.raises(UsageError, match="it is a link; name the file itself"):
-        ApiServer(database=tmp_path / "state.db")
-    assert precious.read_text() == "precious"
 
 
 async def test_kubeconfig_replaces_links_and_existing_files(tmp_path: Path, precious: Path) -> None:

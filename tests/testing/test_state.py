@@ -1,4 +1,4 @@
-"""Persistent state: manifests, saved folders, a database."""
+"""Persistent state: manifests, saved folders."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def everything(server: ApiServer) -> list[Any]:
     return [server.resource_version, *(server.list(resource) for resource in RESOURCES)]
 
 
-def filled(**options: Any) -> ApiServer:
-    server = ApiServer(**options)
+def filled() -> ApiServer:
+    server = ApiServer()
     server.create("customresourcedefinitions", DEFINITION)
     server.create("widgets", {"metadata": {"name": "w"}})
     pod = server.create("pods", POD)
@@ -58,7 +58,6 @@ async def test_versions_before_a_load_are_expired(tmp_path: Path, server: ApiSer
     assert event["object"]["code"] == 410
 
 
-@pytest.mark.admission
 def test_manifests_are_created_in_dependency_order(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: shop}\n---\n"
@@ -101,35 +100,3 @@ def test_unloadable_manifest_is_named(tmp_path: Path, text: str, told: str) -> N
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere: there is no such file or folder"):
         ApiServer().load_manifests(tmp_path / "nowhere")
-
-
-async def test_database_keeps_state_between_servers(tmp_path: Path) -> None:
-    async with filled(database=tmp_path / "state.db") as first:
-        before = everything(first)
-    async with ApiServer(database=tmp_path / "state.db") as second:
-        assert everything(second) == before
-        second.create("widgets", {"metadata": {"name": "v"}})
-
-
-async def test_database_follows_a_restore(tmp_path: Path) -> None:
-    async with filled(database=tmp_path / "state.db") as first:
-        backup = first.backup()
-        first.delete("pods", "p")
-        first.restore(backup)
-        before = everything(first)
-    async with ApiServer(database=tmp_path / "state.db") as second:
-        assert everything(second) == before
-
-
-async def test_database_is_used_by_one_server_at_a_time(tmp_path: Path) -> None:
-    async with filled(database=tmp_path / "state.db"):
-        with pytest.raises(UsageError, match="cannot be used as a database"):
-            ApiServer(database=tmp_path / "state.db")
-
-
-def test_file_that_is_no_database_is_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("precious " * 1000)
-    with pytest.raises(UsageError, match="cannot be used as a database"):
-        ApiServer(database=path)
-    assert path.read_text() == "precious " * 1000

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import aiohttp
 import pytest
 
 from aioinformer.testing import ApiServer
 from tests.testing.api import CONFIGMAPS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOKEN = "/api/v1/namespaces/default/serviceaccounts/robot/token"
 
@@ -56,13 +51,3 @@ async def test_python_methods_are_not_restricted_by_rbac() -> None:
 async def test_server_without_rbac_has_no_roles() -> None:
     async with ApiServer() as server:
         assert server.list("clusterroles") == []
-
-
-async def test_changed_default_roles_are_kept_in_the_database(tmp_path: Path) -> None:
-    file = tmp_path / "state.db"
-    async with ApiServer(authorization_mode="RBAC", database=file) as server:
-        server.patch("clusterroles", "view", {"metadata": {"labels": {"mine": "yes"}}})
-        before = server.resource_version
-    async with ApiServer(authorization_mode="RBAC", database=file) as server:
-        assert server.get("clusterroles", "view")["metadata"]["labels"]["mine"] == "yes"
-        assert server.resource_version == before

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 from calendar import timegm
 from dataclasses import dataclass, field
 from time import strptime
@@ -53,7 +52,6 @@ class AccountToken:
         issued: seconds since 1970.
         expires: seconds since 1970.
         bound: objects that end it besides the account, and the node of a pod, by "pod", "secret" or "node".
-        warns: seconds since 1970 after which a client should have replaced it; 0 for never.
     """
 
     namespace: str
@@ -64,7 +62,6 @@ class AccountToken:
     issued: int
     expires: int
     bound: Mapping[str, Bound] = field(default_factory=dict)
-    warns: int = 0
 
     @property
     def user(self) -> User:
@@ -82,14 +79,13 @@ def sign(token: AccountToken, key: bytes) -> str:
     """Return the token as it is sent."""
     account = {"name": token.name, "uid": token.uid}
     bound = {kind: reference._asdict() for kind, reference in token.bound.items()}
-    warned = {"warnafter": token.warns} if token.warns else {}
     claims = {
         "aud": token.audiences,
         "exp": token.expires,
         "iat": token.issued,
         "iss": ISSUER,
         "jti": token.id,
-        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account, **bound, **warned},
+        "kubernetes.io": {"namespace": token.namespace, "serviceaccount": account, **bound},
         "nbf": token.issued,
         "sub": token.user.name,
     }
@@ -114,7 +110,6 @@ def read_token(text: str, key: bytes) -> AccountToken | None:
         claims["iat"],
         claims["exp"],
         {kind: Bound(**own[kind]) for kind in ("pod", "secret", "node") if kind in own},
-        own.get("warnafter", 0),
     )
 
 
@@ -143,8 +138,7 @@ def check_token(cluster: Cluster, token: AccountToken, audiences: Sequence[str])
         TokenError: it is not valid.
     """
     if set(audiences).isdisjoint(token.audiences):
-        wanted, own = _listed(audiences), _listed(token.audiences)
-        raise TokenError(f"token audiences {own} is invalid for the target audiences {wanted}")
+        raise TokenError(f"token audiences {token.audiences} is invalid for the target audiences {audiences}")
     if token.expires + _LEEWAY <= cluster.clock():
         raise TokenError("service account token has expired")
     account = _record(cluster, "serviceaccounts", token.namespace, token.name)
@@ -174,7 +168,3 @@ def _has_gone(cluster: Cluster, record: Record) -> bool:
         return False
     deleted: str = decode(record.body)["metadata"].get("deletionTimestamp", "")
     return bool(deleted) and timegm(strptime(deleted, "%Y-%m-%dT%H:%M:%SZ")) + _LEEWAY < cluster.clock()
-
-
-def _listed(audiences: Sequence[str]) -> str:
-    return f"[{' '.join(json.dumps(each, ensure_ascii=False) for each in audiences)}]"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.responses import DEPRECATED
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,10 +28,6 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
 _ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
-_EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
-# Kubelets ask for tokens of this lifetime. As in a real server these hold for a year, for programs that do not read
-# their token again.
-_OF_PODS, _A_YEAR = 3607, 365 * 24 * 3600
 
 
 class TokenError(Exception):
@@ -66,8 +61,6 @@ class Authenticator:
             return certified
         header = request.headers.get("Authorization", "").strip()
         token = _bearer(header)
-        if not token and header.lower().startswith("bearer  "):
-            request[DEPRECATED] = _EXTRA_SPACE
         if token:
             try:
                 return self.holder(token)
@@ -118,10 +111,7 @@ class Authenticator:
 
         now = int(self._cluster.clock())
         who = (account.namespace, account.name, account.uid)
-        ends, warns = now + seconds, 0
-        if seconds == _OF_PODS and "pod" in bound and set(audiences) == {ISSUER}:
-            ends, warns = now + _A_YEAR, ends
-        token = AccountToken(*who, str(uuid.uuid4()), tuple(audiences), now, ends, bound, warns)
+        token = AccountToken(*who, str(uuid.uuid4()), tuple(audiences), now, now + seconds, bound)
         expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
         return sign(token, self._key), expires
 

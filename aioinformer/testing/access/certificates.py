@@ -1,4 +1,4 @@
-"""TLS: a certificate authority of the server's own, and the certificates that it issues.
+"""TLS: a certificate authority of the server's own, the certificates that it issues, and kubeconfig files with them.
 
 Users may authenticate with a certificate, too. One of another authority ends the handshake; Python's TLS does not let a
 server read such a certificate and answer 401.
@@ -6,17 +6,23 @@ server read such a certificate and answer 401.
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import UsageError
+from aioinformer.testing.state.manifests import write_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from trustme import CA
+
+_NAME = "aioinformer"
 
 
 class Authority:
@@ -90,3 +96,40 @@ def _trustme() -> Any:
     except ImportError:
         raise UsageError('TLS needs trustme, which makes certificates: pip install "aioinformer[testing]"') from None
     return trustme
+
+
+def write_kubeconfig(
+    path: Path, url: str, token: str = "", authority: bytes = b"", certificate: tuple[bytes, bytes] = (b"", b"")
+) -> Path:
+    """Write a kubeconfig that only its owner can read, completely or not at all.
+
+    Args:
+        path: is replaced if it exists.
+        url: of the server.
+        token: bearer token, "" for none.
+        authority: certificate to trust, in PEM; b"" for the system's.
+        certificate: of the user, and its key, in PEM.
+
+    Returns:
+        The absolute path.
+    """
+    path = path.absolute()
+    cluster = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    user = {"token": token} if token else {}
+    for name, data in zip(("client-certificate-data", "client-key-data"), certificate, strict=True):
+        if data:
+            user[name] = base64.b64encode(data).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": cluster}],
+        "users": [{"name": _NAME, "user": user}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
+        "current-context": _NAME,
+        "preferences": {},
+    }
+    # JSON is valid YAML.
+    write_private(path, json.dumps(content, indent=2).encode(), b"\n")
+    return path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.testing.api.protobuf.go_json import go_json
+from aioinformer.testing.api.go_structs import go_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

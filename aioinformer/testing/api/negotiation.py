@@ -20,8 +20,6 @@ _FORMS: Mapping[str, Form] = {
     "PartialObjectMetadataList": "partial",
 }
 BODY_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-_YAML = "application/yaml"
-_WRITTEN = ("application/json", _YAML)
 _STREAM_TYPES = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 
 
@@ -31,39 +29,30 @@ class Wanted:
 
     Attributes:
         form: whole objects, their metadata only, a table, or a form that watch events cannot have.
-        yaml: whether as YAML.
         group_version: of metadata and tables, "meta.k8s.io/v1" or the beta.
         of_list: whether the metadata of a list is requested.
     """
 
     form: Form = "object"
-    yaml: bool = False
     group_version: str = "meta.k8s.io/v1"
     of_list: bool = False
 
 
-def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool = False) -> Wanted:
+def negotiate(accept: str, *, watch: bool = False) -> Wanted:
     """Return the first form in an Accept header that the server supports.
 
     Args:
         accept: the header, "" for none.
-        served: the resource.
         watch: whether the request is a watch.
-        is_list: whether the request is a list.
 
     Raises:
         StatusError: 406, none is supported.
     """
-    if not served.custom:
-        _check_route(accept, (*BODY_TYPES, *_STREAM_TYPES) if watch or is_list else BODY_TYPES)
     for media_type, params, _ in clauses(accept):
-        if media_type not in (*_WRITTEN, "application/*", "*/*"):
+        if media_type not in ("application/json", "application/*", "*/*"):
             continue
-        as_yaml = media_type == _YAML
-        if watch and as_yaml:
-            raise _only(_STREAM_TYPES)
         if "as" not in params:
-            return Wanted(yaml=as_yaml)
+            return Wanted()
         kind, version = params["as"], params.get("v", "")
         form = _FORMS.get(kind)
         if form is None or params.get("g") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
@@ -71,17 +60,8 @@ def negotiate(accept: str, served: Served, *, watch: bool = False, is_list: bool
         of_list = kind == "PartialObjectMetadataList"
         if watch and of_list:
             return Wanted("nothing")
-        return Wanted(form, as_yaml, f"meta.k8s.io/{version}", of_list)
-    asked_in_protobuf = all(kind == BODY_TYPES[-1] and "as" not in params for kind, params, _ in clauses(accept))
-    raise _only(_WRITTEN if asked_in_protobuf and not served.custom else BODY_TYPES)
-
-
-def _check_route(accept: str, offered: tuple[str, ...]) -> None:
-    """Check the names of media types alone, which the API does first for built-in resources."""
-    asked = [text.partition(";")[0].strip() for text in accept.split(",")] if accept else ["*/*"]
-    if not any(name in ("*/*", *offered) for name in asked):
-        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
-        raise statuses.StatusError(406, "NotAcceptable", message, details={})
+        return Wanted(form, f"meta.k8s.io/{version}", of_list)
+    raise _only(_STREAM_TYPES if watch else ("application/json",))
 
 
 def _only(media_types: tuple[str, ...]) -> statuses.StatusError:
@@ -94,12 +74,6 @@ def clauses(accept: str) -> list[tuple[str, dict[str, str], float]]:
     return sorted(found, key=lambda clause: -clause[2])
 
 
-def prefers_yaml(accept: str) -> bool:
-    """Return whether errors are sent as YAML."""
-    plain = [kind for kind, params, _ in clauses(accept) if "as" not in params]
-    return next((kind for kind in plain if kind in ("application/json", "application/yaml", "*/*")), "") == _YAML
-
-
 def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
     """Refuse the metadata form of one object for a list, and the reverse. It is checked once the response is known.
 
@@ -110,14 +84,8 @@ def check_partial(served: Served, wanted: Wanted, *, is_list: bool) -> None:
         return
     if served.custom and wanted.of_list:
         raise statuses.StatusError(500, "", "content is not a list")
-    resource = served.resource
-    name = (
-        "unstructured.Unstructured"
-        if served.custom
-        else f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
-    )
     kind = "PartialObjectMetadataList" if wanted.of_list else "PartialObjectMetadata"
-    found = f"a list (*{name}List)" if is_list else f"not a list (*{name})"
+    found = "a list" if is_list else "not a list"
     raise statuses.not_acceptable(f"you requested {kind}, but the requested object is {found}")
 
 

@@ -1,9 +1,8 @@
-"""HTTP responses: headers, JSON and YAML bodies, compression, chunks."""
+"""HTTP responses: headers, JSON bodies, compression, chunks."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import uuid
 import zlib
@@ -12,11 +11,10 @@ from email.utils import formatdate
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from aiohttp import web
 
-from aioinformer.testing.api.encoding import decode, encode_plain, pretty
-from aioinformer.testing.api.negotiation import Wanted, clauses, prefers_yaml
+from aioinformer.testing.api.encoding import encode_plain, pretty
+from aioinformer.testing.api.negotiation import clauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,50 +31,23 @@ DEPRECATED: Any = (
 )
 """The key of a request for the deprecation warning of its response."""
 
-_DEPRECATED = {
-    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
-    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-}
-_DEPRECATED_PATH = re.compile(rf"/api/v1/(?:namespaces/[^/]+/)?({'|'.join(_DEPRECATED)})(?:/|$)")
 _COMPRESS_FROM = 128 * 1024
 _COMPRESSION = 1
-# Requests have no priorities; clients that log these headers find one level for all.
-PRIORITY_HEADERS = {f"X-Kubernetes-Pf-{of}-Uid": str(uuid.uuid4()) for of in ("Flowschema", "Prioritylevel")}
-
-# Booleans of YAML 1.1 that PyYAML's resolver takes for strings.
-_BOOLEANS = frozenset("yYnN")
-
-
-class _YamlDumper(yaml.SafeDumper):
-    """Write strings that look like other values in double quotes, as the API's YAML does."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    tag = "tag:yaml.org,2002:str"
-    if "\n" in text:
-        return dumper.represent_scalar(tag, text, style="|")
-    plain = text and text not in _BOOLEANS and dumper.resolve(yaml.ScalarNode, text, (True, False)) == tag  # type: ignore[no-untyped-call]
-    return dumper.represent_scalar(tag, text, style=None if plain else '"')
-
-
-_YamlDumper.add_representer(str, _represent_text)
 
 
 def common_headers(request: web.BaseRequest) -> dict[str, str]:
     """Return the headers of every response. An `Audit-Id` of the request is returned."""
     audit = request.headers.get("Audit-Id") or str(uuid.uuid4())
-    deprecated = _DEPRECATED_PATH.match(request.rel_url.raw_path)
-    warned = _DEPRECATED[deprecated[1]] if deprecated else request.get(DEPRECATED, "")
+    warned = request.get(DEPRECATED, "")
     warnings = {"Warning": f'299 - "{warned}"'} if warned else {}
     date = formatdate(SERVER_CLOCK.get()(), usegmt=True)
-    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **PRIORITY_HEADERS, **warnings}
+    return {"Audit-Id": audit, "Cache-Control": "no-cache, private", "Date": date, **warnings}
 
 
 def status_response(request: web.BaseRequest, error: StatusError) -> web.Response:
     """Return an error as the API reports it."""
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-    wanted = Wanted(yaml=prefers_yaml(request.headers.get("Accept", "")))
-    return json_response(request, encode_plain(error.body()), status=error.code, headers=headers, wanted=wanted)
+    return json_response(request, encode_plain(error.body()), status=error.code, headers=headers)
 
 
 def text_response(request: web.BaseRequest, text: str, status: int = 200) -> web.Response:
@@ -89,30 +60,19 @@ def text_response(request: web.BaseRequest, text: str, status: int = 200) -> web
     )
 
 
-def drop_priority(answer: web.StreamResponse) -> None:
-    """Remove the headers of priority and fairness: the request was not queued."""
-    for name in PRIORITY_HEADERS:
-        answer.headers.pop(name, None)
-
-
 def json_response(
     request: web.BaseRequest,
     body: bytes,
     *,
     status: int = 200,
     headers: dict[str, str] | None = None,
-    wanted: Wanted | None = None,
 ) -> web.Response:
-    """Return one JSON value, indented or as YAML if the client prefers that."""
-    kind = JSON
-    if wanted is not None and wanted.yaml:
-        kind = "application/yaml"
-        body = yaml.dump(decode(body), Dumper=_YamlDumper, default_flow_style=False, sort_keys=True).encode()
-    elif wants_pretty(request):
+    """Return one JSON value, indented if the client prefers that."""
+    if wants_pretty(request):
         body = pretty(body)
     elif not body.endswith(b"\n"):
         body += b"\n"
-    all_headers = {"Content-Type": kind, **common_headers(request), **(headers or {})}
+    all_headers = {"Content-Type": JSON, **common_headers(request), **(headers or {})}
     if len(body) > _COMPRESS_FROM and accepts_gzip(request):
         all_headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         compressor = zlib.compressobj(_COMPRESSION, wbits=31)
@@ -121,14 +81,14 @@ def json_response(
 
 
 async def chunked_response(
-    request: web.BaseRequest, chunks: Iterator[bytes], wanted: Wanted, headers: dict[str, str] | None = None
+    request: web.BaseRequest, chunks: Iterator[bytes], headers: dict[str, str] | None = None
 ) -> web.StreamResponse:
     """Send a list in pieces, so that it neither needs much memory nor blocks the event loop."""
     first = next(chunks)
     second = next(chunks, None)
-    if second is None or wanted.yaml or wants_pretty(request):
+    if second is None or wants_pretty(request):
         body = b"".join(chain((first, second or b""), chunks))
-        return json_response(request, body, headers=headers, wanted=wanted)
+        return json_response(request, body, headers=headers)
     response = web.StreamResponse(headers={"Content-Type": JSON, **common_headers(request), **(headers or {})})
     compressor = None
     if accepts_gzip(request):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.texts import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,4 +136,4 @@ def check_name(name: str) -> None:
     """
     if name in (".", "..") or "%" in name:
         why = "may not contain '%'" if "%" in name else f"may not be '{name}'"
-        raise statuses.bad_request(f"Name parameter invalid: {quoted(name)}: {why}")
+        raise statuses.bad_request(f"Name parameter invalid: {quote(name)}: {why}")

@@ -1,41 +1,22 @@
-"""Label and field selectors as the API server parses them, and the selectable fields of each resource.
-
-The grammars are those of `aioinformer.resources`. Two things differ: errors have the server's messages, and `a in ()`
-is accepted and means the empty value.
-"""
+"""Label and field selectors in requests, and the selectable fields of each resource."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
-from aioinformer.resources.label_selectors import LabelRequirement, LabelSelector, Operator
-from aioinformer.testing.api.golike import quoted
-from aioinformer.testing.api.statuses import StatusError, bad_request
-from aioinformer.testing.api.validation import label_name_faults, label_value_faults
+from aioinformer.errors import SelectorError
+from aioinformer.resources.field_selectors import parse_field_selector
+from aioinformer.resources.selectors import parse_label_selector
+from aioinformer.testing.api.statuses import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from aioinformer.resources.field_selectors import FieldSelector
+    from aioinformer.resources.label_selectors import LabelSelector
     from aioinformer.resources.resource import Resource
 
-_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
-_SIGNS = frozenset("=!(),<>") | {"==", "!=", ""}
-_OPERATORS = {
-    "in": Operator.IN,
-    "notin": Operator.NOT_IN,
-    "=": Operator.EQUALS,
-    "==": Operator.EQUALS,
-    "!=": Operator.NOT_EQUALS,
-    ">": Operator.GREATER_THAN,
-    "<": Operator.LESS_THAN,
-}
-_SETS = (Operator.IN, Operator.NOT_IN)
-_ORDERS = (Operator.GREATER_THAN, Operator.LESS_THAN)
-_INT64 = range(-(2**63), 2**63)
-_FIELD_OPERATOR = re.compile("!=|==|=")
 _POD = (
     "spec.nodeName",
     "spec.restartPolicy",
@@ -90,17 +71,16 @@ _ZERO = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.rep
 METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
 
-class _Refused(Exception):
-    """The server's message about a requirement."""
-
-
 def read_label_selector(text: str) -> LabelSelector:
     """Parse the label selector of a request.
 
     Raises:
         StatusError: 400.
     """
-    return LabelSelector(tuple(_Labels(text).requirements()))
+    try:
+        return parse_label_selector(text)
+    except SelectorError as error:
+        raise bad_request(f"unable to parse the label selector: {error}") from None
 
 
 def read_field_selector(text: str) -> FieldSelector:
@@ -109,132 +89,10 @@ def read_field_selector(text: str) -> FieldSelector:
     Raises:
         StatusError: 400.
     """
-    found = []
-    for term in sorted(re.findall(r"(?:\\.?|[^,\\])+", text, re.DOTALL)):
-        operator = _FIELD_OPERATOR.search(term)
-        if operator is None:
-            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        value = _unescaped(term[operator.end() :])
-        found.append(FieldRequirement(term[: operator.start()], value, operator.group() == "!="))
-    return FieldSelector(tuple(found))
-
-
-class _Labels:
-    """Iterate over the tokens of a label selector; "" follows the last."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens = _TOKEN.findall(text)
-        self._next = 0
-
-    def requirements(self) -> list[LabelRequirement]:
-        found: list[LabelRequirement] = []
-        while token := self._peek():
-            if token in _SIGNS and token != "!":
-                raise bad_request(f"found '{token}', expected: !, identifier, or 'end of string'")
-            try:
-                found.append(self._requirement())
-            except _Refused as refused:
-                raise bad_request(f"unable to parse requirement: {refused}") from None
-            behind = self._take()
-            if not behind:
-                break
-            if behind != ",":
-                raise bad_request(f"found '{behind}', expected: ',' or 'end of string'")
-            if (token := self._peek()) in _SIGNS and token != "!":
-                raise bad_request(f"found '{token}', expected: identifier after ','")
-        return found
-
-    def _requirement(self) -> LabelRequirement:
-        absent = self._peek() == "!"
-        if absent:
-            self._next += 1
-        name = self._take()
-        if name in _SIGNS:
-            raise _Refused(f"found '{name}', expected: identifier")
-        if faults := label_name_faults(name):
-            raise _Refused(f"<nil>: Invalid value: {quoted(name)}: {'; '.join(faults)}")
-        if absent:
-            return LabelRequirement(name, Operator.DOES_NOT_EXIST)
-        if self._peek() in ("", ","):
-            return LabelRequirement(name, Operator.EXISTS)
-        sign = self._take()
-        operator = _OPERATORS.get(sign)
-        if operator is None:
-            raise _Refused(f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
-        values = self._values() if operator in _SETS else [self._value()]
-        if refused := _value_faults(name, operator, sorted(set(values))):
-            raise _Refused(refused[0] if len(refused) == 1 else f"[{', '.join(refused)}]")
-        return LabelRequirement(name, operator, tuple(values))
-
-    def _value(self) -> str:
-        if self._peek() in ("", ","):
-            return ""
-        value = self._take()
-        if value in _SIGNS:
-            raise _Refused(f"found '{value}', expected: identifier")
-        return value
-
-    def _values(self) -> list[str]:
-        sign = self._take()
-        if sign != "(":
-            raise _Refused(f"found '{sign}' expected: '('")
-        if self._peek() == ")":
-            self._next += 1
-            return [""]
-        if (token := self._peek()) in _SIGNS and token != ",":
-            raise _Refused(f"found '{token}', expected: ',', ')' or identifier")
-        values: list[str] = []
-        while True:
-            token = self._take()
-            if token not in _SIGNS:
-                values.append(token)
-                if self._peek() not in (",", ")"):
-                    raise _Refused(f"found '{self._peek()}', expected: ',' or ')'")
-            elif token == ",":
-                if not values or self._peek() in (",", ")"):
-                    values.append("")
-            else:
-                raise _Refused(f"found '{token}', expected: ',', or identifier")
-            if self._peek() == ")":
-                self._next += 1
-                return values
-
-    def _peek(self) -> str:
-        return self._tokens[self._next] if self._next < len(self._tokens) else ""
-
-    def _take(self) -> str:
-        token = self._peek()
-        self._next += 1
-        return token
-
-
-def _value_faults(name: str, operator: Operator, values: list[str]) -> list[str]:
-    found = []
-    if operator in _ORDERS and not (re.fullmatch("[+-]?[0-9]+", values[0]) and int(values[0]) in _INT64):
-        why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        found.append(f"values[0]: Invalid value: {quoted(values[0])}: {why}")
-    for index, value in enumerate(values):
-        if faults := label_value_faults(value):
-            found.append(f"values[{index}][{name}]: Invalid value: {quoted(value)}: {'; '.join(faults)}")
-    return found
-
-
-def _unescaped(value: str) -> str:
-    pieces = []
-    signs = iter(value)
-    for sign in signs:
-        if sign == "\\":
-            sign = next(signs, "")
-            if sign not in ("\\", ",", "="):
-                raise _bad_field(f"invalid escape sequence: \\{sign}")
-        elif sign == "=":
-            raise _bad_field(f"unescaped character in value: {ord(sign)}")
-        pieces.append(sign)
-    return "".join(pieces)
-
-
-def _bad_field(why: str) -> StatusError:
-    return bad_request(f"invalid field selector: {why}")
+    try:
+        return parse_field_selector(text)
+    except SelectorError as error:
+        raise bad_request(f"invalid field selector: {error}") from None
 
 
 def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,46 +17,27 @@ from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.selectors import selectable_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _STATUS_VERBS = ["get", "patch", "update"]
-
-
-#: The stored version of resources that have a version which is not stored.
-_STORED_AS = {
-    "events.k8s.io/v1/events": "v1/events",
-    "autoscaling/v1/horizontalpodautoscalers": "autoscaling/v2/horizontalpodautoscalers",
-}
-_CONVERSIONS = "aioinformer.testing.admission.conversions.conversions"
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """Convert objects between a version and the stored version; the argument is not changed.
 
-    Versions of custom resources need no conversion: without a webhook they differ only in their names.
+    Other versions differ only in their names, those of custom resources too: there are no webhooks.
 
     Attributes:
-        shown_as: resource in this version, "events.k8s.io/v1/events".
         stored_as: resource in the stored version, "v1/events".
+        to_stored: returns an object of this version in the stored version.
+        from_stored: returns a stored object in this version.
     """
 
-    shown_as: str
     stored_as: str
-
-    def to_stored(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an object of this version in the stored version."""
-        return self._convert(obj, 0)
-
-    def from_stored(self, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a stored object in this version."""
-        return self._convert(obj, 1)
-
-    def _convert(self, obj: Mapping[str, Any], way: int) -> dict[str, Any]:
-        # Imported by name when first needed: it belongs to the second part of the server, see `state.admission`.
-        converted: dict[str, Any] = import_module(_CONVERSIONS).CONVERTERS[self.shown_as][way](obj)
-        return converted
+    to_stored: Callable[[Mapping[str, Any]], dict[str, Any]]
+    from_stored: Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 @dataclass(slots=True, eq=False)
@@ -138,10 +118,9 @@ class Registry:
 
     Args:
         extra: resources of the catalogue to serve besides the stable ones, such as beta versions.
-        converted: store the objects of two versions in one of them; otherwise each version has its own objects.
     """
 
-    def __init__(self, extra: Iterable[Resource[Any]] = (), *, converted: bool = True) -> None:
+    def __init__(self, extra: Iterable[Resource[Any]] = ()) -> None:
         self._served: dict[tuple[str, str, str], Served] = {}
         self._versions: dict[str, list[str]] = {}
         # Results of `resolve`; cleared when a resource comes or goes.
@@ -155,12 +134,8 @@ class Registry:
             if entries is None and resource not in extra:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
-            stored_as = _STORED_AS.get(resource.gvr) if converted else None
-            conversion = None if stored_as is None else Conversion(resource.gvr, stored_as)
-            served = Served(
-                resource, False, own or [_entry(resource)], selectable_fields(resource), conversion=conversion
-            )
-            self._add(served)
+            fields, conversion = selectable_fields(resource), _CONVERSIONS.get(resource.gvr)
+            self._add(Served(resource, False, own or [_entry(resource)], fields, conversion=conversion))
         for served in self._served.values():
             if served.conversion is not None:
                 self._join(served, served.conversion.stored_as)
@@ -359,3 +334,46 @@ def _version_priority(version: str) -> tuple[int, int, int, str]:
     if version.startswith("v") and head.isdigit() and (not rest or rest.isdigit()):
         return (stage, -int(head), -int(rest or 0), "")
     return (3, 0, 0, version)
+
+
+# By field of an event of events.k8s.io, in its order: that of the core event, which is stored.
+_CORE_EVENT_FIELDS = {
+    "eventTime": "eventTime",
+    "series": "series",
+    "reportingController": "reportingComponent",
+    "reportingInstance": "reportingInstance",
+    "action": "action",
+    "reason": "reason",
+    "regarding": "involvedObject",
+    "related": "related",
+    "note": "message",
+    "type": "type",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_ALWAYS_IN_EVENTS: Mapping[str, Any] = {
+    "involvedObject": {},
+    "source": {},
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
+def _core_event(newer: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an event from `events.k8s.io/v1` to `v1`."""
+    fields = {core: newer[name] for name, core in _CORE_EVENT_FIELDS.items() if newer.get(name) is not None}
+    return {"kind": "Event", "apiVersion": "v1", "metadata": newer.get("metadata", {}), **_ALWAYS_IN_EVENTS, **fields}
+
+
+def _newer_event(core: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an event from `v1` to `events.k8s.io/v1`."""
+    fields = {
+        name: core[core_name] for name, core_name in _CORE_EVENT_FIELDS.items() if core.get(core_name) not in (None, "")
+    }
+    whole = {"regarding": {}, "deprecatedSource": {}, **fields}
+    return {"kind": "Event", "apiVersion": "events.k8s.io/v1", "metadata": core.get("metadata", {}), **whole}
+
+
+_CONVERSIONS = {"events.k8s.io/v1/events": Conversion("v1/events", _core_event, _newer_event)}

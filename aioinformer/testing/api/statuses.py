@@ -5,16 +5,23 @@ The wording is part of the contract: kubectl prints it, client-go's helpers comp
 
 from __future__ import annotations
 
-import json
+import re
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.golike import quoted
+from aioinformer.testing.api.texts import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from aiohttp import web
 
     from aioinformer.resources.resource import Resource
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_COLLECTED: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +32,19 @@ class Cause:
         reason: "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden" or "FieldValueNotSupported".
         field: path of the field, "metadata.name".
         message: the API's message, "Required value: …".
-        missing: whether the fault is only that a value is missing.
     """
 
     reason: str
     field: str
     message: str
-    missing: bool = False
 
     @classmethod
-    def invalid(cls, field: str, value: str, why: str, *, missing: bool = False) -> Cause:
-        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}", missing)
+    def invalid(cls, field: str, value: str, why: str) -> Cause:
+        return cls("FieldValueInvalid", field, f"Invalid value: {value}: {why}")
 
     @classmethod
     def required(cls, field: str, why: str = "") -> Cause:
-        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value", missing=True)
+        return cls("FieldValueRequired", field, f"Required value: {why}" if why else "Required value")
 
     @classmethod
     def forbidden(cls, field: str, why: str) -> Cause:
@@ -59,11 +64,6 @@ class Cause:
         return cls("FieldValueTooLong", field, f"Too long: may not be more than {most} bytes")
 
 
-def quote(value: Any) -> str:
-    """Return a value as causes quote it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 class StatusError(Exception):
     """An error response.
 
@@ -74,7 +74,6 @@ class StatusError(Exception):
         details: the `details` member, or None to leave it out.
         metadata: the `metadata` member; only expired continue tokens have one.
         retry_after: seconds for the `Retry-After` header, or None.
-        queued: whether the request was queued by priority.
         warnings: warnings for the client.
     """
 
@@ -95,7 +94,6 @@ class StatusError(Exception):
         self.details = details
         self.metadata = metadata or {}
         self.retry_after = retry_after
-        self.queued = True
         self.warnings: tuple[str, ...] = ()
 
     def body(self) -> dict[str, Any]:
@@ -133,12 +131,12 @@ def forbidden(resource: Resource[Any], name: str, why: str, causes: Sequence[Cau
     details = resource_details(resource, name)
     if causes:
         details["causes"] = [_cause(cause) for cause in causes]
-    subject = f"{resource.group_resource} {quoted(name)}" if name else resource.group_resource
+    subject = f"{resource.group_resource} {quote(name)}" if name else resource.group_resource
     return StatusError(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
 
 
 def not_found(resource: Resource[Any], name: str) -> StatusError:
-    message = f"{resource.group_resource} {quoted(name)} not found"
+    message = f"{resource.group_resource} {quote(name)} not found"
     return StatusError(404, "NotFound", message, details=resource_details(resource, name))
 
 
@@ -158,7 +156,7 @@ def not_acceptable(message: str) -> StatusError:
 
 def already_exists(resource: Resource[Any], name: str, *, going: bool = False) -> StatusError:
     """Return 409: the name is taken, perhaps by an object that is being deleted."""
-    message = f"{'object is being deleted: ' if going else ''}{resource.group_resource} {quoted(name)} already exists"
+    message = f"{'object is being deleted: ' if going else ''}{resource.group_resource} {quote(name)} already exists"
     return StatusError(409, "AlreadyExists", message, details=resource_details(resource, name))
 
 
@@ -174,7 +172,7 @@ def conflict(resource: Resource[Any], name: str, why: str, *, kind: str = "") ->
     subject = kind or resource.group_resource
     details = {"name": name, "kind": kind} if kind else resource_details(resource, name)
     return StatusError(
-        409, "Conflict", f"Operation cannot be fulfilled on {subject} {quoted(name)}: {why}", details=details
+        409, "Conflict", f"Operation cannot be fulfilled on {subject} {quote(name)}: {why}", details=details
     )
 
 
@@ -208,7 +206,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
     details: dict[str, Any] = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     details["causes"] = [_cause(cause) for cause in causes]
-    return StatusError(422, "Invalid", f"{qualified} {quoted(name)} is invalid: {text}", details=details)
+    return StatusError(422, "Invalid", f"{qualified} {quote(name)} is invalid: {text}", details=details)
 
 
 def invalid_object(resource: Resource[Any], name: str, causes: Sequence[Cause]) -> StatusError:
@@ -243,3 +241,33 @@ def version_too_large(asked: int, current: int) -> StatusError:
 
 def _cause(cause: Cause) -> dict[str, str]:
     return {"reason": cause.reason, "message": cause.message, "field": cause.field}
+
+
+@contextmanager
+def collected(warnings: list[str]) -> Iterator[None]:
+    """Collect the warnings of the block in a list."""
+    token = _COLLECTED.set(warnings)
+    try:
+        yield
+    finally:
+        _COLLECTED.reset(token)
+
+
+def warn(text: str) -> None:
+    """Warn the client of the current request, once per text; without a request, do nothing."""
+    warnings = _COLLECTED.get()
+    if warnings is not None and text not in warnings:
+        warnings.append(text)
+
+
+def warning_headers(warnings: Sequence[str]) -> list[str]:
+    """Return a `Warning` header for each text. Texts with control characters are left out."""
+    plain = (each for each in warnings if not _CONTROL.search(each))
+    return [f'299 - "{text}"' for text in (each.replace("\\", "\\\\").replace('"', '\\"') for each in plain)]
+
+
+def with_warnings(answer: web.Response, warnings: Sequence[str]) -> web.Response:
+    """Add warnings to a response and return it."""
+    for header in warning_headers(warnings):
+        answer.headers.add("Warning", header)
+    return answer

@@ -99,7 +99,7 @@ class ResourceHandlers:
         ):
             message = f"this server does not implement {served.resource.plural}/{target.subresource}"
             raise statuses.StatusError(501, "NotImplemented", message)
-        wanted = negotiate(request.headers.get("Accept", ""), served, watch=verb == "watch", is_list=verb == "list")
+        wanted = negotiate(request.headers.get("Accept", ""), watch=verb == "watch")
         if verb not in ("update", "patch"):
             check_name(target.name)
         if target.subresource == "scale":

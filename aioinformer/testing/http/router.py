@@ -13,21 +13,17 @@ from aiohttp import web
 
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
-from aioinformer.testing.access.attributes import UnreadablePath, attributes_of, is_stream
+from aioinformer.testing.access.authz import attributes_of
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.api.golike import quoted
 from aioinformer.testing.api.responses import (
     SERVER_CLOCK,
-    drop_priority,
     json_response,
     status_response,
     text_response,
 )
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
-from aioinformer.testing.api.warnings import with_warnings
-from aioinformer.testing.http.deadlines import deadline, timed_out
-from aioinformer.testing.http.expectations import close_without_body, expectation_failed, let_body_come
+from aioinformer.testing.api.statuses import with_warnings
 from aioinformer.testing.http.faults.effects import CUTTING
 from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.access.rbac import RequestAttributes
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.http.faults.effects import FaultEffects
     from aioinformer.testing.http.handlers import ResourceHandlers
@@ -124,21 +119,11 @@ class Router:
         entry = RequestEntry(request.method, path, query, "other", "", self._clock())
         self.requests.append(entry)
         try:
-            response = (
-                _malformed_path(path) or expectation_failed(request) or await self._answer(request, path, query, entry)
-            )
+            response = _malformed_path(path) or await self._answer(request, path, query, entry)
         except statuses.StatusError as error:
             response = with_warnings(status_response(request, error), error.warnings)
-            if not error.queued:
-                drop_priority(response)
-        except TimeoutError:
-            response = timed_out(request)
-        except UnreadablePath as error:
-            response = _incomplete_path(request, path, error)
         except UnknownPath:
             response = text_response(request, "404 page not found\n", 404)
-            if path.startswith("/debug/pprof/"):
-                drop_priority(response)
         except ConnectionResetError:
             # The client has disconnected. aiohttp would print a traceback for any other exception.
             raise asyncio.CancelledError from None
@@ -147,7 +132,9 @@ class Router:
         except Exception as error:
             _log.exception("the server failed to answer %s %s", request.method, path)
             response = status_response(request, statuses.internal_error(f"{type(error).__name__}: {error}"))
-        close_without_body(request, response)
+        if _waits(request) and request.can_read_body and not response.prepared:
+            # The client may or may not send the body that it has announced.
+            response.force_close()
         entry.status = response.status
         return response
 
@@ -169,38 +156,30 @@ class Router:
         if replaced is not None:
             return replaced
         attributes = attributes_of(request.method, path, query)
-        async with deadline(attributes, query):
-            if self._origin_checks is None or not self._origin_checks.is_open(request.method, path):
-                self._access.admit(request, attributes)
-            starting = self._effects.is_starting(target)
-            try:
-                if wrong is not None:
-                    raise wrong
-                if target.served is None:
-                    from aioinformer.testing.http.nonresource.endpoints import nonresource_response
+        if self._origin_checks is None or not self._origin_checks.is_open(request.method, path):
+            self._access.admit(request, attributes)
+        starting = self._effects.is_starting(target)
+        try:
+            if wrong is not None:
+                raise wrong
+            if target.served is None:
+                from aioinformer.testing.http.nonresource.endpoints import nonresource_response
 
-                    return nonresource_response(request, path, self._registry, self._storage, starting=starting)
-                if starting and target.served.custom:
-                    raise UnknownPath(path)
-                return await self._about_resource(request, target, attributes)
-            except statuses.StatusError as error:
-                error.queued = error.queued and not is_stream(attributes)
-                raise
-            except UnknownPath:
-                if starting:
-                    raise statuses.not_installed() from None
-                raise
+                return nonresource_response(request, path, self._registry, self._storage, starting=starting)
+            if starting and target.served.custom:
+                raise UnknownPath(path)
+            return await self._about_resource(request, target)
+        except UnknownPath:
+            if starting:
+                raise statuses.not_installed() from None
+            raise
 
-    async def _about_resource(
-        self, request: web.BaseRequest, target: Target, attributes: RequestAttributes
-    ) -> web.StreamResponse:
+    async def _about_resource(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         sent = request.content_length or 0
         if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
             raise _too_large()
-        let_body_come(request)
+        _let_body_come(request)
         answer = await self._handlers.answer(request, target)
-        if is_stream(attributes):
-            drop_priority(answer)
         if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
             # As a real server: it does not read a large unused body to reach the next request.
             answer.force_close()
@@ -225,7 +204,7 @@ class Router:
             raise statuses.method_not_allowed()
         if self._origin_checks is not None:
             self._origin_checks.check_json(request)
-        let_body_come(request)
+        _let_body_come(request)
         try:
             params = json.loads(await request.read() or b"{}")
             if not isinstance(params, dict):
@@ -263,13 +242,14 @@ def _malformed_path(path: str) -> web.Response | None:
     return answer
 
 
-def _incomplete_path(request: web.BaseRequest, path: str, error: UnreadablePath) -> web.Response:
-    """Return 500 for a path of a resource that names none. It is sent before authentication."""
-    text = f"Internal Server Error: {quoted(path)}: failed to create RequestInfo: {error}\n"
-    answer = text_response(request, text, 500)
-    drop_priority(answer)
-    del answer.headers["Cache-Control"]
-    return answer
+def _waits(request: web.BaseRequest) -> bool:
+    return request.headers.get("Expect", "").lower() == "100-continue"
+
+
+def _let_body_come(request: web.BaseRequest) -> None:
+    """Send `100 Continue` if the client waits for it: sender and target are known."""
+    if _waits(request) and request.body_exists and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 def _too_large() -> statuses.StatusError:

@@ -1,23 +1,36 @@
-"""Server-side apply: merge a configuration into an object, with the errors of the API."""
+"""Server-side apply: merge a configuration into an object.
+
+A client-side apply of kubectl has another field manager than a server-side one, so the first server-side apply with a
+change would conflict with kubectl's own earlier one. For the manager "kubectl" alone two rules prevent that:
+
+* Fields that the annotation of the client-side apply names, and that still have its values, have no conflict.
+* An existing annotation is updated, so that the next client-side apply compares with the applied configuration.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.ownership.last_applied import KUBECTL, bring_up_to_date, still_as_applied
+from aioinformer.testing.api.texts import quote
 from aioinformer.testing.ownership.managers import ConflictError, apply, read_owners
-from aioinformer.testing.ownership.writing import NO_TYPE, ignored_fields, noted_time, views_of
-from aioinformer.testing.schemas.declared import check_declared
+from aioinformer.testing.ownership.writing import NO_TYPE, ignored_fields, noted_time
 from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.field_paths import NO_FIELDS, path_text
+from aioinformer.testing.schemas.typed_fields import FieldTypeError, compare, fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.ownership.managers import Manager, Owners
+    from aioinformer.testing.schemas.field_paths import FieldSet
+    from aioinformer.testing.schemas.typed_fields import FieldType
+
+_KUBECTL = "kubectl"
+_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def applied(
@@ -44,19 +57,19 @@ def applied(
     """
     now = noted_time(by, now)
     type_ = kind_type(served) or NO_TYPE
-    if wrong := check_declared(config, type_):
+    if wrong := _check_declared(config, type_):
         raise _untyped(served, config.get("metadata"), wrong)
     former = read_owners(live["metadata"]) if live is not None else None
-    ignored, views = ignored_fields(served, by), views_of(served)
+    ignored = ignored_fields(served, by)
     try:
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored, views=views)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=force, ignored=ignored)
     except ConflictError as error:
-        taken_over = still_as_applied(live or {}, type_) if by.name == KUBECTL else NO_FIELDS
+        taken_over = _still_as_applied(live or {}, type_) if by.name == _KUBECTL else NO_FIELDS
         if conflicts := [each for each in error.conflicts if each.path not in taken_over]:
             raise _conflict(ConflictError(conflicts)) from None
-        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored, views=views)
-    if by.name == KUBECTL:
-        bring_up_to_date(merged, config)
+        merged, owners = apply(live or {}, config, type_, former, by, now, force=True, ignored=ignored)
+    if by.name == _KUBECTL:
+        _bring_up_to_date(merged, config)
     return merged, owners
 
 
@@ -75,3 +88,81 @@ def _untyped(served: Served, metadata: Any, wrong: list[str]) -> StatusError:
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     text = wrong[0] if len(wrong) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in wrong)
     return statuses.internal_error(f"failed to create typed patch object ({namespace}/{name}; {kind}): {text}")
+
+
+def _still_as_applied(live: Mapping[str, Any], type_: FieldType) -> FieldSet:
+    """Return the fields that the annotation names and that have not changed since."""
+    try:
+        applied = json.loads(_annotations(live)[_ANNOTATION])
+    except (KeyError, ValueError):
+        return NO_FIELDS
+    if not isinstance(applied, dict):
+        return NO_FIELDS
+    comparison = compare(applied, live, type_)
+    return fields_of(applied, type_) - comparison.modified - comparison.added - comparison.removed
+
+
+def _bring_up_to_date(obj: dict[str, Any], config: Mapping[str, Any]) -> None:
+    """Set the annotation of an object, if it has one, to the applied configuration."""
+    if _ANNOTATION not in _annotations(obj):
+        return
+    metadata = {name: value for name, value in config["metadata"].items() if name != "managedFields"}
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {name: value for name, value in annotations.items() if name != _ANNOTATION}
+    text = json.dumps({**config, "metadata": metadata}, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    for sign, escaped in (("&", r"\u0026"), ("<", r"\u003c"), (">", r"\u003e")):
+        text = text.replace(sign, escaped)
+    obj["metadata"]["annotations"][_ANNOTATION] = f"{text}\n"
+
+
+def _annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    return obj["metadata"].get("annotations") or {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+#: By schema type: the message's name for it, and the check.
+_WANTED: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "object": ("map", lambda value: isinstance(value, dict)),
+    "array": ("list", lambda value: isinstance(value, list)),
+    "boolean": ("boolean", lambda value: isinstance(value, bool)),
+    "integer": ("numeric (int or float)", _is_number),
+    "number": ("numeric (int or float)", _is_number),
+    "string": ("string", lambda value: isinstance(value, str)),
+}
+
+
+def _check_declared(value: Any, type_: FieldType, path: str = "") -> list[str]:
+    """Return a line for each part of the value that does not fit its type.
+
+    A line reads like `.spec.size: field not declared in schema`.
+    """
+    # A value that may be a number or a string has several types.
+    wanted = None if "oneOf" in type_.node or _INT_OR_STRING in type_.node else _WANTED.get(type_.node.get("type", ""))
+    if wanted is not None and value is not None and not wanted[1](value):
+        return [f"{path}: expected {wanted[0]}, got {quote(value)}"]
+    if isinstance(value, dict):
+        return [
+            line
+            for name, below in value.items()
+            for line in (
+                [f"{path}.{name}: field not declared in schema"]
+                if type_.closed and not type_.declares(name)
+                else _check_declared(below, type_.field(name), f"{path}.{name}")
+            )
+        ]
+    if not isinstance(value, list):
+        return []
+    lines = []
+    for index, element in enumerate(value):
+        try:
+            step = type_.step(element)
+        except FieldTypeError as error:
+            lines.append(f"{path}: element {index}: {error}")
+            continue
+        here = f"[{index}]" if step is None else path_text((step,))
+        lines += _check_declared(element, type_.element, path + here)
+    return lines

@@ -9,8 +9,7 @@ Each entry belongs to one manager, one operation (Update or Apply), one API vers
 * An object without entries is not tracked until the first apply; then the existing fields belong to
   "before-first-apply".
 * If there are more than ten updaters, the oldest become one, "ancient-changes".
-* The fields of an entry are named as in its API version. A write in another version of the group compares the object in
-  the form of that version; entries of versions that the group does not have are dropped.
+* Versions of a group differ in their names only, so the entries of all versions are compared with one form.
 
 The time of an entry changes when its manager changes the object, so a write that changes nothing stores nothing.
 """
@@ -20,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aioinformer.testing.ownership.versions import NO_VIEWS, Changes, Versions, Views
 from aioinformer.testing.schemas.field_paths import (
     NO_FIELDS,
     FieldSet,
@@ -30,7 +28,7 @@ from aioinformer.testing.schemas.field_paths import (
     fields_below,
     path_text,
 )
-from aioinformer.testing.schemas.typed_fields import fields_of, merge, remove, with_named_parents
+from aioinformer.testing.schemas.typed_fields import Comparison, compare, fields_of, merge, remove, with_named_parents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -147,14 +145,9 @@ def read_owners(metadata: Mapping[str, Any]) -> Owners | None:
 
 def write_owners(metadata: dict[str, Any], owners: Owners) -> None:
     """Set the entries of an object, in the API's order."""
-    write_entries(metadata, owners.items())
-
-
-def write_entries(metadata: dict[str, Any], owners: Iterable[tuple[Manager, Owned]]) -> None:
-    """Set the entries of an object. A manager may have more than one."""
     metadata.pop("managedFields", None)
     entries = []
-    for manager, owned in sorted(owners, key=_order):
+    for manager, owned in sorted(owners.items(), key=_order):
         entry = {
             "manager": manager.name,
             "operation": manager.operation,
@@ -177,7 +170,6 @@ def after_update(
     manager: Manager,
     now: str,
     ignored: FieldSet = NO_FIELDS,
-    views: Views = NO_VIEWS,
 ) -> Owners:
     """Return the owners after an update.
 
@@ -189,13 +181,12 @@ def after_update(
         manager: the writer.
         now: for the manager's entry, as the API writes times.
         ignored: fields that this kind of write cannot change.
-        views: the object in other versions.
     """
     if owners is None:
         return {}
-    changes = Changes(old, new, Versions(manager.api_version, type_, views))
+    changes = compare(old, new, type_)
     after = _without(owners, changes)
-    own = changes.taken(manager.api_version) - changes.removed(manager.api_version) - _UNOWNED
+    own = frozenset(changes.modified | changes.added) - changes.removed - _UNOWNED
     own -= fields_below(own, ignored)
     if own:
         former = after.get(manager, Owned(NO_FIELDS)).fields
@@ -213,7 +204,6 @@ def apply(
     *,
     force: bool,
     ignored: FieldSet = NO_FIELDS,
-    views: Views = NO_VIEWS,
 ) -> tuple[dict[str, Any], Owners]:
     """Apply a configuration.
 
@@ -226,7 +216,6 @@ def apply(
         now: for the manager's entry, as the API writes times.
         force: take fields of other managers instead of failing.
         ignored: fields that this kind of write cannot change.
-        views: the object in other versions.
 
     Returns:
         The object after the apply, and its owners.
@@ -245,59 +234,49 @@ def apply(
     former = owners.pop(earlier, Owned(NO_FIELDS))
     # Fields of the server count here, too: an object must not lose its name with its last label.
     after = {**owners, manager: Owned(named)}
-    versions = Versions(manager.api_version, type_, views)
-    merged = _pruned(merge(live, config, type_), after, former.fields, earlier.api_version, versions)
-    changes = Changes(live, merged, versions)
+    merged = _pruned(merge(live, config, type_), after, former.fields, type_)
+    changes = compare(live, merged, type_)
+    taken = changes.modified | changes.added
     own = named - _UNOWNED
     others = {each: owned for each, owned in after.items() if each != manager}
     conflicts = [
-        Conflict(each, path)
-        for each, owned in sorted(others.items())
-        for path in sorted(owned.fields & changes.taken(each.api_version))
+        Conflict(each, path) for each, owned in sorted(others.items()) for path in sorted(owned.fields & taken)
     ]
     if conflicts and not force:
         raise ConflictError(conflicts)
     result = _without(others, changes)
     # An apply that only shares fields keeps the times: the object has not changed.
-    changed = bool(changes.taken(manager.api_version) or changes.removed(manager.api_version))
+    changed = bool(taken or changes.removed)
     if own:
         result[manager] = Owned(own, now if changed else former.time)
     return merged, _capped(result)
 
 
-def _pruned(
-    merged: dict[str, Any], owners: Owners, former: FieldSet, api_version: str, versions: Versions
-) -> dict[str, Any]:
+def _pruned(merged: dict[str, Any], owners: Owners, former: FieldSet, type_: FieldType) -> dict[str, Any]:
     """Remove the fields that the manager applied before and that no manager owns now.
 
     Args:
         merged: the object after the merge.
         owners: after the apply.
         former: the fields that the manager applied before.
-        api_version: of the earlier apply.
-        versions: the versions of the group.
+        type_: of the object.
     """
-    if not former or api_version not in versions:
+    if not former:
         return merged
-    view = versions[api_version]
-    type_, shown = view.type_, view.show(merged)
     former = with_named_parents(former, type_)
-    present = with_named_parents(fields_of(shown, type_), type_)
-    named = ((manager.api_version, each.fields) for manager, each in owners.items())
-    owned = with_named_parents(versions.fields_in(api_version, merged, named), type_)
-    left = with_named_parents(fields_of(remove(shown, former, type_), type_), type_)
-    pruned = remove(shown, present - left - owned, type_)
+    present = with_named_parents(fields_of(merged, type_), type_)
+    owned = with_named_parents(NO_FIELDS.union(*(each.fields for each in owners.values())), type_)
+    left = with_named_parents(fields_of(remove(merged, former, type_), type_), type_)
+    pruned = remove(merged, present - left - owned, type_)
     left = with_named_parents(fields_of(pruned, type_), type_)
-    return dict(view.hide(remove(shown, (present - left) & former, type_)))
+    return dict(remove(merged, (present - left) & former, type_))
 
 
-def _without(owners: Owners, changes: Changes) -> Owners:
-    kept = {}
-    for manager, owned in owners.items():
-        version = manager.api_version
-        if changes.knows(version) and (fields := owned.fields - changes.taken(version) - changes.removed(version)):
-            kept[manager] = replace(owned, fields=fields)
-    return kept
+def _without(owners: Owners, changes: Comparison) -> Owners:
+    """Return the owners without the fields that a write has changed or removed."""
+    gone = changes.modified | changes.added | changes.removed
+    left = {manager: owned.fields - gone for manager, owned in owners.items()}
+    return {manager: replace(owners[manager], fields=fields) for manager, fields in left.items() if fields}
 
 
 def _capped(owners: Owners) -> Owners:

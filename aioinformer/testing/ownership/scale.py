@@ -1,10 +1,4 @@
-"""The scale subresource, and who owns the number of replicas after a write of a `Scale`.
-
-To the API such a write is one of another object, which has one field. The owners of the replicas become owners of that
-field, and are written back afterwards. On the way an updater's replicas move to an entry without a time, even if
-nothing was changed. Two entries of the same manager are read as one, the later one: after the next write that changes
-nothing no manager owns the replicas. A field without an owner is not tracked.
-"""
+"""The scale subresource: the replicas of an object as a `Scale`, and their field managers."""
 
 from __future__ import annotations
 
@@ -12,13 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.ownership.managers import Owned, write_entries
-from aioinformer.testing.schemas.field_paths import NO_FIELDS
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.ownership.managers import Owners
-    from aioinformer.testing.schemas.field_paths import FieldSet
 
 _BUILTIN = {
     "specReplicasPath": ".spec.replicas",
@@ -58,14 +48,14 @@ def read_scale(served: Served, obj: Mapping[str, Any], *, must_exist: bool = Fal
     }
 
 
-def replicas_path(served: Served) -> list[str]:
+def _replicas_path(served: Served) -> list[str]:
     """Return the path of the replicas field."""
     return str((served.scale or _BUILTIN)["specReplicasPath"]).strip(".").split(".")
 
 
 def scale_owners(served: Served, obj: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the field managers of the replicas field as managers of a `Scale`."""
-    steps = [f"f:{name}" for name in replicas_path(served)]
+    steps = [f"f:{name}" for name in _replicas_path(served)]
     owners = []
     for entry in obj["metadata"].get("managedFields") or ():
         fields: Any = entry.get("fieldsV1") or {}
@@ -128,50 +118,3 @@ def _selector(selector: Any) -> str:
             case _:
                 parts.append((key, f"!{key}"))
     return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
-
-
-def note_scaling(
-    metadata: dict[str, Any], owners: Owners, names: list[str], old: Mapping[str, Any], new: Mapping[str, Any]
-) -> bool:
-    """Record the owners after a write of a scale that changes nothing, or whose replicas no manager owned.
-
-    Args:
-        metadata: of the object to store.
-        owners: before the write.
-        names: the path of the replicas field.
-        old: the object before the write.
-        new: the object after the write.
-
-    Returns:
-        Whether it was such a write.
-    """
-    path = tuple(f"f:{name}" for name in names)
-    owning = {manager: owned for manager, owned in owners.items() if path in owned.fields}
-    if owning and _number(old, names) != _number(new, names):
-        return False
-    entries = []
-    for manager, owned in owners.items():
-        if manager not in owning or manager.operation == "Apply":
-            entries.append((manager, owned))
-            continue
-        if rest := owned.fields - {path}:
-            entries.append((manager, Owned(rest, owned.time)))
-        entries.append((manager, Owned(frozenset({path}))))
-    write_entries(metadata, entries)
-    return True
-
-
-def _number(obj: Mapping[str, Any], names: list[str]) -> Any:
-    value: Any = obj
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value or 0
-
-
-def unscaled_fields(served: Served, obj: Mapping[str, Any]) -> FieldSet:
-    """Return the replicas field if it is 0: a `Scale` leaves it out then, and no manager owns it."""
-    names = replicas_path(served)
-    value: Any = obj
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return NO_FIELDS if value else frozenset({tuple(f"f:{name}" for name in names)})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.protobuf.go_json import go_json
+from aioinformer.testing.api.go_structs import go_json
 from aioinformer.testing.ownership.managers import (
     after_update,
     read_owners,
     write_owners,
 )
-from aioinformer.testing.ownership.versions import View
 from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.typed_fields import FieldType
 
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.schemas.field_paths import FieldSet
 
 NO_TYPE = FieldType({}, {})
-# No manager owns the spec of a certificate signing request; approvers own conditions, signers the certificate.
-_REQUESTS_IGNORE: dict[str, FieldSet] = {
-    "": frozenset({("f:spec",), ("f:status",)}),
-    "approval": frozenset({("f:spec",), ("f:status", "f:certificate")}),
-    "status": frozenset({("f:spec",), ("f:status", "f:conditions")}),
-}
-_SIGNING_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 _RESET: list[dict[str, Any]] = [{}]
 
 
@@ -55,13 +47,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
         # A new built-in object starts as the zero value of a Go type, which has some fields.
         old = {} if served.custom else go_json({"kind": obj["kind"], "apiVersion": obj["apiVersion"]})
     ignored = ignored_fields(served, by)
-    if by.subresource == "scale":
-        from aioinformer.testing.ownership.scale import note_scaling, replicas_path, unscaled_fields
-
-        if owners and note_scaling(obj["metadata"], owners, replicas_path(served), old, obj):
-            return
-        ignored |= unscaled_fields(served, obj)
-    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored, views_of(served)))
+    write_owners(obj["metadata"], after_update(old, obj, type_, owners, by, now, ignored))
 
 
 def note_owners(obj: dict[str, Any], owners: Owners) -> None:
@@ -76,19 +62,6 @@ def noted_time(by: Manager, now: str) -> str:
 
 def ignored_fields(served: Served, by: Manager) -> FieldSet:
     """Return the fields that this kind of write cannot change."""
-    if served.resource.group_resource == _SIGNING_REQUESTS:
-        return _REQUESTS_IGNORE[by.subresource]
     if by.subresource == "status":
         return frozenset({("f:spec",)})
     return frozenset({("f:status",)}) if "status" in served.subresources else frozenset()
-
-
-def views_of(served: Served) -> dict[str, View]:
-    def view(other: Served) -> View:
-        return View(
-            lambda obj: other.from_stored(served.to_stored(obj)),
-            lambda obj: served.from_stored(other.to_stored(obj)),
-            kind_type(other) or NO_TYPE,
-        )
-
-    return {version: view(other) for version, other in served.others.items()}

@@ -1,4 +1,4 @@
-"""Decoding of JSON as Go does it.
+"""Decoding of JSON as the API does it.
 
 Invalid UTF-8 and unpaired surrogates become U+FFFD, the last value of a repeated key counts, and numbers beyond a
 64-bit float are rejected.
@@ -10,66 +10,46 @@ import json
 import math
 from typing import Any, Final
 
-from aioinformer.testing.api.golike import json_error
-from aioinformer.testing.patches.repeated_keys import has_repeated, repeated_in_json, repeating_json
-
 _NESTED: Final = (dict, list)
 
 
 class JSONError(ValueError):
-    """The document is not valid JSON. The message is Go's.
-
-    Attributes:
-        number: the number that is too large, if that is the fault.
-    """
-
-    def __init__(self, message: str, number: str = "") -> None:
-        super().__init__(message)
-        self.number = number
+    """The document is not valid JSON."""
 
 
-def decode_json(data: bytes, fields: frozenset[str] | None = None) -> tuple[Any, list[str]]:
-    """Decode a document, and return the server's message for each repeated key.
-
-    Args:
-        fields: the fields of the structs, if the document is a list of structs: other fields are reported, and objects
-            keep their repeated keys.
+def decode_json(data: bytes) -> tuple[Any, list[str]]:
+    """Decode a document, and return a message for each key that an object repeats.
 
     Raises:
         JSONError: the document is invalid.
     """
     text = data.decode("utf-8", "replace")
-    repeated: list[str] = []
+    repeated: dict[str, None] = {}
+
+    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                repeated[f'duplicate field "{key}"'] = None
+            found[key] = value
+        return found
+
     try:
-        value = json.loads(text, parse_float=_float, parse_constant=_reject_constant)
-        if has_repeated(text.encode()):
-            value, repeated = repeated_in_json(text.encode(), merged=False, fields=fields)
-            value = value if fields is None else repeating_json(text.encode())
-        elif fields is not None and isinstance(value, list):
-            repeated = [
-                f'unknown field "[{index}].{field}"'
-                for index, each in enumerate(value)
-                for field in (each if isinstance(each, dict) else ())
-                if field not in fields
-            ]
-    except JSONError:
-        raise
-    except ValueError:
-        raise JSONError(json_error(data)) from None
-    return _replace_surrogates(value) if "\\u" in text else value, repeated
+        value = json.loads(text, object_pairs_hook=made, parse_float=_float, parse_constant=_reject_constant)
+    except (ValueError, RecursionError) as error:
+        raise JSONError(f"invalid JSON: {error}") from None
+    return _replace_surrogates(value) if "\\u" in text else value, list(repeated)
 
 
 def _float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise JSONError(f"json: cannot unmarshal number {text} into Go value of type float64", text)
+        raise JSONError(f"the number {text} is too large")
     return number
 
 
 def _reject_constant(constant: str) -> Any:
-    if constant.startswith("-"):
-        raise JSONError("invalid character 'I' in numeric literal")
-    raise JSONError(f"invalid character '{constant[0]}' looking for beginning of value")
+    raise JSONError(f"{constant} is not a value of JSON")
 
 
 def _replace_surrogates(value: Any) -> Any:

@@ -5,16 +5,13 @@ Both differ from the RFCs where the implementation in API servers does:
 - array indexes may be negative and count from the end;
 - `replace` of a missing key adds it, and `copy` of a missing key adds null;
 - `test` of a missing key succeeds against null;
-- the message about a failed operation only says that the request was rejected;
-- a value with repeated keys keeps them, unless another operation changes a part of it.
+- the message about a failed operation only says that the request was rejected.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, Final
-
-from aioinformer.testing.patches.repeated_keys import Repeating, without_repeated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +21,7 @@ _NESTED: Final = (dict, list)
 
 
 class PatchError(Exception):
-    """A patch cannot be applied. Message and code are the API server's.
+    """A patch cannot be applied.
 
     Attributes:
         status: the HTTP status.
@@ -74,8 +71,6 @@ def merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[st
 
 def json_copy(value: Any) -> Any:
     """Copy a JSON value deeply."""
-    if isinstance(value, Repeating):
-        return value
     if isinstance(value, dict):
         return {key: json_copy(item) if isinstance(item, _NESTED) else item for key, item in value.items()}
     if isinstance(value, list):
@@ -112,20 +107,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def json_type(value: Any) -> str:
-    """Return the JSON type of a decoded value, as the server's messages name it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "bool"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-    return "array" if isinstance(value, list) else "object"
 
 
 def _rejected(cause: str) -> PatchError:
@@ -171,7 +152,7 @@ def _apply(document: Any, operation: dict[str, Any] | None) -> Any:
 
 
 def _test(found: Any, expected: Any, path: str, document: Any) -> Any:
-    if not same(without_repeated(found), without_repeated(expected)):
+    if not same(found, expected):
         raise _rejected(f"testing value {path} failed")
     return document
 
@@ -185,23 +166,10 @@ def _find(document: Any, operation: dict[str, Any], field: str) -> tuple[dict[st
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     container = document
     for part in parts[:-1]:
-        container = _enter(container, part) if isinstance(container, dict | list) else None
+        container = _get(container, part) if isinstance(container, dict | list) else None
     if not isinstance(container, dict | list):
         raise _rejected(f'{operation["op"]} operation does not apply: doc is missing {field}: "{pointer}"')
     return container, parts[-1]
-
-
-def _enter(container: dict[str, Any] | list[Any], key: str) -> Any:
-    """Return the inner value. An object with repeated keys is replaced by a plain one, so that it can be changed."""
-    inner = _get(container, key)
-    if not isinstance(inner, Repeating):
-        return inner
-    plain = dict(inner)
-    if isinstance(container, dict):
-        container[key] = plain
-    else:
-        container[_index(container, key)] = plain
-    return plain
 
 
 def _get(container: dict[str, Any] | list[Any], key: str) -> Any:

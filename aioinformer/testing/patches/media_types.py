@@ -1,15 +1,16 @@
 """The patch types of an API server, by media type.
 
 All functions are pure: they return the patched object and do not change their arguments. They raise `PatchError` with
-the status and the message of a real server.
+the status of a real server.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.texts import json_type
 from aioinformer.testing.patches.decoding import JSONError, decode_json
-from aioinformer.testing.patches.json_patches import PatchError, json_patch, json_type, merge_patch
+from aioinformer.testing.patches.json_patches import PatchError, json_patch, merge_patch
 from aioinformer.testing.patches.strategic import PatchSchema, strategic_merge_patch
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-_PREFIX = "error decoding patch: "
-_MAP = "map[string]interface {}"
-_FIELDS = frozenset({"op", "path", "from", "value"})
+_FIELDS = ("op", "path", "from", "value")
 
 
 def apply_patch(
@@ -62,16 +61,15 @@ def apply_patch(
         PatchError: the patch type is unknown (415), or the patch is not JSON (400) or cannot be applied.
     """
     media_type = media_type.partition(";")[0]
-    if media_type == STRATEGIC_MERGE_PATCH and schema is not None:
-        patch, messages = _decode(body, "")
-        if not isinstance(patch, dict | None):
-            raise _type_error(patch, _MAP)
-        return strategic_merge_patch(current, patch or {}, schema), messages if strict else []
-    if media_type == MERGE_PATCH:
-        return _apply_merge_patch(current, body, strict=strict)
     if media_type == JSON_PATCH:
-        operations, messages = _operations(body, strict=strict)
-        return json_patch(current, operations), messages
+        return _patched_by_operations(current, body, strict=strict)
+    if media_type == MERGE_PATCH or (media_type == STRATEGIC_MERGE_PATCH and schema is not None):
+        patch, messages = _decode(body)
+        if not isinstance(patch, dict):
+            raise _bad_request(f"the patch must be an object, not {json_type(patch)}")
+        if media_type == MERGE_PATCH or schema is None:
+            return merge_patch(current, patch), messages if strict else []
+        return strategic_merge_patch(current, patch, schema), messages if strict else []
     accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_MERGE_PATCH] if schema is not None else []), APPLY_PATCH]
     raise PatchError(
         "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted),
@@ -80,62 +78,25 @@ def apply_patch(
     )
 
 
-def _apply_merge_patch(current: Mapping[str, Any], body: bytes, *, strict: bool) -> tuple[Any, list[str]]:
-    try:
-        patch, messages = _decode(body, _PREFIX)
-    except PatchError:
-        if strict:
-            raise
-        patch, messages = None, []
-    if strict and not isinstance(patch, dict | None):
-        raise _type_error(patch, _MAP, _PREFIX)
-    if isinstance(patch, list):
-        return patch, []
-    if not isinstance(patch, dict):
-        raise PatchError("Invalid JSON Patch", status=400, reason="BadRequest")
-    return merge_patch(current, patch), messages if strict else []
-
-
-def _operations(body: bytes, *, strict: bool) -> tuple[list[Any], list[str]]:
-    prefix = _PREFIX if strict else ""
-    operations, messages = _decode(body, prefix, " into Go struct field jsonPatchOp.value of type float64", _FIELDS)
-    if operations is None:
-        return [], []
-    if not isinstance(operations, list):
-        raise _type_error(operations, "[]handlers.jsonPatchOp" if strict else "jsonpatch.Patch", prefix)
+def _patched_by_operations(current: Mapping[str, Any], body: bytes, *, strict: bool) -> tuple[Any, list[str]]:
+    operations, messages = _decode(body)
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        raise _bad_request("the patch must be a list of operations")
     for operation in operations:
-        if not isinstance(operation, dict | None):
-            raise _type_error(operation, "handlers.jsonPatchOp" if strict else "jsonpatch.Operation", prefix)
-    if not strict:
-        return operations, []
-    for operation in operations:
-        _check_strings(operation or {})
-    return operations, [f"json patch {each}" for each in messages]
+        for field, value in operation.items():
+            if field not in _FIELDS:
+                messages.append(f'json patch unknown field "{field}"')
+            elif field != "value" and not isinstance(value, str | None):
+                raise _bad_request(f"the field {field} of an operation must be a string, not {json_type(value)}")
+    return json_patch(current, operations), messages if strict else []
 
 
-def _check_strings(operation: Mapping[str, Any]) -> None:
-    for field in ("op", "path", "from"):
-        value = operation.get(field)
-        if not isinstance(value, str | None):
-            wanted = f"struct field jsonPatchOp.{field} of type string"
-            message = f"{_PREFIX}json: cannot unmarshal {json_type(value)} into Go {wanted}"
-            raise PatchError(message, status=400, reason="BadRequest")
-
-
-def _decode(
-    body: bytes, prefix: str, number_suffix: str = "", fields: frozenset[str] | None = None
-) -> tuple[Any, list[str]]:
+def _decode(body: bytes) -> tuple[Any, list[str]]:
     try:
-        return decode_json(body, fields)
+        return decode_json(body)
     except JSONError as error:
-        why = (
-            f"json: cannot unmarshal number {error.number}{number_suffix}"
-            if error.number and number_suffix
-            else str(error)
-        )
-        raise PatchError(f"{prefix}{why}", status=400, reason="BadRequest") from error
+        raise _bad_request(str(error)) from error
 
 
-def _type_error(value: Any, wanted: str, prefix: str = "") -> PatchError:
-    message = f"{prefix}json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
-    return PatchError(message, status=400, reason="BadRequest")
+def _bad_request(why: str) -> PatchError:
+    return PatchError(f"error decoding patch: {why}", status=400, reason="BadRequest")

@@ -22,8 +22,7 @@ its key; one with `$patch: replace` makes the patch the whole list.
 In values that replace others, directives and nulls have no effect and stay in the result: decoders then see unknown
 fields and unset values.
 
-Errors have the API server's messages, which print values as Go does. Only five of them are answered with 400; the
-server answers the others with 500 without a reason, and so does this one.
+Only five errors are answered with 400; the server answers the others with 500 without a reason, and so does this one.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.texts import json_type, quote
 from aioinformer.testing.patches.json_patches import PatchError, json_copy, same, without_nulls
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PatchSchema:
     Attributes:
         schemas: all named schemas of the document.
         node: the schema of this place, with its reference resolved.
-        name: the Go name of the type, for messages ("PodSpec").
+        name: the name of the type, for messages ("PodSpec").
     """
 
     schemas: Mapping[str, Any]
@@ -111,7 +111,7 @@ def _merge_maps(current: dict[str, Any], patch: dict[str, Any], schema: PatchSch
                 return {}
             case unknown:
                 patch[_DIRECTIVE] = unknown
-                raise PatchError(f"unknown patch type: {_as_text(unknown)} in map: {as_go(patch)}")
+                raise PatchError(f"unknown patch type: {quote(unknown)} in map: {quote(patch)}")
     _retain_keys(current, patch)
     for directive in [key for key in patch if key.startswith(_ELEMENT_ORDER)]:
         _merge_ordered(current, patch, directive, schema)
@@ -189,8 +189,7 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
             continue
         wanted = _identity(element, merge_key)
         if not any(same(wanted, _identity(candidate, merge_key)) for candidate in remaining):
-            texts = f"The order in patch list:\n{as_go(patch)}\n doesn't match {_ELEMENT_ORDER} list:\n{as_go(order)}\n"
-            raise PatchError(texts)
+            raise PatchError(f"the order in the patch {quote(patch)} does not match {_ELEMENT_ORDER} {quote(order)}")
 
 
 def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key: str, deletes: bool) -> list[Any]:
@@ -219,7 +218,7 @@ def _merge_lists(old: list[Any], new: list[Any], schema: PatchSchema, merge_key:
             case "merge":
                 raise PatchError("merging lists cannot yet be specified in the patch")
             case unknown:
-                raise PatchError(f"unknown patch type: {_as_text(unknown)} in map: {as_go(element)}")
+                raise PatchError(f"unknown patch type: {quote(unknown)} in map: {quote(element)}")
     if replaced:
         return _interleave(plain, [], plain, merge_key)
     merged = list(kept)
@@ -256,7 +255,7 @@ def _identity(element: Any, merge_key: str) -> Any:
         return element
     fields = _as_map(element)
     if merge_key not in fields:
-        raise PatchError(f"map: {as_go(element)} does not contain declared merge key: {merge_key}")
+        raise PatchError(f"map: {quote(element)} does not contain declared merge key: {merge_key}")
     return fields[merge_key]
 
 
@@ -286,7 +285,7 @@ def _contains(items: list[Any], value: Any) -> bool:
 def _element_kind(*lists: list[Any], strict: bool = False) -> type | None:
     kinds = {type(item) for items in lists for item in items}
     if len(kinds) > 1:
-        raise PatchError(f"list element types are not identical: {as_go(list(lists))}")
+        raise PatchError(f"list element types are not identical: {quote(list(lists))}")
     if kinds == {list}:
         raise PatchError("lists of lists are not supported", status=422, reason="Invalid")
     if not kinds and strict:
@@ -296,40 +295,11 @@ def _element_kind(*lists: list[Any], strict: bool = False) -> type | None:
 
 def _as_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise PatchError(f"expected a []interface {{}}, but received a {_go_type(value)}")
+        raise PatchError(f"expected a list, but received {json_type(value)}")
     return value
 
 
 def _as_map(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise PatchError(f"expected a map[string]interface {{}}, but received a {_go_type(value)}")
+        raise PatchError(f"expected an object, but received {json_type(value)}")
     return value
-
-
-def _go_type(value: Any) -> str:
-    names = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
-    return names.get(type(value), "map[string]interface {}" if isinstance(value, dict) else "%!s(<nil>)")
-
-
-def _as_text(value: Any) -> str:
-    """Return a value as Go's `%s` prints it."""
-    if isinstance(value, str):
-        return value
-    kind = "<nil>" if value is None else f"{_go_type(value)}={as_go(value)}"
-    return as_go(value) if isinstance(value, dict | list) else f"%!s({kind})"
-
-
-def as_go(value: Any) -> str:
-    """Return a JSON value as Go's `%v` prints it, as in the server's messages."""
-    match value:
-        case None:
-            return "<nil>"
-        case bool():
-            return str(value).lower()
-        case dict():
-            return f"map[{' '.join(f'{key}:{as_go(value[key])}' for key in sorted(value))}]"
-        case list():
-            return f"[{' '.join(map(as_go, value))}]"
-        case float():
-            return f"{value:g}"
-    return str(value)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.api.protobuf.go_json import go_json
+from aioinformer.testing.api.go_structs import go_json
 from aioinformer.testing.api.statuses import Cause, StatusError
-from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.openapi_v3 import custom_schema, patch_schema
 from aioinformer.testing.schemas.typed_fields import FieldType
+from aioinformer.testing.schemas.values import FieldValueError, decode_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,48 +47,32 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
     resource = served.resource
     prefix = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
     try:
-        check_values(served, obj)
-    except GoValueError as error:
+        _check_values(served, obj)
+    except FieldValueError as error:
         raise statuses.bad_request(f"{prefix}: {error}") from None
-    unknown = drop_unknown_fields(served, obj)
-    messages = [*_not_within(repeated, unknown, served), *unknown]
+    messages = [*repeated, *drop_unknown_fields(served, obj)]
     if messages and directive == "Strict":
-        if messages[0].startswith("line "):
-            messages[:1] = [f"yaml: unmarshal errors:\n  {messages[0]}"]
         raise statuses.bad_request(f"{prefix}: strict decoding error: {', '.join(messages)}")
     return messages if directive == "Warn" else []
 
 
-def check_values(served: Served, obj: dict[str, Any], *, converted: bool = False) -> None:
-    """Convert values to the form that Go decodes.
-
-    Args:
-        obj: of any kind. Values of custom resources are checked later, with their schema.
-        converted: whether the server decodes the object from maps instead of from JSON.
-
-    Raises:
-        GoValueError: a value does not fit its field.
-    """
+def _check_values(served: Served, obj: dict[str, Any]) -> None:
+    """Convert the values of a built-in kind; those of custom resources are checked later, with their schema."""
     if not served.custom and (schema := kind_schema(served)) is not None:
-        decode_values(obj, schema.schemas, schema.node, served.resource.kind, converted=converted)
+        decode_values(obj, schema.schemas, schema.node)
 
 
 def check_patched(
-    served: Served,
-    obj: dict[str, Any],
-    directive: str,
-    shown: Callable[[], str],
-    *,
-    converted: bool,
-    repeated: Sequence[str] = (),
+    served: Served, obj: dict[str, Any], directive: str, *, has_version: bool, repeated: Sequence[str] = ()
 ) -> list[str]:
-    """Drop unknown fields from a patched object.
+    """Check the values of a patched object, and drop unknown fields.
 
     Args:
-        obj: is changed.
+        served: the resource.
+        obj: is changed. Without an `apiVersion`, all its fields are unknown, as in the API.
         directive: "Ignore", "Warn" or "Strict".
-        shown: returns what the server quotes as the invalid value: the patch or the patched object.
-        converted: whether the server decodes the object from maps, as after a strategic merge patch.
+        has_version: whether its version is known even if the patch has removed it.
+        repeated: messages about repeated keys.
 
     Returns:
         The warnings.
@@ -96,46 +80,26 @@ def check_patched(
     Raises:
         StatusError: 422, a value does not fit its field, or there are unknown fields and the directive is "Strict".
     """
-    text = shown()
-    has_version = served.custom or converted or bool(obj.get("apiVersion"))
-    try:
-        if has_version:
-            check_values(served, obj, converted=converted)
-    except GoValueError as error:
-        raise unfit_patch(text, error.converting if converted and error.converting else str(error)) from None
-    unknown = drop_unknown_fields(served, obj) if has_version else _drop_all_fields(obj)
-    messages = [*_not_within(repeated, unknown, served), *unknown]
+    unknown = []
+    if has_version or served.custom or obj.get("apiVersion"):
+        try:
+            _check_values(served, obj)
+        except FieldValueError as error:
+            raise unfit_patch(str(error)) from None
+        unknown = drop_unknown_fields(served, obj)
+    else:
+        for name in sorted(obj.keys() - {"kind", "apiVersion"}):
+            del obj[name]
+            unknown.append(f'unknown field "{name}"')
+    messages = [*repeated, *unknown]
     if messages and directive == "Strict":
-        raise unfit_patch(text, f"strict decoding error: {', '.join(messages)}")
+        raise unfit_patch(f"strict decoding error: {', '.join(messages)}")
     return messages if directive == "Warn" else []
 
 
-def _not_within(repeated: Sequence[str], unknown: Sequence[str], served: Served) -> Sequence[str]:
-    """Return the messages about repeated keys that are not inside of unknown fields."""
-    if served.custom or not repeated:
-        return repeated
-    names = [each.removeprefix('unknown field "').removesuffix('"') for each in unknown]
-    within = tuple(f'duplicate field "{name}{mark}' for name in names for mark in ".[")
-    return [each for each in repeated if not each.startswith(within)]
-
-
-def _drop_all_fields(obj: dict[str, Any]) -> list[str]:
-    """Drop all fields of an object without a version: Go's internal form has no JSON names."""
-    unknown = sorted(obj.keys() - {"kind", "apiVersion"})
-    for name in unknown:
-        del obj[name]
-    return [f'unknown field "{name}"' for name in unknown]
-
-
-def unfit_patch(shown: str, why: str) -> StatusError:
-    """Return the error for an invalid result of a patch.
-
-    Args:
-        shown: what the server quotes as the invalid value.
-        why: what is wrong with it.
-    """
-    quoted = '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    cause = Cause.invalid("patch", quoted, why)
+def unfit_patch(why: str) -> StatusError:
+    """Return the error for an invalid result of a patch."""
+    cause = Cause.invalid("patch", "the patched object", why)
     causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
     message = f' "" is invalid: {cause.field}: {cause.message}'
     return StatusError(422, "Invalid", message, details={"causes": causes})

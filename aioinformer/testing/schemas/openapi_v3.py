@@ -26,17 +26,6 @@ _REF = "#/components/schemas/"
 _GVK = "x-kubernetes-group-version-kind"
 # Kinds of subresources, which are described in the document of another group.
 _SUBRESOURCE_KINDS = {"Eviction": "api/v1", "Scale": "apis/apps/v1", "TokenRequest": "api/v1"}
-# The descriptions in embedded objects differ from those in whole objects.
-_EMBEDDED_DESCRIPTIONS = {
-    "apiVersion": (
-        "apiVersion defines the versioned schema of this representation of an object. More info: "
-        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"
-    ),
-    "kind": (
-        "kind is a string value representing the type of this object. In CamelCase. More info: "
-        "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"
-    ),
-}
 _TEMPLATE_GROUP, _TEMPLATE_VERSION = "standingroup.io", "v7"
 
 
@@ -200,10 +189,7 @@ def _published(node: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, 
         schema["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get("x-kubernetes-embedded-resource"):
         schema["required"] = list(dict.fromkeys([*schema.get("required", ()), "kind", "apiVersion"]))
-        described = {
-            name: {**common[name], "description": description} for name, description in _EMBEDDED_DESCRIPTIONS.items()
-        }
-        schema["properties"] = schema.get("properties", {}) | common | described
+        schema["properties"] = {**schema.get("properties", {}), **common}
     return schema
 
 

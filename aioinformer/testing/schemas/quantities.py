@@ -50,22 +50,6 @@ def canonical(text: str) -> str:
     raise QuantityError("unable to parse quantity's suffix")
 
 
-@lru_cache(_CACHE_SIZE)
-def amount(text: str) -> Decimal:
-    """Return the value of a quantity.
-
-    Raises:
-        QuantityError: the text is not a quantity.
-    """
-    found = _FORM.fullmatch(canonical(text))
-    assert found is not None
-    sign, whole, fraction, suffix = found.groups()
-    number = Decimal(f"{sign}{whole}.{fraction or 0}")
-    if exponent := _EXPONENT.fullmatch(suffix):
-        return number.scaleb(int(exponent[1]))
-    return number * _BINARY[suffix] if suffix in _BINARY else number.scaleb(_DECIMAL[suffix])
-
-
 def _exponent(digits: str) -> int:
     return int(max(-_LARGEST_EXPONENT, min(Decimal(digits), _LARGEST_EXPONENT)))
 

@@ -15,10 +15,11 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.texts import quote
 from aioinformer.testing.api.validation import labelling_causes
 from aioinformer.testing.patches.json_patches import same
 from aioinformer.testing.schemas.text_formats import is_of_format
-from aioinformer.testing.schemas.value_types import go_number, is_one_of, number_causes, quoted, type_causes, wrong_type
+from aioinformer.testing.schemas.value_types import go_number, is_one_of, number_causes, type_causes, wrong_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,7 +91,7 @@ def _faults(value: Any, schema: Mapping[str, Any], path: str, *, is_object: bool
     elif isinstance(value, list):
         yield from _list_faults(value, schema, path)
     if "enum" in schema and not is_one_of(value, schema["enum"]):
-        yield Cause.unsupported(path, quoted(value), schema["enum"])
+        yield Cause.unsupported(path, quote(value), schema["enum"])
     if isinstance(value, dict):
         yield from _map_faults(value, schema, path, is_object)
 
@@ -100,9 +101,9 @@ def _text_faults(value: str, schema: Mapping[str, Any], path: str) -> Iterator[C
     if most is not None and len(value) > most:
         yield Cause.too_long(path, most)
     elif least is not None and len(value) < least:
-        yield Cause.invalid(path, quoted(value), f"{path} in body should be at least {least} chars long")
+        yield Cause.invalid(path, quote(value), f"{path} in body should be at least {least} chars long")
     elif pattern is not None and not re.search(pattern, value):
-        yield Cause.invalid(path, quoted(value), f"{path} in body should match '{pattern}'")
+        yield Cause.invalid(path, quote(value), f"{path} in body should match '{pattern}'")
     if not is_of_format(value, format_ := schema.get("format", "")):
         yield wrong_type(path, format_, value)
 
@@ -123,7 +124,7 @@ def _list_faults(value: list[Any], schema: Mapping[str, Any], path: str) -> Iter
             if keys and isinstance(item, dict):
                 identity = {key: item[key] for key in sorted(keys) if key in item}
             if any(same(identity, each) for each in seen):
-                yield Cause("FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {quoted(identity)}")
+                yield Cause("FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {quote(identity)}")
             seen.append(identity)
 
 

@@ -115,19 +115,6 @@ class FieldType:
             return None
         return by_step if len(by_step) == len(elements) else None
 
-    def groups(self, elements: list[Any]) -> dict[str, Any] | None:
-        """Return the elements of a list by their steps, with duplicates grouped. Fields in duplicates have no owner."""
-        by_step = self.steps(elements)
-        if by_step is not None or self.node.get("x-kubernetes-list-type") not in ("set", "map"):
-            return by_step
-        found: dict[str, list[Any]] = {}
-        try:
-            for element in elements:
-                found.setdefault(str(self.step(element)), []).append(element)
-        except FieldTypeError:
-            return None
-        return {step: each[0] if len(each) == 1 else _Group(each) for step, each in found.items()}
-
     def _cached(self, key: object, node: object) -> FieldType:
         found = self._cache.get(key)
         if found is None:
@@ -141,12 +128,6 @@ class FieldType:
             omitted = f'associative list with keys has an element that omits key field "{key}"'
             raise FieldTypeError(omitted + ("" if len(keys) == 1 else " (and doesn't have default value)"))
         return value
-
-
-class _Group(tuple[Any, ...]):
-    """Elements of a list with the same keys."""
-
-    __slots__ = ()
 
 
 def fields_of(value: Any, type_: FieldType) -> FieldSet:
@@ -220,7 +201,7 @@ def _collect_fields(value: Any, type_: FieldType, path: Path, found: set[Path]) 
             if below is None or below == {} or not type_.declares(name):
                 found.add(inner)
             _collect_fields(below, type_.field(name), inner, found)
-    elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
+    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
         for step, element in elements.items():
             found.add((*path, step))
             _collect_fields(element, type_.element, (*path, step), found)
@@ -240,9 +221,6 @@ def _compare(old: Any, new: Any, type_: FieldType, path: Path, found: Comparison
             _add_all(after, below, inner, found.added)
         elif after is _MISSING:
             _add_all(before, below, inner, found.removed)
-        elif isinstance(before, _Group) != isinstance(after, _Group):
-            _add_all(before, below, inner, found.removed)
-            _add_all(after, below, inner, found.added)
         elif not _unchanged(before, after):
             _compare(before, after, below, inner, found)
 
@@ -258,7 +236,7 @@ def _pairs(old: Any, new: Any, type_: FieldType) -> dict[str, tuple[Any, Any, Fi
             for name in left | right
         }
     if isinstance(old, list | None) and isinstance(new, list | None):
-        before, after = type_.groups(old or []), type_.groups(new or [])
+        before, after = type_.steps(old or []), type_.steps(new or [])
         if before is not None and after is not None:
             element = type_.element
             return {step: (before.get(step, _MISSING), after.get(step, _MISSING), element) for step in before | after}
@@ -279,7 +257,7 @@ def _add_all(value: Any, type_: FieldType, path: Path, found: set[Path]) -> None
                 _add_all(below, type_.field(name), inner, found)
             else:
                 found.add(inner)
-    elif isinstance(value, list) and (elements := type_.groups(value)) is not None:
+    elif isinstance(value, list) and (elements := type_.steps(value)) is not None:
         for step, element in elements.items():
             _add_all(element, type_.element, (*path, step), found)
 

@@ -11,13 +11,11 @@ from aioinformer.errors import UsageError
 from aioinformer.testing.access.authz import Access
 from aioinformer.testing.api.served import Registry
 from aioinformer.testing.http.faults.effects import FaultEffects
-from aioinformer.testing.http.faults.kinds import Fault, FaultSet
-from aioinformer.testing.http.faults.scope import FaultScope
+from aioinformer.testing.http.faults.kinds import Fault, FaultScope, FaultSet
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listener import Listener
 from aioinformer.testing.http.router import RequestEntry, Router
 from aioinformer.testing.server.contents import Contents
-from aioinformer.testing.state.admission import is_installed, load_admission
 from aioinformer.testing.state.cluster import Cluster
 from aioinformer.testing.state.housekeeping import Housekeeper
 from aioinformer.testing.state.object_store import ObjectStore
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.certificates import Authority
     from aioinformer.testing.http.origin_checks import OriginChecks
-    from aioinformer.testing.state.persistence.durable import Database
+    from aioinformer.testing.state.admission import Admission
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _ADMINISTRATOR = "admin,system:masters"
@@ -66,10 +64,9 @@ class ApiServer(Contents):
         extra_resources: resources of the catalogue to serve besides the stable ones.
         clock: seconds since 1970.
         seed: for uids and generated names; None for different ones each time.
-        database: a SQLite file that keeps the state. A later server with the same file continues from it.
 
     Raises:
-        UsageError: the database belongs to another server or is no database; TLS needs trustme, which is missing.
+        UsageError: TLS needs trustme, which is missing.
         OSError: on entering: the port is taken.
     """
 
@@ -90,7 +87,6 @@ class ApiServer(Contents):
         extra_resources: Iterable[Resource[Any]] = (),
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
-        database: str | Path | None = None,
     ) -> None:
         rng = random.Random(seed)
         faults = self._faults = FaultSet()
@@ -99,13 +95,13 @@ class ApiServer(Contents):
             return clock() + faults.clock_skew()
 
         self._tokens = None if tokens is None else dict(tokens)
-        registry = Registry(tuple(extra_resources), converted=is_installed())
+        registry = Registry(tuple(extra_resources))
         self._storage = Storage(history=history)
         super().__init__(Cluster(ObjectStore(registry, self._storage), now, rng))
         if authorization_mode not in ("AlwaysAllow", "RBAC"):
             raise UsageError(f'authorization_mode must be "AlwaysAllow" or "RBAC", not {authorization_mode!r}')
         access = self._access = Access(self._cluster, self._tokens, rbac=authorization_mode == "RBAC")
-        self._cluster.load_admission = lambda: load_admission(self._cluster, access)
+        self._cluster.load_admission = lambda: _admission(self._cluster, access)
         self._handlers = ResourceHandlers(
             self._cluster,
             self._access,
@@ -131,11 +127,8 @@ class ApiServer(Contents):
             origin_checks=_origin_checks(host, self._access) if guarded else None,
             clock=now,
         )
-        self._database = None if database is None else self._use(Path(database))
-        known = {obj["metadata"]["name"] for obj in self.list("namespaces")}
         for name in _NAMESPACES:
-            if name not in known:
-                self.load("namespaces", [_namespace(name, self._cluster.now())])
+            self.load("namespaces", [_namespace(name, self._cluster.now())])
         if authorization_mode == "RBAC":
             from aioinformer.testing.access.bootstrap_policy import create_bootstrap_policy
 
@@ -161,8 +154,6 @@ class ApiServer(Contents):
         for stream in list(self._handlers.streams):
             stream.stop()
         await self._listener.shutdown(_SHUTDOWN)
-        if self._database is not None:
-            self._database.close()
 
     @property
     def url(self) -> str:
@@ -203,7 +194,7 @@ class ApiServer(Contents):
         Raises:
             UsageError: certificates need TLS.
         """
-        from aioinformer.testing.access.kubeconfigs import write_kubeconfig
+        from aioinformer.testing.access.certificates import write_kubeconfig
 
         if certificate:
             if self._authority is None:
@@ -244,21 +235,17 @@ class ApiServer(Contents):
         """
         return FaultScope(self._effects, Fault(name, params))
 
-    def _use(self, path: Path) -> Database:
-        from aioinformer.testing.state.persistence.durable import Database
-        from aioinformer.testing.state.persistence.loading import load_database
-
-        database = Database(path)
-        load_database(self._cluster, database)
-        self._cluster.store.changed = database.note
-        self._storage.restored = database.replace
-        return database
-
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self._router.handle(request)
 
 
 # Few servers need the modules below. They are imported where needed, so that most tests start faster.
+
+
+def _admission(cluster: Cluster, access: Access) -> Admission:
+    from aioinformer.testing.kinds.builtin import BuiltinAdmission
+
+    return BuiltinAdmission(cluster, access)
 
 
 def _authority() -> Authority:

@@ -72,7 +72,7 @@ class Contents:
         Raises:
             UsageError: an object cannot be read, is not served, or is refused; the message names it.
         """
-        from aioinformer.testing.state.persistence.loading import load_manifests
+        from aioinformer.testing.state.manifests import load_manifests
 
         return load_manifests(self._cluster, Path(path))
 
@@ -82,8 +82,7 @@ class Contents:
         Raises:
             UsageError: the folder cannot be written to.
         """
-        from aioinformer.testing.state.persistence.loading import all_bodies
-        from aioinformer.testing.state.persistence.manifests import write_manifests
+        from aioinformer.testing.state.manifests import all_bodies, write_manifests
 
         write_manifests(Path(folder), all_bodies(self._cluster), self._cluster.store.storage.version)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aioinformer.testing.http.faults.kinds import Fault
-    from aioinformer.testing.http.faults.scope import FaultScope
+    from aioinformer.testing.http.faults.kinds import Fault, FaultScope
     from aioinformer.testing.server.api_server import ApiServer
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.validation import metadata_causes
-from aioinformer.testing.state.admission import NoAdmission
 from aioinformer.testing.state.deletion import delete_record
 from aioinformer.testing.state.preconditions import (
     check_delete_preconditions,
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.storage import Record
     from aioinformer.testing.state.writer import Writer
 
-    CheckEscalation = Callable[[Served, str, Mapping[str, Any], Mapping[str, Any] | None], None]
-
 
 class Cluster:
     """The state of a server and the operations on it.
@@ -47,16 +44,13 @@ class Cluster:
         store: as given.
         clock: as given.
         naming: makes uids and generated names.
-        check_escalation: called before a write, with the object and the one that it replaces; raises if the user may
-            not grant these rights.
         load_admission: called once, when something first depends on a built-in kind.
     """
 
     def __init__(self, store: ObjectStore, clock: Callable[[], float], rng: random.Random) -> None:
         self.store = store
         self.clock = clock
-        self.check_escalation: CheckEscalation = lambda served, namespace, obj, old: None
-        self.load_admission: Callable[[], Admission] = NoAdmission
+        self.load_admission: Callable[[], Admission]
         self.naming = Naming(rng)
 
     @cached_property

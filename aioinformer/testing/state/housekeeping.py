@@ -1,6 +1,6 @@
-"""The work of controllers: garbage collection, namespaces, objects of definitions, aggregated roles.
+"""The work of controllers: garbage collection, namespaces, objects of definitions.
 
-One task, woken by deletions and by changes of cluster roles, works in small steps. An object with finalizers holds back
+One task, woken by deletions, works in small steps. An object with finalizers holds back
 the deletion of its namespace or definition; the task checks again after each deletion.
 """
 
@@ -52,7 +52,6 @@ class Housekeeper:
     async def _run(self) -> None:
         await self._wake.wait()
         # Imported on demand: many servers never delete anything.
-        from aioinformer.testing.state.aggregated_roles import aggregate_roles
         from aioinformer.testing.state.garbage import GarbageCollector
 
         garbage = GarbageCollector(self._cluster)
@@ -63,7 +62,6 @@ class Housekeeper:
                 await self._collect_garbage(garbage)
                 await self._finish_namespaces()
                 await self._finish_definitions()
-                aggregate_roles(self._cluster)
             except Exception:
                 _log.exception("housekeeping failed; it continues with the next deletion")
 

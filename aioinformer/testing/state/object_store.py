@@ -34,7 +34,6 @@ class ObjectStore:
         registry: as given.
         storage: as given.
         on_cleanup_needed: called after a change that needs further steps.
-        changed: called with each change, before watches see it.
         dependents: the index of owner references.
         garbage_candidates: the queue of the garbage collector.
     """
@@ -42,8 +41,8 @@ class ObjectStore:
     def __init__(self, registry: Registry, storage: Storage) -> None:
         self.registry = registry
         self.storage = storage
-        self.on_cleanup_needed: Callable[[], None] = lambda: None
         self.changed: Callable[[str, Change], None] = lambda collection, change: None
+        self.on_cleanup_needed: Callable[[], None] = lambda: None
         self.dependents = Dependents(storage)
         self.garbage_candidates: deque[Place] = deque()
 
@@ -130,7 +129,6 @@ class ObjectStore:
         version = self.storage.next_version()
         last = record.under(version)
         change = Change(version, "DELETED", last, record)
-        self.changed(served.collection, change)
         self.collection(served).record_change(change)
         place = Place(served.collection, record.key)
         owned = self.dependents.of(record.uid)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
-from aioinformer.testing.api.golike import not_a_number, quoted
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.texts import is_number, quote
 from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.state.strategies import needs_version
 
@@ -45,8 +45,7 @@ def check_creation(served: Served, namespace: str, name: str, obj: Mapping[str, 
     check_name(metadata, name)
     metadata.pop("resourceVersion", None)
     if uid := metadata.get("uid"):
-        key = f"{namespace}/{name}" if namespace else name
-        raise statuses.conflict(served.resource, name, _wrong_uid(served, key, uid, ""))
+        raise statuses.conflict(served.resource, name, _wrong_uid(uid, ""))
 
 
 def check_preconditions(served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
@@ -57,15 +56,15 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
     """
     resource, name = served.resource, record.name
     sent = str(metadata.get("resourceVersion") or "0")
-    if why := not_a_number(sent, bits=64):
-        raise statuses.internal_error(f"strconv.ParseUint: parsing {quoted(sent)}: {why}")
+    if not is_number(sent, bits=64):
+        raise statuses.internal_error(f"metadata.resourceVersion: Invalid value: {quote(sent)}: it is not a number")
     version = int(sent)
     if needs_version(served) and not version:
         cause = Cause.invalid("metadata.resourceVersion", "0", "must be specified for an update")
         raise statuses.invalid(resource.plural, resource.group, name, [cause])
     uid = metadata.get("uid")
     if uid and uid != record.uid:
-        raise statuses.conflict(resource, name, _wrong_uid(served, record.key, uid, record.uid))
+        raise statuses.conflict(resource, name, _wrong_uid(uid, record.uid))
     if version and version != record.version:
         raise statuses.object_modified(resource, name)
 
@@ -97,21 +96,19 @@ def check_stored(served: Served, record: Record, uid: str, version: str) -> None
         StatusError: 409.
     """
     if uid and uid != record.uid:
-        raise statuses.conflict(served.resource, record.name, _wrong_uid(served, record.key, uid, record.uid))
+        raise statuses.conflict(served.resource, record.name, _wrong_uid(uid, record.uid))
     if version and version != str(record.version):
-        why = _wrong(served, record.key, "ResourceVersion", version, str(record.version))
+        why = f"Precondition failed: resourceVersion in precondition: {version}, in object: {record.version}"
         raise statuses.conflict(served.resource, record.name, why)
 
 
 def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     """Return what is wrong with the deletion fields of an update. They may be omitted."""
-    causes = [
+    return [
         Cause.invalid(f"metadata.{field}", encode_plain(sent).decode(), "field is immutable")
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds")
         if (sent := metadata.get(field)) is not None and sent != old.get(field)
     ]
-    # The API checks it twice and reports it twice.
-    return causes * 2
 
 
 def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -124,23 +121,14 @@ def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[s
         return
     added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
     if added:
-        names = ", ".join(f'"{name}"' for name in added)
-        why = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names}}}"
-        # The API checks it twice and reports it twice.
+        why = f"no new finalizers can be added if the object is being deleted, found new finalizers {quote(added)}"
         raise statuses.invalid_object(
-            served.stored_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)] * 2
+            served.stored_as, str(metadata["name"]), [Cause.forbidden("metadata.finalizers", why)]
         )
 
 
-def _wrong_uid(served: Served, key: str, sent: str, stored: str) -> str:
-    return _wrong(served, key, "UID", sent, stored)
-
-
-def _wrong(served: Served, key: str, what: str, sent: str, stored: str) -> str:
-    return (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{served.resource.plural}/{key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {sent}, {what} in object meta: {stored}"
-    )
+def _wrong_uid(sent: str, stored: str) -> str:
+    return f"Precondition failed: UID in precondition: {sent}, UID in object meta: {stored}"
 
 
 def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
@@ -154,8 +142,7 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = obj["metadata"] = {}
-    version = resource.version if served.custom else resource.api_version
-    check_metadata_types(resource.kind, version, metadata, custom=served.custom)
+    check_metadata_types(resource.kind, metadata)
     if resource.namespaced:
         if (metadata.get("namespace") or namespace) != namespace:
             why = "the namespace of the provided object does not match the namespace sent on the request"

@@ -249,13 +249,11 @@ class Storage:
     Attributes:
         version: of the last change.
         restores: the number of restores.
-        restored: called with the backup of each restore.
     """
 
     def __init__(self, *, history: int) -> None:
         self.version = 1
         self.restores = 0
-        self.restored: Callable[[Backup], None] = lambda backup: None
         self._history = history
         self._floor = 0
         self._collections: dict[str, Collection] = {}
@@ -321,4 +319,3 @@ class Storage:
         self.restores += 1
         for name in {*self._collections, *backup.collections}:
             self.collection(name).reset(backup.collections.get(name, {}), backup.version)
-        self.restored(backup)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.state.admission import Admission
 
 _WITH_GENERATION = frozenset(
-    {
+    [
         "pods",
         "podtemplates",
         "replicationcontrollers",
@@ -29,32 +29,16 @@ _WITH_GENERATION = frozenset(
         "jobs.batch",
         "customresourcedefinitions.apiextensions.k8s.io",
         "endpointslices.discovery.k8s.io",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
         "ingresses.networking.k8s.io",
-        "ingressclasses.networking.k8s.io",
         "networkpolicies.networking.k8s.io",
         "poddisruptionbudgets.policy",
-        "mutatingadmissionpolicies.admissionregistration.k8s.io",
-        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "priorityclasses.scheduling.k8s.io",
-        "resourceslices.resource.k8s.io",
-        "deviceclasses.resource.k8s.io",
-    }
+    ]
 )
-#: Objects of these kinds get a generation with their first change.
-_GENERATION_ON_CHANGE = frozenset({"csidrivers.storage.k8s.io"})
-#: Objects of these kinds keep the generation 1.
-_CONSTANT_GENERATION = frozenset({"priorityclasses.scheduling.k8s.io"})
 #: Updates ignore the spec.
-_IMMUTABLE_SPEC = frozenset({"namespaces", "certificatesigningrequests.certificates.k8s.io"})
+_IMMUTABLE_SPEC = frozenset({"namespaces"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
 _RETURNS_DELETED = frozenset(
-    {
+    [
         "pods",
         "services",
         "serviceaccounts",
@@ -62,14 +46,11 @@ _RETURNS_DELETED = frozenset(
         "persistentvolumes",
         "persistentvolumeclaims",
         "resourcequotas",
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
         "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
+    ]
 )
 _CREATED_BY_UPDATE = frozenset(
-    {
+    [
         "endpoints",
         "events",
         "limitranges",
@@ -80,26 +61,15 @@ _CREATED_BY_UPDATE = frozenset(
         "rolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "clusterrolebindings.rbac.authorization.k8s.io",
-    }
+    ]
 )
 _NEEDS_VERSION = frozenset(
-    {
+    [
         "apiservices.apiregistration.k8s.io",
-        "csidrivers.storage.k8s.io",
-        "csinodes.storage.k8s.io",
-        "csistoragecapacities.storage.k8s.io",
         "customresourcedefinitions.apiextensions.k8s.io",
         "leases.coordination.k8s.io",
-        "mutatingadmissionpolicies.admissionregistration.k8s.io",
-        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "poddisruptionbudgets.policy",
-        "runtimeclasses.node.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
+    ]
 )
 _ORPHANS_BY_DEFAULT = frozenset({"jobs.batch", "replicationcontrollers"})
 _FIRST_STATUS: Mapping[str, Mapping[str, Any]] = {
@@ -142,7 +112,7 @@ def default_policy(served: Served) -> str:
     return "Orphan" if served.resource.group_resource in _ORPHANS_BY_DEFAULT else "Background"
 
 
-def prepare_create(served: Served, obj: dict[str, Any], admission: Admission) -> None:
+def prepare_create(served: Served, obj: dict[str, Any], admission: Admission | None) -> None:
     """Set the initial values of a new object. A status from the client is dropped."""
     name = served.resource.group_resource
     if name == "serviceaccounts":
@@ -156,11 +126,12 @@ def prepare_create(served: Served, obj: dict[str, Any], admission: Admission) ->
         obj["metadata"]["generation"] = 1
     if name == "namespaces":
         _settle_namespace(obj)
-    admission.prepare(served, obj, None, "")
+    if admission is not None:
+        admission.prepare(served, obj, None, "")
 
 
 def prepare_update(
-    served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str, admission: Admission
+    served: Served, obj: dict[str, Any], old: Mapping[str, Any], subresource: str, admission: Admission | None
 ) -> None:
     """Restore the fields of the old object that this kind of write may not change.
 
@@ -169,7 +140,7 @@ def prepare_update(
         old: the object that it replaces.
         subresource: "" for the object itself, or "status".
     """
-    if subresource in ("status", "approval"):
+    if subresource == "status":
         replaced = obj.get("status")
         kept_metadata = dict(old["metadata"])
         kept_metadata["managedFields"] = obj["metadata"].get("managedFields")
@@ -189,7 +160,8 @@ def prepare_update(
         obj["metadata"] = kept_metadata
         if replaced is not None:
             obj["status"] = replaced
-        admission.prepare(served, obj, old, subresource)
+        if admission is not None:
+            admission.prepare(served, obj, old, subresource)
         return
     if "status" in served.subresources:
         obj.pop("status", None)
@@ -197,12 +169,11 @@ def prepare_update(
             obj["status"] = old["status"]
     if served.resource.group_resource == "serviceaccounts":
         _keep_secret_names(obj)
-    admission.prepare(served, obj, old, subresource)
+    if admission is not None:
+        admission.prepare(served, obj, old, subresource)
     if served.resource.group_resource in _IMMUTABLE_SPEC:
         obj["spec"] = old.get("spec", {})
     generation = old["metadata"].get("generation")
-    if generation is None and served.resource.group_resource in _GENERATION_ON_CHANGE and _spec(obj) != _spec(old):
-        generation = 0
     if generation is None:
         obj["metadata"].pop("generation", None)
     else:
@@ -212,8 +183,6 @@ def prepare_update(
             served.resource.group_resource == "deployments.apps"
             and obj["metadata"].get("annotations") != old["metadata"].get("annotations")
         )
-        if served.resource.group_resource in _CONSTANT_GENERATION:
-            changed = False
         obj["metadata"]["generation"] = generation + changed
 
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
-from aioinformer.testing.api.validation import metadata_update_causes
-from aioinformer.testing.ownership.managers import Manager, read_owners
+from aioinformer.testing.api.validation import metadata_causes
+from aioinformer.testing.ownership.managers import Manager
 from aioinformer.testing.ownership.writing import note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, establish, is_established
 from aioinformer.testing.schemas.field_checks import check_object, check_schema, fill_defaults
-from aioinformer.testing.state.admission import NoAdmission
 from aioinformer.testing.state.cluster import check_metadata
 from aioinformer.testing.state.preconditions import (
     check_deletion,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
-_SERVICES = "services"
 
 
 class Writer:
@@ -101,7 +99,6 @@ class Writer:
             metadata.pop(name, None)
         self._fill_defaults(served, obj)
         metadata = obj["metadata"]
-        self._cluster.check_escalation(served, namespace, obj, None)
         if owners is None:
             track(served, None, obj, by or _ourselves(served), self._cluster.now())
         else:
@@ -112,8 +109,6 @@ class Writer:
         name = str(metadata.get("name") or "")
         if not name and metadata.get("generateName"):
             name = self._cluster.naming.generated(str(metadata["generateName"]))
-        if _has_specification(served):
-            self._admission.assign(served, obj, None, name=name, dry_run=dry_run, whole=whole)
         if name:
             metadata["name"] = name
         metadata["uid"] = self._cluster.naming.uid()
@@ -173,14 +168,7 @@ class Writer:
         check_preconditions(served, record, metadata)
         old = decode(served.body(record.body))
         self._fill_defaults(served, obj)
-        self._cluster.check_escalation(served, namespace, obj, old)
         asked = obj["metadata"].get("managedFields")
-        if served.resource.group_resource == _SERVICES and not subresource:
-            if owners is None:
-                # No manager owns what the server assigns now.
-                track(served, old, obj, by or _ourselves(served), self._cluster.now())
-                owners = read_owners(obj["metadata"])
-            self._admission.assign(served, obj, old, name=name, dry_run=dry_run, whole=whole)
         prepare_update(served, obj, old, subresource, self._preparing(served))
         check_schema(served, obj, old, lambda causes: self._admission.validate(served, obj, old, causes=causes))
         metadata = obj["metadata"]
@@ -191,7 +179,7 @@ class Writer:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        if wrong := [*metadata_update_causes(served.resource, metadata, custom=served.custom), *causes]:
+        if wrong := [*metadata_causes(served.resource, metadata), *causes]:
             raise statuses.invalid_object(served.stored_as, name, wrong)
         check_finalizers(served, metadata, old["metadata"])
         if served.resource.group_resource == _CRD and not subresource:
@@ -287,9 +275,9 @@ class Writer:
             self._store.registry.define(obj)
         self._store.commit(served, "MODIFIED", obj, self._store.get(served, "", obj["metadata"]["name"]))
 
-    def _preparing(self, served: Served) -> Admission:
+    def _preparing(self, served: Served) -> Admission | None:
         """Return what prepares an object. Custom resources need no preparation, so nothing is loaded for them."""
-        return NoAdmission() if served.custom else self._admission
+        return None if served.custom else self._admission
 
     def _fill_defaults(self, served: Served, obj: dict[str, Any]) -> None:
         fill_defaults(served, obj)

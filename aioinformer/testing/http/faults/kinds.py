@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from aioinformer.testing.api.routes import Target
+    from aioinformer.testing.http.faults.effects import FaultEffects
     from aioinformer.testing.state.storage import Storage
 
 Sort = Literal["answer", "transport", "stream", "belief", "act"]
@@ -259,3 +260,28 @@ def _names(fault: str, parameter: str, value: Any) -> frozenset[str]:
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"fault {fault!r}: {parameter} must be a name or a list of names, not {value!r}")
     return frozenset(names)
+
+
+class FaultScope:
+    """A fault that is about to start: `await` it, or use it as an async context manager that ends it."""
+
+    def __init__(self, effects: FaultEffects, fault: Fault) -> None:
+        self._effects = effects
+        self.fault = fault
+
+    def __await__(self) -> Generator[Any, None, Fault]:
+        return self._start().__await__()
+
+    async def end(self) -> None:
+        """End the fault if it has not ended by itself."""
+        await self._effects.end(self.fault)
+
+    async def _start(self) -> Fault:
+        await self._effects.start(self.fault)
+        return self.fault
+
+    async def __aenter__(self) -> Fault:
+        return await self._start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()

@@ -11,15 +11,26 @@ from aioinformer.testing.api.encoding import decode, encode_plain, pretty
 from aioinformer.testing.api.responses import common_headers, json_response, text_response
 from aioinformer.testing.api.routes import UnknownPath
 from aioinformer.testing.http.nonresource.discovery import VERSION, discovery_document
-from aioinformer.testing.http.nonresource.health import STARTING, health_paths, health_report
 from aioinformer.testing.http.nonresource.openapi import openapi_response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from aioinformer.testing.api.served import Registry
     from aioinformer.testing.state.storage import Storage
 
+_HOOKS = (
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/rbac/bootstrap-roles",
+)
+"""The slowest checks of a server that has just started; a real one has many more."""
+_ALIVE = ("ping", "log", "etcd", *_HOOKS)
+_CHECKS = {
+    "healthz": _ALIVE,
+    "livez": _ALIVE,
+    "readyz": ("ping", "log", "etcd", "informer-sync", *_HOOKS, "shutdown"),
+}
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _PATHS = ("/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version")
 # Internals of a real server, and the keys of its tokens. This server does not publish its keys.
@@ -50,11 +61,10 @@ def nonresource_response(
         StatusError: 404, 405, 406; 501 for paths that only a real server has.
     """
     asked = request.query
-    report = health_report(
-        path, verbose="verbose" in asked, excluded=asked.getall("exclude", ()), failing=STARTING if starting else ()
-    )
+    failing = _HOOKS if starting else ()
+    report = _health_report(path, verbose="verbose" in asked, excluded=asked.getall("exclude", ()), failing=failing)
     if report is not None:
-        return text_response(request, report.text, 200 if report.healthy else 500)
+        return text_response(request, report[1], 200 if report[0] else 500)
     if path == "/":
         return json_response(request, encode_plain({"paths": sorted(_paths(registry))}))
     if path in _MISSING:
@@ -72,6 +82,23 @@ def nonresource_response(
     raise UnknownPath(path)
 
 
+def _health_report(
+    path: str, *, verbose: bool, excluded: Collection[str], failing: Collection[str]
+) -> tuple[bool, str] | None:
+    """Return whether the checks at a path pass, and the report; None if there is no such check."""
+    endpoint, _, check = path.removeprefix("/").partition("/")
+    checks = _CHECKS.get(endpoint)
+    if checks is None or (check and check not in checks) or path.endswith("/"):
+        return None
+    if check:
+        return (False, "internal server error: not finished\n") if check in failing else (True, "ok")
+    failed = [name for name in checks if name in failing and name not in excluded]
+    if not failed and not verbose:
+        return True, "ok"
+    lines = [f"[-]{name} failed: reason withheld\n" if name in failed else f"[+]{name} ok\n" for name in checks]
+    return not failed, f"{''.join(lines)}{endpoint} check {'failed' if failed else 'passed'}\n"
+
+
 def _discovered(request: web.BaseRequest, path: str, registry: Registry) -> web.Response:
     found = discovery_document(registry, path, request.headers.get("Accept", ""), request.host)
     if found is None:
@@ -87,7 +114,8 @@ def _discovered(request: web.BaseRequest, path: str, registry: Registry) -> web.
 
 def _paths(registry: Registry) -> Iterator[str]:
     yield from (*_PATHS, *_MISSING)
-    yield from health_paths()
+    for endpoint, checks in _CHECKS.items():
+        yield from (f"/{endpoint}", *(f"/{endpoint}/{name}" for name in checks))
     for group in registry.groups():
         root = f"/apis/{group}" if group else "/api"
         if group:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -11,10 +9,8 @@ from multidict import CIMultiDict
 
 from aioinformer.testing.api.encoding import encode_plain
 from aioinformer.testing.api.negotiation import clauses
-from aioinformer.testing.api.responses import JSON, accepts_gzip, common_headers, json_response
+from aioinformer.testing.api.responses import JSON, common_headers, json_response
 from aioinformer.testing.api.routes import UnknownPath
-from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.schemas.openapi_v2 import ACCEPTED, MEDIA_TYPE, document
 from aioinformer.testing.schemas.openapi_v3 import builtin_documents, custom_documents, index
 
 if TYPE_CHECKING:
@@ -22,6 +18,9 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.served import Registry
 
+#: The document of version 2, without definitions. kubectl asks for it before it reports that a kind is unknown.
+_VERSION_2 = b"\n\x032.0\x12\x19\n\nKubernetes\x12\x0bunversioned"
+_VERSION_2_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _JSON_TYPES = ("application/json", "application/*", "*/*")
 
 
@@ -37,12 +36,11 @@ def openapi_response(
 
     Raises:
         UnknownPath: there is no such document.
-        StatusError: 501, version 2 in JSON.
     """
     if request.path == "/openapi/v2/":
         raise UnknownPath(request.path)
     if path == "/openapi/v2":
-        return _v2_answer(request, definitions)
+        return web.Response(body=_VERSION_2, content_type=_VERSION_2_TYPE, headers=common_headers(request))
     if not f"{path}/".startswith("/openapi/v3/"):
         raise UnknownPath(path)
     built_in = builtin_documents().items()
@@ -65,23 +63,6 @@ def openapi_response(
     if requested_hash:
         headers["Cache-Control"] = "public, immutable"
     return _conditional_answer(request, found.body, JSON, found.hash, headers)
-
-
-def _v2_answer(request: web.BaseRequest, definitions: Iterable[Mapping[str, Any]]) -> web.Response:
-    headers = CIMultiDict(common_headers(request))
-    headers.extend([("Vary", "Accept-Encoding"), ("Vary", "Accept")])
-    accept = request.headers.get("Accept", "")
-    if not any(accepted in accept for accepted in ACCEPTED):
-        if any(kind in _JSON_TYPES for kind, _, _ in clauses(accept)):
-            why = f"this server has no JSON form of /openapi/v2: request {MEDIA_TYPE}, or /openapi/v3"
-            raise StatusError(501, "NotImplemented", why)
-        return web.Response(status=406, headers=headers)
-    body = document(definitions)
-    name = hashlib.sha512(body).hexdigest().upper()
-    if accepts_gzip(request) and request.method != "HEAD":
-        headers["Content-Encoding"] = "gzip"
-        body = gzip.compress(body, 1, mtime=0)
-    return _conditional_answer(request, body, MEDIA_TYPE, name, headers)
 
 
 def _conditional_answer(

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.golike import not_a_number
 from aioinformer.testing.api.selectors import METADATA_FIELDS, read_field_selector, read_label_selector
 from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.api.texts import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,8 +203,8 @@ def _of_one(selection: Selection, name: str) -> Selection:
 
 def version_fault(version: str) -> str:
     """Return what is wrong with the version that a client sent; "" if it is empty or a number."""
-    why = not_a_number(version, bits=64) if version else ""
-    return f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": {why}' if why else ""
+    is_valid = not version or is_number(version, bits=64)
+    return "" if is_valid else f'resourceVersion: Invalid value: "{version}": it is not a number'
 
 
 def _list_causes(version: str, match: str, token: str, initial: bool | None) -> list[Cause]:
@@ -256,6 +256,6 @@ def _integer(query: Mapping[str, str], name: str) -> int:
     text = query.get(name)
     if text is None:
         return 0
-    if why := not_a_number(text, bits=63, signed=True):
-        raise statuses.bad_request(f'strconv.ParseInt: parsing "{text}": {why}')
+    if not is_number(text, bits=63, signed=True):
+        raise statuses.bad_request(f'{name}: Invalid value: "{text}": it is not a number')
     return int(text)

@@ -1,14 +1,21 @@
-"""Lists: pages of objects at one version, and the bodies in which they are sent."""
+"""Lists: pages of objects at one version, and the bodies in which they are sent.
+
+A continue token has a version, and the key at which the next page begins, as base64 of JSON. Keys are relative to the
+listed path: a token of one namespace continues at the same name in another one. Version -1 means no fixed version: the
+list continues with the current objects.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.http.reading.continue_tokens import decode_token, encode_token, restart_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +33,8 @@ _TOKEN_TOO_OLD = (
 )
 _SELECT_AT_ONCE = 2_000
 _CHUNK = 128 * 1024
+_FORM = "meta.k8s.io/v1"
+_FIELDS = {"v": str, "rv": int, "start": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +68,11 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
     selection = options.selection
     version, start, reported = current, "", current
     if options.token:
-        version, start = decode_token(options.token, selection.namespace)
+        version, start = _decode_token(options.token, selection.namespace)
         if version < 0:
             version = current
         elif version < collection.floor:
-            raise statuses.expired(_TOKEN_TOO_OLD, metadata={"continue": restart_token(options.token)})
+            raise statuses.expired(_TOKEN_TOO_OLD, metadata={"continue": _restart_token(options.token)})
         elif version > current:
             raise statuses.version_too_large(version, current)
         reported = version
@@ -85,7 +94,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
     if not limit or left == 0:
         return Page(reported, page)
     return Page(
-        reported, page, encode_token(reported, page[-1].namespace, page[-1].name, scope=selection.namespace), left
+        reported, page, _encode_token(reported, page[-1].namespace, page[-1].name, scope=selection.namespace), left
     )
 
 
@@ -161,3 +170,66 @@ def _joined(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]
             parts, size = [], 0
     parts.append(tail)
     yield b"".join(parts)
+
+
+def _encode_token(version: int, namespace: str, name: str, *, scope: str) -> str:
+    """Return a token that continues after an object.
+
+    Args:
+        version: of the list.
+        namespace: of the object.
+        name: of the object.
+        scope: the listed namespace, "" for all.
+    """
+    key = f"/{name}" if scope or not namespace else f"{namespace}/{name}"
+    return _token(version, f"{key}\0")
+
+
+def _restart_token(token: str) -> str:
+    """Return a token that continues at the same key with the current objects."""
+    return _token(-1, _content(token)["start"].removeprefix("/"))
+
+
+def _decode_token(token: str, scope: str) -> tuple[int, str]:
+    """Return the version, or -1, and the first key of the page.
+
+    Args:
+        token: as sent.
+        scope: the listed namespace, "" for all.
+
+    Raises:
+        StatusError: 400.
+    """
+    content = _content(token)
+    if content["v"] != _FORM:
+        raise _bad_token(f"server does not recognize this encoded version {content['v']}")
+    version, start = content["rv"], content["start"]
+    if version == 0:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {_FORM})")
+    if not start:
+        raise _bad_token(f"encoded start key empty (version {_FORM})")
+    path = start if start.startswith("/") else f"/{start}"
+    if "//" in path or normpath(path) != path:
+        raise _bad_token(start)
+    key = path.removeprefix("/")
+    return version, f"{scope}/{key}" if scope else key
+
+
+def _content(token: str) -> dict[str, Any]:
+    """Return the fields of a token."""
+    try:
+        content = json.loads(base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True))
+    except ValueError as error:
+        raise _bad_token(str(error)) from None
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), kind) for name, kind in _FIELDS.items()):
+        raise _bad_token("it is not a token of this server")
+    return content
+
+
+def _token(version: int, start: str) -> str:
+    content = json.dumps({"v": _FORM, "rv": version, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+def _bad_token(why: str) -> statuses.StatusError:
+    return statuses.bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -54,7 +54,7 @@ def object_response(
         body = cluster.admission.render(served, wanted, query).one(stored)
     else:
         body = served.body(stored)
-    return json_response(request, body, status=status, wanted=wanted)
+    return json_response(request, body, status=status)
 
 
 async def page_response(
@@ -81,13 +81,13 @@ async def page_response(
     if wanted.form == "table":
         renderer = cluster.admission.render(served, wanted, query)
         table = await renderer.page(page.records, decode(list_metadata(page)))
-        return json_response(request, table, headers=headers, wanted=wanted)
+        return json_response(request, table, headers=headers)
     if wanted.form == "object":
-        return await chunked_response(request, list_chunks(served, page), wanted, headers)
+        return await chunked_response(request, list_chunks(served, page), headers)
     for index, record in enumerate(page.records):
         metadata_body(record)
         if index % _WORK_AT_ONCE == 0:
             await asyncio.sleep(0)
     item = metadata_body if wanted.group_version == "meta.k8s.io/v1" else beta_metadata_body
     chunks = partial_chunks(page, map(item, page.records), wanted.group_version)
-    return await chunked_response(request, chunks, wanted, headers)
+    return await chunked_response(request, chunks, headers)

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.api.golike import json_error
 from aioinformer.testing.api.negotiation import BODY_TYPES, media_type
-from aioinformer.testing.api.protobuf import messages
+from aioinformer.testing.api.protobuf import MEDIA_TYPE, ProtobufError, decode_protobuf
+from aioinformer.testing.api.texts import json_type
 from aioinformer.testing.patches.decoding import JSONError, decode_json
-from aioinformer.testing.patches.json_patches import json_type
-from aioinformer.testing.patches.repeated_keys import has_repeated, repeated_in_json, repeated_in_yaml
-from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.openapi_v3 import patch_schema
-from aioinformer.transport.auth.yaml_documents import load_yaml
+from aioinformer.testing.schemas.values import FieldValueError, decode_values
+from aioinformer.transport.auth.yaml_documents import compose_first, load_all_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,10 +22,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
 
 _CUSTOM_BODY_TYPES = ("application/json", "application/yaml")
-_SHOWN = 30
-_NO_HEADER = "couldn't get version/kind; json parse error"
-#: The Go type into which the API reads an object before its kind is known.
-HEADER_TYPE = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:
@@ -37,21 +30,14 @@ def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[st
     Raises:
         StatusError: 400 or 415, as in the API.
     """
-    sent_as = media_type(content_type) or "application/json"
+    resource = served.resource
     accepted = _CUSTOM_BODY_TYPES if served.custom else BODY_TYPES
-    if sent_as not in accepted:
-        raise statuses.unsupported_media_type(accepted)
-    repeated: list[str] = []
-    if sent_as == messages.MEDIA_TYPE:
-        obj = _parse_protobuf(served.resource, data)
-    elif sent_as == "application/yaml":
-        obj = _parse(served, data, is_yaml=True)
-        repeated = repeated_in_yaml(data)
-    else:
-        obj = _parse(served, data, is_yaml=False)
-        if has_repeated(data):
-            obj, repeated = repeated_in_json(data, merged=not served.custom)
-    _check_kind(served, obj, data)
+    obj, repeated = _decoded(data, content_type, accepted, resource.api_version, resource.kind)
+    if obj is None and not served.custom:
+        return {}, repeated
+    if fault := header_fault(obj):
+        raise statuses.bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {fault}")
+    _check_kind(served, obj)
     return obj, repeated
 
 
@@ -69,119 +55,148 @@ def read_options(
     Raises:
         StatusError: 400.
     """
-    if not data:
-        return {}
-    sent_as = media_type(content_type) or "application/json"
-    if sent_as not in BODY_TYPES:
-        raise statuses.unsupported_media_type(BODY_TYPES)
-    if sent_as == messages.MEDIA_TYPE:
-        return _parse_protobuf_options(data, api_version, kind)
-    if sent_as == "application/yaml":
-        try:
-            options = plain_values(load_yaml(data))
-        except yaml.YAMLError as error:
-            raise statuses.bad_request(f"{_NO_HEADER}: {error}") from None
-    else:
-        reason = json_error(data)
-        if reason:
-            raise statuses.bad_request(f"{_NO_HEADER}: {reason}")
-        options = decode(data)
+    options, _ = _decoded(data, content_type, BODY_TYPES, api_version, kind) if data else ({}, [])
     if options is None:
         return {}
-    if why := _header_fault(options):
-        raise statuses.bad_request(f"{_NO_HEADER}: {why}")
+    if fault := header_fault(options):
+        raise statuses.bad_request(fault)
     if (found := options.get("kind") or kind) != kind:
         raise statuses.bad_request(_not_registered(found, options.get("apiVersion") or api_version))
     if (schema := patch_schema("v1", kind)) is not None:
         try:
-            decode_values(options, schema.schemas, schema.node, kind)
-        except GoValueError as error:
+            decode_values(options, schema.schemas, schema.node)
+        except FieldValueError as error:
             raise statuses.bad_request(str(error)) from None
     checked: dict[str, Any] = options
     return checked
 
 
-def _parse_protobuf(resource: Resource[Any], data: bytes) -> dict[str, Any]:
-    try:
-        return messages.decode_protobuf(data, api_version=resource.api_version, kind=resource.kind)
-    except messages.ProtobufError as error:
-        if error.kind:
-            version = error.api_version.rpartition("/")[2]
-            why = f'{error.kind} in version "{version}" cannot be handled as a {resource.kind}: {error}'
-        else:
-            shown = _summary(data)
-            why = f"the object provided is unrecognized (must be of type {resource.kind}): {error} ({shown})"
-        raise statuses.bad_request(why) from None
+def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the configuration in the body of an apply request, and warnings about it.
+
+    Args:
+        served: the resource.
+        patch: the body: YAML, which includes JSON. Only the first of several documents counts.
+        directive: what to do about repeated keys: "Ignore", "Warn" or "Strict".
+
+    Raises:
+        StatusError: 400.
+    """
+    wanted, repeated = _from_yaml(patch)
+    if wanted is None:
+        wanted = {}
+    if not isinstance(wanted, dict):
+        raise statuses.bad_request(f"error decoding YAML: it must be an object, not {json_type(wanted)}")
+    resource = served.resource
+    header = (wanted.get("apiVersion"), wanted.get("kind"))
+    if header != (resource.api_version, resource.kind):
+        raise statuses.bad_request(f"invalid object type: {header[0]}, Kind={header[1]}")
+    if isinstance(metadata := wanted.get("metadata"), dict) and metadata.get("managedFields"):
+        raise statuses.bad_request("metadata.managedFields must be nil")
+    if repeated and directive == "Strict":
+        raise statuses.bad_request(f"error strict decoding YAML: {', '.join(repeated)}")
+    return wanted, [] if directive == "Ignore" else repeated
 
 
-def _parse_protobuf_options(data: bytes, api_version: str, kind: str) -> dict[str, Any]:
-    try:
-        options = messages.decode_protobuf(data, api_version=api_version, kind=kind)
-    except messages.ProtobufError as error:
-        raise statuses.bad_request(str(error)) from None
-    if options["kind"] != kind:
-        raise statuses.bad_request(_not_registered(options["kind"], options["apiVersion"]))
-    return options
+def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> None:
+    """Set the name of an applied configuration to that of the URL.
+
+    Args:
+        wanted: is changed; it may omit the name if the object exists.
+        name: of the URL.
+        exists: whether the object exists.
+
+    Raises:
+        StatusError: 400, it has another name, or none and the object does not exist.
+    """
+    metadata = wanted.get("metadata")
+    if metadata is None:
+        metadata = wanted["metadata"] = {}
+    if not isinstance(metadata, dict):
+        return
+    own_name = metadata.get("name")
+    if not own_name:
+        if not exists:
+            why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            raise statuses.bad_request(why)
+        metadata["name"] = name
+    elif isinstance(own_name, str) and own_name != name:
+        raise statuses.bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
 
 
-def _summary(data: bytes) -> str:
-    start = data[:_SHOWN]
-    text = start.decode("utf-8", "replace") if data[:1] == b"{" else start.hex()
-    return f"{text} ..." if len(data) > _SHOWN else text or "<empty>"
-
-
-def _parse(served: Served, data: bytes, *, is_yaml: bool) -> dict[str, Any]:
-    kind = served.resource.kind
-    prefix = f"the object provided is unrecognized (must be of type {kind}): {_NO_HEADER}"
-    if is_yaml:
-        try:
-            obj = load_yaml(data)
-        except yaml.YAMLError as error:
-            raise statuses.bad_request(f"{prefix}: {error}") from None
-        obj = plain_values(obj)
-    else:
-        try:
-            obj = decode(data)
-        except ValueError:
-            if why := json_error(data):
-                raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})") from None
-            obj = _read_as_go(served, data)
-    if obj is None and not served.custom:
-        return {}
-    if why := _header_fault(obj):
-        raise statuses.bad_request(f"{prefix}: {why} ({_summary(data)})")
-    found: dict[str, Any] = obj
-    return found
-
-
-def _read_as_go(served: Served, data: bytes) -> Any:
-    """Decode as leniently as Go, such as text that is not UTF-8; numbers that are too large are refused."""
-    kind = served.resource.kind
-    try:
-        return decode_json(data)[0]
-    except JSONError as error:
-        prefix = f'{kind} in version "{served.resource.version}" cannot be handled as a {kind}'
-        raise statuses.bad_request(f"{prefix}: {error}") from None
-
-
-def _header_fault(obj: Any) -> str:
-    """Return why Go cannot read the kind of an object; "" if it can."""
+def header_fault(obj: Any) -> str:
+    """Return why the kind of an object cannot be read; "" if it can."""
     if not isinstance(obj, dict):
-        return f"json: cannot unmarshal {json_type(obj)} into Go value of type {HEADER_TYPE}"
-    for field in obj:
-        if field in ("kind", "apiVersion") and not isinstance(obj[field], str | None):
-            return f"json: cannot unmarshal {json_type(obj[field])} into Go struct field .{field} of type string"
+        return f"couldn't get version/kind: the body must be an object, not {json_type(obj)}"
+    for field in ("apiVersion", "kind"):
+        if not isinstance(obj.get(field), str | None):
+            return f"couldn't get version/kind: {field} must be a string, not {json_type(obj[field])}"
     return ""
 
 
-def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
+def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
+    """Return why an object of another kind does not fit this resource."""
+    if patch_schema(version, kind) is None:
+        return _not_registered(kind, version)
+    return f"an object of {version}, Kind={kind} cannot be stored as {resource.api_version}, Kind={resource.kind}"
+
+
+def plain_values(value: Any) -> Any:
+    """Convert YAML's own types to JSON's: keys become strings, dates become text."""
+    if isinstance(value, dict):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain_values(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else str(value)
+
+
+def _decoded(
+    data: bytes, content_type: str, accepted: tuple[str, ...], api_version: str, kind: str
+) -> tuple[Any, list[str]]:
+    sent_as = media_type(content_type) or "application/json"
+    if sent_as not in accepted:
+        raise statuses.unsupported_media_type(accepted)
+    try:
+        if sent_as == MEDIA_TYPE:
+            return decode_protobuf(data, api_version=api_version, kind=kind), []
+        return _from_yaml(data) if sent_as == "application/yaml" else decode_json(data)
+    except (JSONError, ProtobufError) as error:
+        raise statuses.bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
+
+
+def _from_yaml(data: bytes) -> tuple[Any, list[str]]:
+    """Return the first document, and a message for each key that a mapping repeats."""
+    try:
+        value = plain_values(next(load_all_yaml(data), None))
+        repeated: list[str] = []
+        _find_repeated(compose_first(data), repeated)
+    except yaml.YAMLError as error:
+        raise statuses.bad_request(f"error decoding YAML: {error}") from None
+    return value, repeated
+
+
+def _find_repeated(node: yaml.Node | None, found: list[str]) -> None:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                found.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+            seen.add(key.value)
+            _find_repeated(value, found)
+    elif isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            _find_repeated(each, found)
+
+
+def _check_kind(served: Served, obj: Mapping[str, Any]) -> None:
     resource = served.resource
-    kind, version = obj.get("kind", ""), obj.get("apiVersion", "")
+    kind, version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if served.custom:
         if not kind:
             raise statuses.bad_request(
-                f"the object provided is unrecognized (must be of type {resource.kind}): "
-                f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}' ({_summary(data)})"
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing"
             )
         if version != resource.api_version:
             raise statuses.bad_request(
@@ -194,30 +209,9 @@ def _check_kind(served: Served, obj: Mapping[str, Any], data: bytes) -> None:
             raise statuses.invalid(kind, resource.group, name, [cause])
         return
     kind, version = kind or resource.kind, version or resource.api_version
-    if (kind, version) == (resource.kind, resource.api_version):
-        return
-    prefix = f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {resource.kind}'
-    raise statuses.bad_request(f"{prefix}: {of_another_kind(resource, kind, version)}")
-
-
-def of_another_kind(resource: Resource[Any], kind: str, version: str) -> str:
-    """Return why an object of another kind does not fit this resource."""
-    if patch_schema(version, kind) is None:
-        return _not_registered(kind, version)
-    internal = resource.group.partition(".")[0] or "core"
-    return f"converting ({version.rpartition('/')[2]}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
+    if (kind, version) != (resource.kind, resource.api_version):
+        raise statuses.bad_request(of_another_kind(resource, kind, version))
 
 
 def _not_registered(kind: str, version: str) -> str:
-    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-
-
-def plain_values(value: Any) -> Any:
-    """Convert YAML's own types to JSON's: keys become strings, dates become text."""
-    if isinstance(value, dict):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain_values(item) for item in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else str(value)
+    return f'no kind "{kind}" is registered for version "{version}"'

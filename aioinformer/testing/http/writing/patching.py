@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.negotiation import media_type
-from aioinformer.testing.api.statuses import Cause, StatusError
+from aioinformer.testing.api.statuses import Cause, StatusError, collected
 from aioinformer.testing.api.validation import check_metadata_types
-from aioinformer.testing.api.warnings import collected
-from aioinformer.testing.http.writing.bodies import HEADER_TYPE, of_another_kind
-from aioinformer.testing.http.writing.configurations import name_configuration, read_configuration
-from aioinformer.testing.patches.decoding import decode_json
-from aioinformer.testing.patches.json_patches import json_type
+from aioinformer.testing.http.writing.bodies import (
+    header_fault,
+    name_configuration,
+    of_another_kind,
+    read_configuration,
+)
 from aioinformer.testing.patches.media_types import (
     APPLY_PATCH,
     JSON_PATCH,
@@ -23,15 +24,12 @@ from aioinformer.testing.patches.media_types import (
     PatchError,
     apply_patch,
 )
-from aioinformer.testing.patches.repeated_keys import Repeating, as_written, has_repeated, repeated_in_json
-from aioinformer.testing.patches.strategic import as_go
 from aioinformer.testing.schemas.field_checks import check_patched, unfit_patch
-from aioinformer.testing.schemas.go_values import GoValueError, decode_values
 from aioinformer.testing.schemas.openapi_v3 import patch_schema
 from aioinformer.testing.state.preconditions import check_name, checked_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.http.writing.write_options import WriteOptions
@@ -147,93 +145,38 @@ def checked_patch(
         details: dict[str, Any] | None = {} if error.status == 422 else None
         raise StatusError(error.status, error.reason, error.message, details=details) from None
     is_strategic = patch_type(served, content_type) == STRATEGIC_MERGE_PATCH
-    text = ""
-    if patch_type(served, content_type) == JSON_PATCH and has_repeated(patch):
-        text = as_written(_sorted(current, patched))
-        patched, again = repeated_in_json(text.encode(), merged=not served.custom)
-        repeated += again
-
-    def shown() -> str:
-        return text or (
-            as_go(decode_json(patch)[0]) if is_strategic else encode_plain(_sorted(current, patched)).decode()
-        )
-
     if not is_strategic:
-        _check_form(served, patched, shown)
+        _check_form(served, patched)
     checked: dict[str, Any] = patched
-    warnings += check_patched(served, checked, directive, shown, converted=is_strategic, repeated=repeated)
+    warnings += check_patched(served, checked, directive, has_version=is_strategic, repeated=repeated)
     return checked
 
 
-def _check_form(served: Served, patched: Any, shown: Callable[[], str]) -> None:
-    if not isinstance(patched, dict):
-        why = f"json: cannot unmarshal {json_type(patched)} into Go value of type {HEADER_TYPE}"
-        raise unfit_patch(shown(), f"couldn't get version/kind; json parse error: {why}")
-    for field in ("apiVersion", "kind"):
-        if not isinstance(patched.get(field), str | None):
-            why = f"json: cannot unmarshal {json_type(patched[field])} into Go struct field .{field} of type string"
-            raise unfit_patch(shown(), f"couldn't get version/kind; json parse error: {why}")
+def _check_form(served: Served, patched: Any) -> None:
+    if fault := header_fault(patched):
+        raise unfit_patch(fault)
     resource = served.resource
     version, kind = patched.get("apiVersion") or "", patched.get("kind") or ""
-    if served.custom and not kind:
-        raise unfit_patch(shown(), f"Object 'Kind' is missing in '{shown()}'")
-    if version.count("/") > 1:
-        raise unfit_patch(shown(), f"unexpected GroupVersion string: {version}")
-    if served.custom:
-        _check_custom_form(served, patched, kind, version, shown)
+    if not served.custom:
+        kind = kind or resource.kind
+        if version and (version, kind) != (resource.api_version, resource.kind):
+            raise unfit_patch(of_another_kind(resource, kind, version))
         return
-    kind = kind or resource.kind
-    if version and (version, kind) != (resource.api_version, resource.kind):
-        raise unfit_patch(shown(), _misfit(served, patched, kind, version))
-
-
-def _check_custom_form(
-    served: Served, patched: dict[str, Any], kind: str, version: str, shown: Callable[[], str]
-) -> None:
-    resource = served.resource
-    if not version:
-        if "apiVersion" in patched:
-            raise unfit_patch(shown(), ".apiVersion accessor error: <nil> is of the type <nil>, expected string")
-        why = "Object 'apiVersion' is missing in 'object has no apiVersion field'"
-        message = f"Internal error occurred: {why}"
-        raise StatusError(500, "InternalError", message, details={"causes": [{"message": why}]})
-    text, metadata = shown(), patched.get("metadata")
+    if not kind or not version:
+        raise unfit_patch(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
+    metadata = patched.get("metadata")
     if metadata is not None:
         try:
-            check_metadata_types(resource.kind, resource.version, metadata, custom=True)
+            check_metadata_types(resource.kind, metadata)
         except StatusError as error:
-            raise unfit_patch(text, error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]) from None
-    group, name = version.rpartition("/")[0], str((metadata or {}).get("name") or "")
-    wrong = []
-    if kind != resource.kind:
-        wrong.append(Cause.invalid("kind", f'"{kind}"', f"must be {resource.kind}"))
-    if version != resource.api_version:
-        wrong.append(Cause.invalid("apiVersion", f'"{version}"', f"must be {resource.api_version}"))
+            raise unfit_patch(error.message) from None
+    wrong = [
+        Cause.invalid(field, f'"{found}"', f"must be {wanted}")
+        for field, found, wanted in (("kind", kind, resource.kind), ("apiVersion", version, resource.api_version))
+        if found != wanted
+    ]
     if wrong:
-        raise statuses.invalid(kind, group, name, wrong)
-
-
-def _misfit(served: Served, patched: dict[str, Any], kind: str, version: str) -> str:
-    schema = patch_schema(version, kind)
-    if schema is not None:
-        try:
-            decode_values(patched, schema.schemas, schema.node, kind)
-        except GoValueError as error:
-            return str(error)
-    return of_another_kind(served.resource, kind, version)
-
-
-def _sorted(current: Any, patched: Any) -> Any:
-    """Return a patched object with its fields in the order of the server's patches: sorted, also in changed parts."""
-    if not isinstance(patched, dict):
-        return patched
-    return {name: _in_order(current.get(name), patched[name]) for name in sorted(patched)}
-
-
-def _in_order(current: Any, patched: Any) -> Any:
-    if not isinstance(patched, dict) or isinstance(patched, Repeating) or patched == current:
-        return patched
-    return _sorted(current, patched) if isinstance(current, dict) else patched
+        raise statuses.invalid(kind, version.rpartition("/")[0], str((metadata or {}).get("name") or ""), wrong)
 
 
 def _apply(
@@ -274,6 +217,6 @@ def _apply(
 
 
 def _another_uid(served: Served, name: str, uid: Any) -> StatusError:
-    # The API checks it twice and reports it twice.
-    causes = [Cause.invalid("metadata.uid", f'"{uid}"', "field is immutable")] * 2
-    return statuses.invalid_object(served.resource, name, causes)
+    return statuses.invalid_object(
+        served.resource, name, [Cause.invalid("metadata.uid", f'"{uid}"', "field is immutable")]
+    )

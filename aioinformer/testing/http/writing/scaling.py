@@ -8,10 +8,9 @@ from aioinformer.resources.resource import Resource
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.served import Served
-from aioinformer.testing.api.warnings import with_warnings
+from aioinformer.testing.api.statuses import with_warnings
 from aioinformer.testing.http.reading.responses import object_response
-from aioinformer.testing.http.writing.bodies import read_object
-from aioinformer.testing.http.writing.configurations import name_configuration, read_configuration
+from aioinformer.testing.http.writing.bodies import name_configuration, read_configuration, read_object
 from aioinformer.testing.http.writing.patching import checked_patch, patch_type, warned
 from aioinformer.testing.http.writing.write_options import write_options
 from aioinformer.testing.ownership.scale import apply_scale, read_scale, scale_owners, set_replicas

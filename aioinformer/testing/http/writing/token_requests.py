@@ -11,8 +11,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain, ordered_metadata
 from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.served import Served
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.warnings import with_warnings
+from aioinformer.testing.api.statuses import Cause, with_warnings
 from aioinformer.testing.http.writing.bodies import read_object
 from aioinformer.testing.http.writing.write_options import write_options
 from aioinformer.testing.ownership.writing import track
@@ -89,7 +88,7 @@ class TokenRequests:
         token, expires = self._access.authn.issue(account, spec["audiences"], seconds, bound)
         obj["status"] = {"token": token, "expirationTimestamp": expires}
         ordered = {field: obj[field] for field in ("kind", "apiVersion", "metadata", "spec", "status")}
-        return with_warnings(json_response(request, encode_plain(ordered), status=201, wanted=wanted), warnings)
+        return with_warnings(json_response(request, encode_plain(ordered), status=201), warnings)
 
     def _bound(self, account: Record, reference: Mapping[str, Any] | None) -> dict[str, Bound]:
         """Return the objects that a token is bound to, including the node of a pod."""

@@ -9,8 +9,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.routes import check_name
-from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.warnings import warning_headers, with_warnings
+from aioinformer.testing.api.statuses import Cause, warning_headers, with_warnings
 from aioinformer.testing.http.reading.list_options import parse_options
 from aioinformer.testing.http.reading.lists import read_page
 from aioinformer.testing.http.reading.responses import object_response, page_response
@@ -28,14 +27,12 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.access.rbac import User
     from aioinformer.testing.api.negotiation import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
 
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
-_REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 _WORK_AT_ONCE = 50
 _PODS_ARE_LEFT = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
@@ -61,14 +58,11 @@ class Writes:
         options = write_options(request, target, served, "CreateOptions")
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
-        if served.resource.group_resource == _REQUESTS and isinstance(obj.get("spec"), dict):
-            _set_requester(obj["spec"], self._access.user())
         if served.resource.namespaced and not target.namespace:
             name = str((obj.get("metadata") or {}).get("name") or "")
             raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
         with warned(warnings):
             body = self._cluster.writer.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
-        warnings += self._warnings(served, body, created=True)
         answer = object_response(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
@@ -91,7 +85,6 @@ class Writes:
                 self._access.check_creation(request)
                 check_creation(served, namespace, name, obj)
                 body, created = self._cluster.writer.create(served, namespace, obj, by=by, dry_run=dry_run), True
-        warnings += self._warnings(served, body, target.subresource, created=created)
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
@@ -119,16 +112,10 @@ class Writes:
             subresource=target.subresource,
             warnings=warnings,
         )
-        warnings += self._warnings(served, body, target.subresource, created=created)
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
         return with_warnings(answer, warnings)
-
-    def _warnings(self, served: Served, body: bytes, subresource: str = "", *, created: bool) -> list[str]:
-        if served.custom:
-            return []
-        return self._cluster.admission.warn(served, body, subresource=subresource, created=created)
 
     def _is_there(self, served: Served, namespace: str, name: str) -> bool:
         return self._cluster.store.find(served, namespace, name) is not None
@@ -157,7 +144,7 @@ class Writes:
         details = statuses.resource_details(served.resource, target.name)
         details["uid"] = decode(body)["metadata"]["uid"]
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return json_response(request, encode_plain(status), wanted=wanted)
+        return json_response(request, encode_plain(status))
 
     async def delete_collection(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -184,24 +171,6 @@ class Writes:
         warned_of = warning_headers(_deletion_warnings(served, options))
         headers = {"Warning": warned_of[0]} if warned_of else None
         return await page_response(request, served, page, wanted, target.query, self._cluster, headers)
-
-
-def _set_requester(spec: dict[str, Any], user: User) -> None:
-    """Set the user who sent a certificate signing request.
-
-    Args:
-        spec: is changed.
-    """
-    requester = {
-        "username": user.name,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {name: list(values) for name, values in user.extra.items()},
-    }
-    for field, value in requester.items():
-        spec.pop(field, None)
-        if value:
-            spec[field] = value
 
 
 def _deletion_warnings(served: Served, options: Mapping[str, Any]) -> list[str]:

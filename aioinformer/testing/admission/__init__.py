@@ -1,1 +1,0 @@
-"""What kube-apiserver checks, defaults and renders for built-in kinds; loaded when a request first needs it."""

@@ -1,1 +1,0 @@
-"""Values and rules that defaults, specifications and warnings share."""

@@ -1,1 +1,0 @@
-"""Built-in kinds that two API versions serve from one store."""

@@ -1,1 +1,0 @@
-"""Reviews: requests that are answered and never stored."""

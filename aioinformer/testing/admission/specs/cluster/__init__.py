@@ -1,1 +1,0 @@
-"""Validation of data, nodes, limits, roles and the kinds that configure a cluster."""

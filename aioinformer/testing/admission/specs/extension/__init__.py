@@ -1,1 +1,0 @@
-"""Validation of kinds that extend the API server: webhooks, admission policies and API services."""

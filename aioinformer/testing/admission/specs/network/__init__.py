@@ -1,1 +1,0 @@
-"""Validation of services, endpoints, ingresses and network policies."""

@@ -1,1 +1,0 @@
-"""Validation of volumes, claims and storage classes."""

@@ -1,1 +1,0 @@
-"""Checks shared by many kinds: selectors, references, numbers, paths, and how values are quoted."""

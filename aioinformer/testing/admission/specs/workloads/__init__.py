@@ -1,1 +1,0 @@
-"""Validation of workloads, autoscalers and disruption budgets."""

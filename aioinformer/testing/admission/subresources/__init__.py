@@ -1,1 +1,0 @@
-"""Subresources of pods that act: binding, eviction, logs and other streams."""

@@ -1,1 +1,0 @@
-"""Decoding of objects in protobuf, which kubectl sends for some kinds."""

@@ -1,0 +1,235 @@
+"""Defaults of built-in kinds.
+
+Defaults belong to the manager that wrote the object, as if it had set them. Values that the server adds later are in
+`preparation`. Kinds that configure a cluster have no defaults here, beyond constants.
+"""
+
+from __future__ import annotations
+
+import base64
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.kinds.pod_defaults import default_pod_spec, fill
+from aioinformer.testing.kinds.pod_status import align_pod_addresses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_RBAC = "rbac.authorization.k8s.io"
+_ROLLING = "RollingUpdate"
+
+
+def default_object(group_resource: str, obj: dict[str, Any]) -> None:
+    """Fill in the defaults of an object.
+
+    Args:
+        group_resource: such as "deployments.apps".
+        obj: is changed.
+    """
+    set_defaults = _DEFAULTS.get(group_resource)
+    if set_defaults is not None:
+        try:
+            set_defaults(obj)
+        except (AttributeError, KeyError, TypeError):
+            # A value has the wrong type; the validation reports it.
+            return
+
+
+def _spec(obj: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = obj.setdefault("spec", {})
+    return spec
+
+
+def _default_template(spec: dict[str, Any]) -> None:
+    template = spec.setdefault("template", {})
+    default_pod_spec(template.setdefault("spec", {}))
+
+
+def _pod(obj: dict[str, Any]) -> None:
+    default_pod_spec(_spec(obj), in_template=False)
+    align_pod_addresses(obj.get("status") or {})
+
+
+def _deployment(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(spec, progressDeadlineSeconds=600, replicas=1, revisionHistoryLimit=10, strategy={})
+    strategy = spec["strategy"]
+    fill(strategy, type=_ROLLING)
+    if strategy["type"] == _ROLLING:
+        fill(strategy, rollingUpdate={})
+        fill(strategy["rollingUpdate"], maxSurge="25%", maxUnavailable="25%")
+    _default_template(spec)
+
+
+def _replica_set(obj: dict[str, Any]) -> None:
+    fill(_spec(obj), replicas=1)
+    _default_template(obj["spec"])
+
+
+def _daemon_set(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(obj["metadata"], annotations={})
+    fill(obj["metadata"]["annotations"], **{"deprecated.daemonset.template.generation": "1"})
+    fill(spec, revisionHistoryLimit=10, updateStrategy={})
+    fill(spec["updateStrategy"], type=_ROLLING)
+    if spec["updateStrategy"]["type"] == _ROLLING:
+        fill(spec["updateStrategy"], rollingUpdate={})
+        fill(spec["updateStrategy"]["rollingUpdate"], maxSurge=0, maxUnavailable=1)
+    _default_template(spec)
+
+
+def _stateful_set(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(
+        spec,
+        persistentVolumeClaimRetentionPolicy={},
+        podManagementPolicy="OrderedReady",
+        replicas=1,
+        revisionHistoryLimit=10,
+        updateStrategy={},
+    )
+    fill(spec["persistentVolumeClaimRetentionPolicy"], whenDeleted="Retain", whenScaled="Retain")
+    fill(spec["updateStrategy"], type=_ROLLING)
+    if spec["updateStrategy"]["type"] == _ROLLING:
+        fill(spec["updateStrategy"], rollingUpdate={})
+        fill(spec["updateStrategy"]["rollingUpdate"], partition=0)
+    for claim in spec.get("volumeClaimTemplates") or ():
+        _claim(claim)
+        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim", status={})
+        fill(claim["status"], phase="Pending")
+    _default_template(spec)
+
+
+def _job(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    if labels := ((spec.get("template") or {}).get("metadata") or {}).get("labels"):
+        fill(obj["metadata"], labels=dict(labels))
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        fill(spec, completions=1)
+    fill(
+        spec,
+        backoffLimit=6,
+        completionMode="NonIndexed",
+        manualSelector=False,
+        parallelism=1,
+        podReplacementPolicy="TerminatingOrFailed",
+        suspend=False,
+    )
+    _default_template(spec)
+
+
+def _cron_job(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(spec, concurrencyPolicy="Allow", failedJobsHistoryLimit=1, successfulJobsHistoryLimit=3, suspend=False)
+    job = spec.setdefault("jobTemplate", {})
+    fill(job, metadata={})
+    template = job.setdefault("spec", {}).setdefault("template", {})
+    fill(template, metadata={})
+    default_pod_spec(template.setdefault("spec", {}))
+
+
+def _service(obj: dict[str, Any]) -> None:
+    spec = _spec(obj)
+    fill(spec, sessionAffinity="None", type="ClusterIP")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
+        timeout = ((spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}).get("timeoutSeconds")
+        if timeout is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    for port in spec.get("ports") or ():
+        fill(port, protocol="TCP")
+        port["targetPort"] = port.get("targetPort") or port.get("port")
+    is_external = spec["type"] in ("NodePort", "LoadBalancer")
+    if is_external or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+        fill(spec, externalTrafficPolicy="Cluster")
+    if is_external or spec["type"] == "ClusterIP":
+        fill(spec, internalTrafficPolicy="Cluster")
+    if spec["type"] == "LoadBalancer":
+        fill(spec, allocateLoadBalancerNodePorts=True)
+        for point in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+            if point.get("ip"):
+                fill(point, ipMode="VIP")
+
+
+def _endpoints(obj: dict[str, Any]) -> None:
+    for subset in obj.get("subsets") or ():
+        for port in subset.get("ports") or ():
+            fill(port, protocol="TCP")
+
+
+def _endpoint_slice(obj: dict[str, Any]) -> None:
+    for port in obj.get("ports") or ():
+        fill(port, name="", protocol="TCP")
+    for endpoint in obj.get("endpoints") or ():
+        fill(endpoint, conditions={})
+
+
+def _secret(obj: dict[str, Any]) -> None:
+    if plain := obj.pop("stringData", None):
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+    fill(obj, type="Opaque")
+
+
+def _claim(obj: dict[str, Any]) -> None:
+    fill(_spec(obj), volumeMode="Filesystem")
+
+
+def _binding(obj: dict[str, Any]) -> None:
+    obj["roleRef"]["apiGroup"] = obj["roleRef"].get("apiGroup") or _RBAC
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            fill(subject, apiGroup=_RBAC)
+
+
+def _node(obj: dict[str, Any]) -> None:
+    spec = obj.get("spec") or {}
+    if (first := spec.get("podCIDR")) and (spec.get("podCIDRs") or [""])[0] != first:
+        spec["podCIDRs"] = [first]
+    status = obj.get("status") or {}
+    if status.get("capacity"):
+        fill(status, allocatable=dict(status["capacity"]))
+
+
+def _namespace(obj: dict[str, Any]) -> None:
+    metadata = obj["metadata"]
+    if metadata.get("name"):
+        fill(metadata, labels={})
+        metadata["labels"]["kubernetes.io/metadata.name"] = metadata["name"]
+
+
+def _filled(place: str, **values: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what fills in constant values: at the top, or in the spec."""
+
+    def set_defaults(obj: dict[str, Any]) -> None:
+        fill(_spec(obj) if place == "spec" else obj, **deepcopy(values))
+
+    return set_defaults
+
+
+_DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "cronjobs.batch": _cron_job,
+    "clusterrolebindings.rbac.authorization.k8s.io": _binding,
+    "daemonsets.apps": _daemon_set,
+    "deployments.apps": _deployment,
+    "endpoints": _endpoints,
+    "endpointslices.discovery.k8s.io": _endpoint_slice,
+    "events": _filled("", involvedObject={}, reportingComponent="", reportingInstance="", source={}),
+    "horizontalpodautoscalers.autoscaling": _filled("spec", minReplicas=1),
+    "jobs.batch": _job,
+    "leases.coordination.k8s.io": _filled("", spec={}),
+    "namespaces": _namespace,
+    "nodes": _node,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _filled("spec", persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem"),
+    "pods": _pod,
+    "priorityclasses.scheduling.k8s.io": _filled("", preemptionPolicy="PreemptLowerPriority"),
+    "replicasets.apps": _replica_set,
+    "rolebindings.rbac.authorization.k8s.io": _binding,
+    "secrets": _secret,
+    "services": _service,
+    "statefulsets.apps": _stateful_set,
+    "storageclasses.storage.k8s.io": _filled("", reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+}

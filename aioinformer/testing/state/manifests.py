@@ -1,0 +1,210 @@
+"""Manifests on disk: loaded as people write them, and written so that another server can continue from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from aioinformer.errors import UsageError
+from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.schemas.definitions import is_established
+from aioinformer.testing.schemas.field_checks import check_object
+from aioinformer.transport.auth.yaml_documents import load_all_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.state.cluster import Cluster
+
+_CRD = "CustomResourceDefinition"
+# Objects that others need are loaded first, wherever they stand.
+_RANKS = {_CRD: 0, "Namespace": 1}
+_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+_STATE = ".state.json"
+_HEAD, _BETWEEN, _END = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
+
+
+def _read_manifests(path: Path) -> list[dict[str, Any]]:
+    """Return all objects in a file, or in the files of a folder and its subfolders, in the order of their names.
+
+    Documents in one file are separated by "---"; lists are expanded.
+
+    Args:
+        path: a file, or a folder whose `.yaml`, `.yml` and `.json` files are read.
+
+    Raises:
+        UsageError: the path does not exist, or a document is no object; the message names file and document.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
+    if not path.is_dir():
+        return list(_objects(path))
+    files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    return [obj for file in files for obj in _objects(file)]
+
+
+def _saved_version(path: Path) -> int:
+    """Return the version of the server whose state a folder contains; 0 for other manifests.
+
+    Raises:
+        UsageError: the file with the version is malformed.
+    """
+    state = path / _STATE
+    if not state.is_file():
+        return 0
+    try:
+        return int(json.loads(state.read_bytes())["resourceVersion"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{state}: resourceVersion is not there, or no number; remove the file") from error
+
+
+def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[bytes]]], version: int) -> None:
+    """Write a file for each resource that has objects, such as `deployments.apps.json`; kubectl accepts them.
+
+    Files of resources without objects are removed. Only their owner can read the files: they contain Secrets.
+
+    Args:
+        folder: created if needed.
+        collections: names of resources, with the bodies of their objects.
+        version: of the server.
+
+    Raises:
+        UsageError: the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, bodies in collections:
+            path, content = folder / f"{name}.json", _BETWEEN.join(bodies)
+            if content:
+                write_private(path, _HEAD, content, _END)
+            else:
+                path.unlink(missing_ok=True)
+        write_private(folder / _STATE, json.dumps({"resourceVersion": str(version)}).encode(), b"\n")
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _objects(file: Path) -> Iterator[dict[str, Any]]:
+    try:
+        text = file.read_text()
+        documents = [json.loads(text)] if file.suffix == ".json" else list(load_all_yaml(text))
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{file}: cannot be read: it is nested too deeply") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+    for number, document in enumerate(documents, 1):
+        if document is None:
+            continue
+        for obj in _opened(document):
+            if not isinstance(obj, dict) or not (obj.get("kind") and obj.get("apiVersion")):
+                raise UsageError(f"{file}: document {number} is no object: it needs apiVersion and kind")
+            if not isinstance(obj.get("metadata"), dict):
+                raise UsageError(f"{file}: document {number}: {obj['kind']} needs metadata with a name")
+            yield obj
+
+
+def _opened(document: Any) -> list[Any]:
+    is_list = isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document
+    return list(document["items"] or ()) if is_list else [document]
+
+
+def write_private(path: Path, *parts: bytes) -> None:
+    """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600, and a new file
+    try:
+        with open(descriptor, "wb") as file:
+            file.writelines(parts)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def load_manifests(cluster: Cluster, path: Path) -> int:
+    """Load the objects of a file or a folder.
+
+    A saved state is restored unchanged, versions and uids included, and the server continues from its version. Other
+    objects are created or replaced as a client would do it, with their status; missing namespaces are created. Required
+    fields may be missing.
+
+    Returns:
+        The number of objects.
+
+    Raises:
+        UsageError: an object cannot be read, is not served, or is refused; the message names it.
+    """
+    objects = sorted(_read_manifests(path), key=lambda obj: _RANKS.get(obj["kind"], 2))
+    version = _saved_version(path) if path.is_dir() else 0
+    if version:
+        _restore(cluster, objects, version)
+    else:
+        for obj in objects:
+            _create(cluster, obj)
+    return len(objects)
+
+
+def _restore(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
+    for obj in objects:
+        if obj["kind"] == _CRD and is_established(obj):
+            cluster.store.registry.define(obj)
+    for obj in sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)):
+        cluster.load(_served(cluster, obj), obj, version=int(obj["metadata"].get("resourceVersion") or 0) or None)
+    cluster.store.storage.version = max(cluster.store.storage.version, version)
+    cluster.store.storage.compact()
+
+
+def _create(cluster: Cluster, obj: dict[str, Any]) -> None:
+    served = _served(cluster, obj)
+    namespace = ""
+    if served.resource.namespaced:
+        namespace = obj["metadata"].get("namespace") or "default"
+        _make_namespace(cluster, namespace)
+    name = str(obj["metadata"].get("name") or "")
+    obj["metadata"].pop("resourceVersion", None)
+    try:
+        check_object(served, obj, "Ignore")
+        status = obj.get("status")
+        if cluster.store.collection(served).get(f"{namespace}/{name}" if namespace else name) is None:
+            stored = decode(cluster.writer.create(served, namespace, obj, whole=False))
+        else:
+            stored = decode(cluster.writer.update(served, namespace, name, obj, whole=False))
+        if status is not None and "status" in served.subresources and obj["kind"] != _CRD:
+            changed = stored | {"status": status}
+            cluster.writer.update(served, namespace, stored["metadata"]["name"], changed, subresource="status")
+    except StatusError as error:
+        raise UsageError(f"{served.resource.kind} {namespace}/{name} is refused: {error.message}") from error
+
+
+def _make_namespace(cluster: Cluster, name: str) -> None:
+    namespaces = cluster.store.registry.find("", "v1", "namespaces")
+    assert namespaces is not None
+    if cluster.store.collection(namespaces).get(name) is None:
+        cluster.writer.create(namespaces, "", {"metadata": {"name": name}})
+
+
+def _served(cluster: Cluster, obj: dict[str, Any]) -> Served:
+    found = cluster.store.registry.find_kind(obj["apiVersion"], obj["kind"])
+    if found is None:
+        raise UsageError(
+            f"{obj['kind']} of {obj['apiVersion']} is not served; put its CustomResourceDefinition beside it"
+        )
+    return found
+
+
+def all_bodies(cluster: Cluster) -> Iterable[tuple[str, list[bytes]]]:
+    """Return all resources with the bodies of their objects."""
+    for name, collection in cluster.store.storage.items():
+        yield name, [record.body for record in collection.records()]

@@ -1,1 +1,0 @@
-"""State in files: manifests and databases."""
