@@ -16,7 +16,7 @@ import struct
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.go_structs import message, message_name
+from aioinformer.testing.api.go_structs import go_json, message, message_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,8 @@ def decode_protobuf(body: bytes, *, api_version: str = "", kind: str = "") -> di
         fields: dict[str, Any] = _Reader().read(_joined(envelope.get(2, ())[-1:]), name)
     except (OverflowError, RecursionError, UnicodeError) as error:
         raise ProtobufError(f"a value is out of range: {error}") from None
-    return {"kind": kind, "apiVersion": api_version} | fields
+    # Clients send the zero values of fields that JSON leaves out.
+    return dict(go_json({"kind": kind, "apiVersion": api_version} | fields))
 
 
 class _Reader:
