@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections import defaultdict
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
