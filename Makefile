@@ -40,15 +40,15 @@ demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of 
 # One worker a core; a worker that has finished takes tests from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-test: $(VENV)/.package $(VENV)/.dev ## Run the tests, with a sample of the server rows (ARGS="tests/core -x": those tests, all rows)
+test: $(VENV)/.package $(VENV)/.dev ## Run the tests, with a sample of the server rows (ARGS="tests/unit/cache -x": those tests, all rows)
 	@$(PYTEST) $(or $(ARGS),--sample)
 
 test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
 	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)
 
 # Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout only.
-OTHER_VERSIONS := --few-values --ignore-glob='tests/test_*.py' $(addprefix --ignore=tests/,\
-	budget contract docs e2e faults kubectl oracle properties simulation soak testing typing)
+OTHER_VERSIONS := --few-values $(addprefix --ignore=tests/,real project unit/testing \
+	$(addprefix system/,budget examples faults oracle simulation soak))
 
 test-newest: $(VENV)/.run ## Run a part of the tests with the newest Python of this machine, in .venv-newest
 	@python=$${NEWEST:-$$($(BIN)/python scripts/newest_python.py)}; test -n "$$python" || exit 0; \
@@ -63,16 +63,16 @@ test-versions: $(VENV)/.package $(VENV)/.dev
 
 e2e: $(VENV)/.package $(VENV)/.dev ## Run only the end-to-end tests, which need a real API server
 	@test -n "$$AIOINFORMER_TEST_CLUSTER" || { echo 'Set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (see docs/contributing.md)'; exit 2; }
-	@$(BIN)/python -m pytest tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest tests/real/e2e $(ARGS)
 
 record-oracle: $(VENV)/.package $(VENV)/.dev ## Record client-go with the scripted servers again (needs go; ARGS="gone" for one group)
-	@$(BIN)/python -m tests.oracle.record $(ARGS)
+	@$(BIN)/python -m tests.system.oracle.record $(ARGS)
 
 simulate: $(VENV)/.package $(VENV)/.dev ## Simulate informers in virtual time, with every fault (SEEDS=10000 FIRST=1)
-	@$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
+	@$(BIN)/python -m tests.system.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
 soak: $(VENV)/.package $(VENV)/.dev ## Churn and inject faults for DURATION=1h, and measure growth (TARGET=real: a real API server)
-	@$(BIN)/python -m tests.soak --target $(TARGET) --duration $(or $(DURATION),1h) --output benchmarks/results/soak-$(TARGET).json
+	@$(BIN)/python -m tests.system.soak --target $(TARGET) --duration $(or $(DURATION),1h) --output benchmarks/results/soak-$(TARGET).json
 
 lint: $(VENV)/.dev ## Check style and formatting
 	@$(BIN)/ruff check .

@@ -2,7 +2,7 @@
 
 The `__init__` of such a package states each name three times, because each reader understands one form only: type
 checkers need static imports under `if TYPE_CHECKING:` and a literal `__all__`, and the interpreter needs the table.
-tests/test_exports.py keeps the three equal.
+tests/project/test_exports.py keeps the three equal.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The mark `@pytest.mark.conformance("REF-07")` states that a test fails if that behaviour is broken.
 docs/conformance.toml describes each behaviour, and gives a reason if aioinformer differs or lacks it. A behaviour is
-"the same" only if a script of tests/oracle, which was played to client-go as well, shows it. All others are "tested
-here". Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the
-page is out of date or `find_problems` finds any.
+"the same" only if a script of tests/system/oracle, which was played to client-go as well, shows it. All others are
+"tested here". Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if
+the page is out of date or `find_problems` finds any.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from tests.oracle import records  # noqa: E402
-from tests.oracle.compare import expect, load_rules  # noqa: E402
-from tests.oracle.script import load as load_scripts  # noqa: E402
+from tests.system.oracle import records  # noqa: E402
+from tests.system.oracle.compare import expect, load_rules  # noqa: E402
+from tests.system.oracle.script import load as load_scripts  # noqa: E402
 
 ROWS = PROJECT / "docs" / "conformance.toml"
 PAGE = PROJECT / "docs" / "conformance.md"
@@ -223,10 +223,10 @@ def _scripted(scripts: Sequence[Shown]) -> list[str]:
     ]
     return [
         "## Scripted servers",
-        f"`tests/oracle/scripts` describes {len(scripts)} servers as scripts. A player serves each script to "
-        "client-go's informer, whose records are in `tests/oracle/recorded`, and, in each test run, to aioinformer. "
-        "The tests compare the type and start version of each request; whether it is immediate, after a backoff "
-        "delay, or later; the notifications of each key; and the final store. All must be equal, or a rule declares "
+        f"`tests/system/oracle/scripts` describes {len(scripts)} servers as scripts. A player serves each script to "
+        "client-go's informer, whose records are in `tests/system/oracle/recorded`, and, in each test run, to "
+        "aioinformer. The tests compare the type and start version of each request; whether it is immediate, after a "
+        "backoff delay, or later; the notifications of each key; and the final store. All must be equal, or a rule declares "
         "the difference. A general rule rewrites a line of client-go's record into the line that aioinformer's record "
         "must have. For any other difference, the script states exactly what aioinformer does.",
         "\n".join(lines),

@@ -1,7 +1,7 @@
 """Generate docs/contract.md: the responses of the server for tests, compared with those of a real kube-apiserver.
 
-Each test in tests/contract is a row: one conversation, recorded with the real server and repeated with the server for
-tests. differences.toml declares where the two differ, with the reason. Without options, the script
+Each test in tests/real/contract is a row: one conversation, recorded with the real server and repeated with the server
+for tests. differences.toml declares where the two differ, with the reason. Without options, the script
 writes the page. With `--check` it writes nothing, and exits with status 1 if the page is out of date.
 """
 
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from tests.contract.recordings import read  # noqa: E402
+from tests.real.contract.recordings import read  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.contract.recordings import Exchanges
+    from tests.real.contract.recordings import Exchanges
 
 SUITE = PROJECT / "tests" / "contract"
 PAGE = PROJECT / "docs" / "contract.md"
@@ -42,7 +42,7 @@ once. The last column contains the declared differences.
 
 CHECKED = """## What is checked of built-in objects { #what-is-checked }
 
-Each mistake is sent to both servers (tests/contract/checked.toml).
+Each mistake is sent to both servers (tests/real/contract/checked.toml).
 
 | Mistake | Checked here | Status here | Status of kube-apiserver |
 |---|---|---|---|"""

@@ -19,8 +19,8 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from tests.faults.controllers import CONTROLLER_ROWS, measure  # noqa: E402
-from tests.faults.matrix import LASTS, ROWS, measure_all  # noqa: E402
+from tests.system.faults.controllers import CONTROLLER_ROWS, measure  # noqa: E402
+from tests.system.faults.matrix import LASTS, ROWS, measure_all  # noqa: E402
 
 PAGE = PROJECT / "docs" / "fault-matrix.md"
 FIGURES = PROJECT / "docs" / "fault-matrix.json"
@@ -155,9 +155,9 @@ def find_problems(figures: dict[str, Any], page: str) -> list[str]:
     """Return one line for each part that is out of date."""
     found = []
     if [cell["title"] for cell in figures["rows"]] != [row.title for row in ROWS]:
-        found.append("docs/fault-matrix.json does not have the rows of tests/faults/matrix.py")
+        found.append("docs/fault-matrix.json does not have the rows of tests/system/faults/matrix.py")
     if [cell["title"] for cell in figures["controllers"]] != [row.title for row in CONTROLLER_ROWS]:
-        found.append("docs/fault-matrix.json does not have the rows of tests/faults/controllers.py")
+        found.append("docs/fault-matrix.json does not have the rows of tests/system/faults/controllers.py")
     if page != render(figures):
         found.append("docs/fault-matrix.md does not agree with docs/fault-matrix.json")
     return found

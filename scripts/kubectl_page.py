@@ -1,8 +1,8 @@
 """Generate docs/kubectl.md: kubectl commands on the server for tests and on a real kube-apiserver.
 
-The scripts in tests/kubectl/scripts contain the commands. Their output on a real kube-apiserver is recorded, and the
-suite checks that it is the same on the server for tests, except for the differences that tests/kubectl/differences.toml
-declares. Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the
+The scripts in tests/real/kubectl/scripts contain the commands. Their output on a real kube-apiserver is recorded, and
+the suite checks that it is the same on the server for tests, except for the differences that differences.toml declares.
+Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the
 page is out of date.
 """
 
@@ -24,8 +24,8 @@ HEAD = """# kubectl
 
 kubectl runs each command on `aioinformer.testing.ApiServer` and on a real kube-apiserver. Output, errors and exit
 status must be the same, after ages, uids, versions, times, addresses and the names of namespaces have been removed.
-`{ns}` stands for a namespace that only this script uses, and `tests/kubectl/files` contains the files. A command that
-starts with `&3` runs in parallel with the following ones until it has printed three lines.
+`{ns}` stands for a namespace that only this script uses, and `tests/real/kubectl/files` contains the files. A command
+that starts with `&3` runs in parallel with the following ones until it has printed three lines.
 
 `scripts/kubectl_page.py` generates this page.
 """

@@ -19,7 +19,7 @@ To add a tier:
    `PackedRecord` in `compression` does. If the decoded object is stored, override `recall`, too, as `DictRecord` does,
    and return it to readers: see where `ObjectType` (in `codec`) compares with `Storage.DICT`.
 4. Return the function in `tier_for`.
-5. Add the name to the tests of all tiers (tests/core/test_storage.py and tests/shell/test_informer_storage.py), to the
+5. Add the name to the tests of all tiers (test_storage.py in tests/unit/cache and in tests/unit/informer), to the
    options that list the tiers (`InformerOptions`, `SharedIndexInformer`), and to the table in docs/objects.md.
 
 Compression has a state and a background task, so its tier is made by `Compressor` (in `cache.compressor`).

@@ -1,0 +1,184 @@
+"""Run each Python block of the documentation as a reader runs it.
+
+A block with `await` outside of a function is pasted into a prompt, after the block of "Getting started" that starts a
+server. Other blocks are run as a file; the names of that block are there, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from kubernetes_asyncio.config import kube_config
+from prometheus_client import REGISTRY
+
+from aioinformer import SharedInformerFactory
+from tests.project.docs.blocks import ALL, PROJECT, Block, in_language
+from tests.project.docs.prompt import Prompt, is_for_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AsyncExitStack
+    from pathlib import Path
+
+    from aioinformer.testing import ApiServer
+
+BLOCKS = in_language("python")
+[STARTER] = [block for block in BLOCKS if "stack = AsyncExitStack()" in block.code]
+PROGRAMS = [block for block in BLOCKS if "asyncio.run(" in block.code]
+TESTS = [block for block in BLOCKS if "def test_" in block.code]
+SNIPPETS = [block for block in BLOCKS if block not in (*PROGRAMS, *TESTS)]
+EXAMPLE_TESTS = (PROJECT / "tests" / "test_examples.py").read_text()
+
+
+@pytest.fixture(autouse=True)
+def any_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the exporter of a block use any free port: its own port may be in use."""
+    import prometheus_client
+
+    start = prometheus_client.start_http_server
+
+    def start_at_any(port: int) -> None:
+        server, thread = start(0)
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    monkeypatch.setattr(prometheus_client, "start_http_server", start_at_any)
+
+
+@pytest.fixture(autouse=True)
+def own_registry() -> Iterator[None]:
+    """Remove what a block has registered: a reader's program has one registry, the tests of all blocks share theirs."""
+    before = {*REGISTRY._collector_to_names}
+    yield
+    for collector in {*REGISTRY._collector_to_names} - before:
+        REGISTRY.unregister(collector)
+
+
+@pytest.mark.parametrize("block", SNIPPETS, ids=str)
+async def test_block_runs_when_pasted(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    names: dict[str, Any] = {"__name__": "pasted"}
+    prompt = Prompt(names)
+    before = asyncio.all_tasks()
+    async with asyncio.timeout(30):
+        await prompt.paste(STARTER.code, str(STARTER))
+        stack: AsyncExitStack = names["stack"]
+        try:
+            kubeconfig = str(names["server"].kubeconfig(tmp_path / "kubeconfig"))
+            monkeypatch.setenv("KUBECONFIG", kubeconfig)
+            monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", kubeconfig)  # read at the import
+            code = block.code.replace("http://127.0.0.1:8001", names["server"].url)
+            if block == STARTER:
+                pass
+            elif is_for_files(code):
+                exec(compile(code, str(block), "exec", dont_inherit=True), names)
+            else:
+                await prompt.paste(code, str(block))
+        finally:
+            await asyncio.sleep(0.05)  # for tasks that the block has started
+            await stack.aclose()
+    await _end(asyncio.all_tasks() - before)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def _end(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel the tasks that a block has left, and raise what they have failed with."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+@pytest.mark.parametrize("block", TESTS, ids=str)
+async def test_documented_test_passes(block: Block, api_server: ApiServer) -> None:
+    names: dict[str, Any] = {"__name__": "pasted"}
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+    [test] = [function for name, function in names.items() if name.startswith("test_")]
+    if not inspect.iscoroutinefunction(test):  # it runs event loops of its own
+        await asyncio.to_thread(test)
+        return
+    assert [*inspect.signature(test).parameters] == ["api_server"]
+    async with asyncio.timeout(30):
+        await test(api_server)
+
+
+@pytest.mark.parametrize("block", PROGRAMS, ids=str)
+async def test_program_starts_and_prints(block: Block, api_server: ApiServer, tmp_path: Path) -> None:
+    containers = [{"name": "main", "image": "example.com/web"}]
+    api_server.create("pods", {"metadata": {"name": "web-0"}, "spec": {"containers": containers}})
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-u", "-W", "error", "-c", block.code),
+        env={**os.environ, "KUBECONFIG": str(api_server.kubeconfig(tmp_path / "kubeconfig"))},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert program.stdout is not None
+        async with asyncio.timeout(30):
+            assert await program.stdout.readline()
+    finally:
+        program.kill()
+        await program.wait()
+
+
+@pytest.mark.parametrize("framework", ["fastapi", "aiohttp"])
+async def test_documented_service_answers_from_its_cache(
+    framework: str, api_server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers = [{"name": "main", "image": "example.com/web"}]
+    specification = {"nodeName": "node-1", "containers": containers}
+    api_server.create("pods", {"metadata": {"name": "web-0"}, "spec": specification})
+    monkeypatch.setenv("KUBECONFIG", str(api_server.kubeconfig(tmp_path / "kubeconfig")))
+    [block, *_] = [
+        block for block in SNIPPETS if block.page == "docs/embedding.md" and f"from {framework} " in block.code
+    ]
+    names: dict[str, Any] = {"__name__": "pasted"}
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+    app = names["app"]
+    if framework == "fastapi":
+        async with app.router.lifespan_context(app), asyncio.timeout(30):
+            await app.state.pods.wait_for_sync()
+            assert names["readyz"]().status_code == 200
+            assert names["pods_of_a_node"]("node-1") == ["default/web-0"]
+    else:
+        async with TestClient(TestServer(app)) as client, asyncio.timeout(30):
+            await app[names["PODS"]].wait_for_sync()
+            assert (await client.get("/readyz")).status == 200
+            assert await (await client.get("/nodes/node-1/pods")).json() == ["default/web-0"]
+
+
+async def test_documented_controller_reconciles(api_server: ApiServer) -> None:
+    [block] = [block for block in SNIPPETS if "async def control(" in block.code]
+    names: dict[str, Any] = {"__name__": "pasted"}
+    exec(compile(block.code, str(block), "exec", dont_inherit=True), names)
+    reconciled = asyncio.Queue[str]()
+    async with SharedInformerFactory(api_server.url) as factory, asyncio.timeout(30):
+        informer = factory.core.v1.namespaces.informer()
+        factory.start()
+        controller = asyncio.create_task(names["control"](informer, reconciled.put))
+        keys = {await reconciled.get() for _ in range(2)}
+        controller.cancel()
+        await asyncio.wait({controller})
+    assert keys < {"default", "kube-system", "kube-public", "kube-node-lease"}
+
+
+def test_blocks_are_found() -> None:
+    assert len(SNIPPETS) > 40
+    assert len(PROGRAMS) >= 1
+    assert len(TESTS) >= 2
+
+
+@pytest.mark.parametrize("block", [block for block in ALL if block.included], ids=str)
+def test_included_file_stands_alone_and_has_a_test(block: Block) -> None:
+    path = PROJECT / block.included
+    assert "import cluster" not in path.read_text()
+    assert f'"{path.name}"' in EXAMPLE_TESTS

@@ -1,0 +1,410 @@
+"""Authentication and authorization: tokens, impersonation, roles."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import APPLY, MERGE_PATCH, PATIENCE
+from tests.real.contract.paths import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, NAMESPACES, PODS
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+A = f"{CONFIGMAPS}/a"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ROLES = f"{RBAC}/namespaces/{{ns}}/roles"
+BINDINGS = f"{RBAC}/namespaces/{{ns}}/rolebindings"
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+_BETWEEN_QUESTIONS = 0.02
+CORE: dict[str, Any] = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+
+
+async def grant(api: Conversation, *rules: dict[str, Any], user: str = "jane", **subject: str) -> None:
+    """Grant rules to a user in the namespace."""
+    await api.create(ROLES, {"metadata": {"name": "role"}, "rules": list(rules)})
+    subject = subject or {"kind": "User", "name": user}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await wait_until_allowed(api, subject, rules[0])
+
+
+async def wait_until_allowed(api: Conversation, subject: dict[str, str], rule: dict[str, Any]) -> None:
+    """Wait until the server's authorizer allows a rule."""
+    name = subject["name"]
+    who: dict[str, Any] = {"user": name}
+    if subject["kind"] == "ServiceAccount":
+        who = {"user": f"system:serviceaccount:{subject['namespace']}:{name}"}
+    if subject["kind"] == "Group":
+        who = {"groups": [name]}
+    resource, _, subresource = rule["resources"][0].partition("/")
+    attributes = {
+        "namespace": api.namespace,
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "name": rule.get("resourceNames", [""])[0],
+    }
+    review = {"spec": {**who, "resourceAttributes": attributes}}
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await api("POST", f"{REVIEWS}/subjectaccessreviews", review, recorded=False)
+            if answer.body["status"]["allowed"]:
+                return
+            await asyncio.sleep(_BETWEEN_QUESTIONS)
+
+
+async def test_unknown_token_is_unauthorized(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, headers={"Authorization": "Bearer not-a-token"})
+    assert answer.status == 401
+
+
+async def test_user_without_roles_is_forbidden(api: Conversation) -> None:
+    answer = await api("GET", CONFIGMAPS, user="jane")
+    assert answer.status == 403
+
+
+FORBIDDEN: dict[str, tuple[str, str]] = {
+    "get": ("GET", A),
+    "list": ("GET", CONFIGMAPS),
+    "list_all": ("GET", "/api/v1/configmaps"),
+    "watch": ("GET", f"{CONFIGMAPS}?watch=true"),
+    "watch_one": ("GET", f"{CONFIGMAPS}?watch=true&fieldSelector=metadata.name%3Da"),
+    "watch_path": ("GET", "/api/v1/watch/namespaces/{ns}/configmaps/a"),
+    "create": ("POST", CONFIGMAPS),
+    "update": ("PUT", A),
+    "patch": ("PATCH", A),
+    "delete": ("DELETE", A),
+    "delete_all": ("DELETE", CONFIGMAPS),
+    "group": ("GET", DEPLOYMENTS),
+    "status": ("PUT", f"{DEPLOYMENTS}/a/status"),
+    "scale": ("GET", f"{DEPLOYMENTS}/a/scale"),
+    "log": ("GET", f"{PODS}/a/log"),
+    "namespace": ("GET", "/api/v1/namespaces/{ns}"),
+    "namespaces": ("GET", NAMESPACES),
+    "nodes": ("GET", "/api/v1/nodes"),
+    "node": ("GET", "/api/v1/nodes/a"),
+    "definition": ("DELETE", f"{DEFINITIONS}/a.example.com"),
+    "unknown_resource": ("GET", "/api/v1/namespaces/{ns}/things"),
+    "unknown_group": ("GET", "/apis/example.com/v1/things/a"),
+    "metrics": ("GET", "/metrics"),
+    "elsewhere": ("GET", "/nowhere"),
+    "token": ("POST", f"{ACCOUNTS}/a/token"),
+    "exec": ("POST", f"{PODS}/a/exec?command=true"),
+    "exec_read": ("GET", f"{PODS}/a/exec?command=true"),
+    "proxy": ("GET", f"{PODS}/a/proxy/b/c"),
+    "evict": ("POST", f"{PODS}/a/eviction"),
+    "create_named": ("POST", A),
+    "update_all": ("PUT", CONFIGMAPS),
+    "patch_all": ("PATCH", CONFIGMAPS),
+    "options": ("OPTIONS", CONFIGMAPS),
+    "head": ("HEAD", A),
+    "namespace_status": ("PUT", "/api/v1/namespaces/{ns}/status"),
+    "namespace_finalize": ("PUT", "/api/v1/namespaces/{ns}/finalize"),
+    "delete_selected": ("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da"),
+    "list_selected": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da,metadata.namespace%3Db"),
+    "list_selected_twice": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.namespace%3Db,metadata.name%3Da"),
+    "list_deselected": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name!%3Da"),
+    "list_selected_wrongly": ("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da,,b"),
+    "watch_no": ("GET", f"{CONFIGMAPS}?watch=no"),
+    "watch_false": ("GET", f"{CONFIGMAPS}?watch=false"),
+    "watch_empty": ("GET", f"{CONFIGMAPS}?watch="),
+    "watch_get": ("GET", f"{A}?watch=true"),
+    "watch_delete": ("DELETE", f"{CONFIGMAPS}?watch=true"),
+    "escaped": ("GET", f"{CONFIGMAPS}/a%20b"),
+    "deep": ("GET", f"{CONFIGMAPS}/a/b/c/d"),
+    "api": ("POST", "/api/v1"),
+    "proxied": ("GET", "/api/v1/proxy/namespaces/{ns}/pods/a"),
+    "slash": ("GET", f"{CONFIGMAPS}/"),
+    "root": ("GET", "/"),
+    "apis": ("DELETE", "/apis"),
+}
+
+
+@pytest.mark.parametrize("case", FORBIDDEN)
+async def test_forbidden_requests_name_user_verb_and_resource(api: Conversation, case: str) -> None:
+    method, path = FORBIDDEN[case]
+    body = {"metadata": {"name": "a"}} if method in ("POST", "PUT", "PATCH") else None
+    answer = await api(method, path, body, content_type=MERGE_PATCH, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["version", "api", "apis", "apis/apps/v1", "openapi/v3", "healthz", "livez"],
+    ids=lambda path: path.replace("/", "_"),
+)
+async def test_every_user_may_discover(api: Conversation, path: str) -> None:
+    answer = await api("GET", f"/{path}", user="jane", recorded=False)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("path", ["version", "healthz", "api", "apis/apps/v1"], ids=lambda path: path.replace("/", "_"))
+async def test_anonymous_users_read_only_health_and_version(api: Conversation, path: str) -> None:
+    headers = {"Impersonate-User": "system:anonymous", "Impersonate-Group": "system:unauthenticated"}
+    answer = await api("GET", f"/{path}", headers=headers, recorded=False)
+    assert answer.status == (200 if path in ("version", "healthz") else 403)
+
+
+async def test_role_allows_only_its_verbs(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await grant(api, CORE)
+    await api("GET", A, user="jane")
+    await api("GET", CONFIGMAPS, user="jane")
+    answer = await api("DELETE", A, user="jane")
+    assert answer.status == 403
+
+
+async def test_role_applies_only_in_its_namespace(api: Conversation) -> None:
+    await grant(api, CORE)
+    answer = await api("GET", "/api/v1/namespaces/default/configmaps/a", user="jane")
+    assert answer.status == 403
+
+
+async def test_role_is_limited_to_resource_names(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await grant(api, CORE | {"resourceNames": ["a"], "verbs": ["get", "list", "watch"]})
+    await api("GET", A, user="jane")
+    await api("GET", f"{CONFIGMAPS}/b", user="jane")
+    await api("GET", CONFIGMAPS, user="jane")
+    answer = await api("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+    assert answer.status == 200
+
+
+async def test_resource_rule_does_not_cover_its_subresource(api: Conversation) -> None:
+    await grant(api, {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["*"]})
+    await api("GET", f"{DEPLOYMENTS}/a", user="jane")
+    answer = await api("GET", f"{DEPLOYMENTS}/a/scale", user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "resource", ["*", "deployments/scale", "*/scale", "deployments/*"], ids=["all", "one", "of_all", "all_of"]
+)
+async def test_rule_names_subresources(api: Conversation, resource: str) -> None:
+    await grant(api, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
+    answer = await api("GET", f"{DEPLOYMENTS}/a/scale", user="jane", recorded=False)
+    assert answer.status == (403 if resource == "deployments/*" else 404)
+
+
+async def test_role_is_bound_to_a_group(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name="readers")
+    headers = {"Impersonate-User": "joe", "Impersonate-Group": "readers"}
+    answer = await api("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_role_is_bound_to_a_service_account(api: Conversation) -> None:
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
+    answer = await api("GET", A, user=f"system:serviceaccount:{api.namespace}:robot")
+    assert answer.status == 404
+
+
+async def test_cluster_role_is_bound_in_one_namespace(api: Conversation) -> None:
+    name = f"{api.namespace}-role"
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": "jane"}
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    await wait_until_allowed(api, subject, CORE)
+    await api("GET", A, user="jane")
+    await api("GET", "/api/v1/namespaces/{ns}/secrets", user="jane")
+    answer = await api("GET", "/api/v1/configmaps", user="jane")
+    assert answer.status == 403
+    await api("DELETE", f"{RBAC}/clusterroles/{name}", recorded=False)
+
+
+async def test_cluster_role_is_bound_cluster_wide(api: Conversation) -> None:
+    name = f"{api.namespace}-role"
+    rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
+    user = f"jane-{api.namespace}"
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": user}
+    await api.create(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
+    )
+    await wait_until_allowed(api, subject, rules[0])
+    await api("GET", A, user=user)
+    answer = await api("GET", "/api/v1/namespaces/default/configmaps/a", user=user)
+    assert answer.status == 404
+    await api("DELETE", f"{RBAC}/clusterrolebindings/{name}", recorded=False)
+    await api("DELETE", f"{RBAC}/clusterroles/{name}", recorded=False)
+
+
+async def test_binding_to_a_missing_role_grants_nothing(api: Conversation) -> None:
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "none"}
+    subject = {"kind": "User", "name": "jane"}
+    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
+    answer = await api("GET", f"{PODS}/a", user="jane")
+    assert answer.status == 403
+
+
+async def test_resource_names_do_not_allow_create_or_deletecollection(api: Conversation) -> None:
+    await grant(api, CORE | {"resourceNames": ["a"], "verbs": ["get", "create", "deletecollection"]})
+    await api("DELETE", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
+    await api("DELETE", CONFIGMAPS, user="jane")
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}}, user="jane")
+    assert answer.status == 403
+
+
+async def test_list_verb_does_not_allow_watch(api: Conversation) -> None:
+    await grant(api, CORE | {"verbs": ["list"]})
+    await api("GET", f"{CONFIGMAPS}?watch=true", user="jane")
+    answer = await api("GET", A, user="jane")
+    assert answer.status == 403
+
+
+async def test_put_that_creates_needs_create_and_update(api: Conversation) -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+    await grant(api, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
+    body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
+    answer = await api("PUT", f"{leases}/a", body, user="jane")
+    assert answer.status == 403
+
+
+async def test_subject_namespace_defaults_to_the_binding_namespace(api: Conversation) -> None:
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "role"}
+    subjects = [{"kind": "ServiceAccount", "name": "other"}]
+    await api.create(BINDINGS, {"metadata": {"name": "more"}, "subjects": subjects, "roleRef": role})
+    await wait_until_allowed(api, {"kind": "ServiceAccount", "name": "other", "namespace": api.namespace}, CORE)
+    answer = await api("GET", A, user=f"system:serviceaccount:{api.namespace}:other")
+    assert answer.status == 404
+
+
+async def test_authenticated_group_excludes_anonymous(api: Conversation) -> None:
+    await grant(api, CORE, kind="Group", name="system:authenticated")
+    await api("GET", A, headers={"Impersonate-User": "system:anonymous"})
+    answer = await api("GET", A, user="joe")
+    assert answer.status == 404
+
+
+async def test_system_masters_are_allowed_everything(api: Conversation) -> None:
+    headers = {"Impersonate-User": "joe", "Impersonate-Group": "system:masters"}
+    await api("POST", ROLES, {"metadata": {"name": "all"}, "rules": [CORE]}, headers=headers)
+    answer = await api("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_deleted_binding_revokes_rights(api: Conversation) -> None:
+    await grant(api, CORE)
+    await api("DELETE", f"{BINDINGS}/binding", recorded=False)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await api("GET", A, user="jane", recorded=False)
+            if answer.status == 403:
+                break
+            await asyncio.sleep(_BETWEEN_QUESTIONS)
+    answer = await api("GET", A, user="jane")
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "path", ["/logs/a", "/logs/", "/logs", "/logs/a/b", "/metrics", "/metrics/", "/Metrics", "/log"], ids=range(8)
+)
+async def test_non_resource_url_rules_match_paths(api: Conversation, path: str) -> None:
+    name, user = api.namespace, f"jane-{api.namespace}"
+    rules = [CORE, {"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]}]
+    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    subject = {"kind": "User", "name": user}
+    await api.create(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
+    )
+    await wait_until_allowed(api, subject, CORE)
+    spec = {"user": user, "nonResourceAttributes": {"path": path, "verb": "get"}}
+    answer = await api("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": spec})
+    for plural in ("clusterrolebindings", "clusterroles"):
+        await api("DELETE", f"{RBAC}/{plural}/{name}", recorded=False)
+    assert answer.status == 201
+
+
+async def test_apply_that_creates_needs_create_and_patch(api: Conversation) -> None:
+    await grant(api, CORE | {"verbs": ["patch"]})
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    answer = await api("PATCH", f"{A}?fieldManager=one", obj, content_type=APPLY, user="jane")
+    assert answer.status == 403
+
+
+async def test_impersonation_needs_the_impersonate_verb(api: Conversation) -> None:
+    await grant(api, CORE)
+    token = await token_of(api, "robot")
+    headers = {"Authorization": f"Bearer {token}", "Impersonate-User": "joe"}
+    answer = await api("GET", A, headers=headers)
+    assert answer.status == 403
+
+
+async def test_impersonated_group_needs_a_user(api: Conversation) -> None:
+    answer = await api("GET", A, headers={"Impersonate-Group": "readers"})
+    assert answer.status == 400
+
+
+async def token_of(api: Conversation, account: str, **spec: Any) -> str:
+    """Return a token of a new service account."""
+    await api.create(ACCOUNTS, {"metadata": {"name": account}})
+    answer = await api("POST", f"{ACCOUNTS}/{account}/token", {"spec": spec}, recorded=False)
+    token: str = answer.body["status"]["token"]
+    return token
+
+
+async def test_service_account_token_is_created(api: Conversation) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
+    assert answer.status == 201
+
+
+async def test_token_identifies_its_service_account(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, headers=headers)
+    assert answer.body["status"]["userInfo"]["username"] == f"system:serviceaccount:{api.namespace}:robot"
+
+
+async def test_token_has_the_rights_of_its_account(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("GET", A, headers=headers)
+    await grant(api, CORE, kind="ServiceAccount", name="robot", namespace=api.namespace)
+    answer = await api("GET", A, headers=headers)
+    assert answer.status == 404
+
+
+async def test_deleted_account_invalidates_its_token(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("DELETE", f"{ACCOUNTS}/robot", recorded=False)
+    answer = await api("GET", A, headers=headers)
+    assert answer.status == 401
+
+
+TOKENS: dict[str, Any] = {
+    "short": {"expirationSeconds": 60},
+    "long": {"expirationSeconds": 2**33},
+    "audience": {"audiences": ["https://example.com"], "expirationSeconds": 3600},
+    "text": {"expirationSeconds": "1h"},
+}
+
+
+@pytest.mark.parametrize("case", TOKENS)
+async def test_token_request_is_validated(api: Conversation, case: str) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": TOKENS[case]})
+    assert answer.status in (201, 400, 422)
+
+
+async def test_token_for_a_missing_account_is_404(api: Conversation) -> None:
+    answer = await api("POST", f"{ACCOUNTS}/robot/token", {"spec": {}})
+    assert answer.status == 404
+
+
+async def test_token_review_of_a_valid_token(api: Conversation) -> None:
+    token = await token_of(api, "robot")
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+    assert answer.body["status"]["authenticated"]
+
+
+async def test_token_review_of_an_invalid_token(api: Conversation) -> None:
+    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
+    assert "authenticated" not in answer.body["status"]

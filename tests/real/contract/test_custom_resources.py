@@ -1,0 +1,429 @@
+"""CustomResourceDefinitions and their objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import MERGE_PATCH, STRATEGIC
+from tests.real.contract.paths import DEFINITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from tests.real.contract.conversation import Answer, Conversation
+
+
+@pytest.fixture(autouse=True)
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRDs of the row, which are cluster-scoped."""
+    yield
+    for plural in ("widgets", "gadgets"):
+        await api("DELETE", f"{DEFINITIONS}/{plural}.{api.namespace}.example.com", recorded=False)
+
+
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def version(name: str = "v1", schema: Mapping[str, Any] = ANYTHING, **fields: Any) -> dict[str, Any]:
+    stored = {"served": True, "storage": name == "v1"}
+    return {"name": name, **stored, "schema": {"openAPIV3Schema": schema}, **fields}
+
+
+def with_spec(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+
+
+def definition(api: Conversation, *versions: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    group = f"{api.namespace}.example.com"
+    names = {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"]}
+    told = {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions) or [version()], **spec}
+    return {"metadata": {"name": f"{told['names']['plural']}.{told['group']}"}, "spec": told}
+
+
+def path(api: Conversation, name: str = "", api_version: str = "v1") -> str:
+    base = f"/apis/{api.namespace}.example.com/{api_version}/namespaces/{{ns}}/widgets"
+    return f"{base}/{name}" if name else base
+
+
+def widget(api: Conversation, api_version: str = "v1", **content: Any) -> dict[str, Any]:
+    named = {"apiVersion": f"{api.namespace}.example.com/{api_version}", "kind": "Widget", "metadata": {"name": "a"}}
+    return named | content
+
+
+async def define(api: Conversation, *versions: dict[str, Any], **spec: Any) -> str:
+    """Create a CRD for widgets, and return the path of the CRD."""
+    made = await api.create(DEFINITIONS, definition(api, *versions, **spec))
+    where = f"{DEFINITIONS}/{made['metadata']['name']}"
+    await api.poll(where, _is_established, recorded=False)
+    for each in versions or [version()]:
+        if each["served"]:
+            served = f"/apis/{api.namespace}.example.com/{each['name']}/widgets"
+            await api.poll(served, lambda answer: answer.status == 200, recorded=False)
+    return where
+
+
+def _is_established(answer: Answer) -> bool:
+    conditions = (answer.body.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+@pytest.mark.conformance("FK-06")
+async def test_crd_is_established_and_discovered(api: Conversation) -> None:
+    where = await define(api)
+    await api("GET", where)
+    resources = f"/apis/{api.namespace}.example.com/v1"
+    await api.poll(resources, lambda answer: answer.status == 200, recorded=False)
+    answer = await api("GET", resources, shown=_without_hash)
+    assert [row["name"] for row in answer.body["resources"]] == ["widgets"]
+
+
+def _without_hash(body: dict[str, Any]) -> dict[str, Any]:
+    # The hash depends on the name of the group.
+    rows = [{name: row[name] for name in row if name != "storageVersionHash"} for row in body["resources"]]
+    return body | {"resources": rows}
+
+
+async def test_create_update_patch_delete(api: Conversation) -> None:
+    await define(api)
+    made = await api("POST", path(api), widget(api, spec={"size": 1}, status={"x": 1}))
+    await api("PUT", path(api, "a"), made.body | {"spec": {"size": 2}})
+    await api("PATCH", path(api, "a"), {"spec": {"size": 3}}, content_type=MERGE_PATCH)
+    await api("GET", path(api))
+    answer = await api("DELETE", path(api, "a"))
+    assert answer.status == 200
+
+
+async def test_update_requires_a_resource_version(api: Conversation) -> None:
+    await define(api)
+    await api.create(path(api), widget(api))
+    answer = await api("PUT", path(api, "a"), widget(api))
+    assert answer.status == 422
+
+
+async def test_strategic_merge_patch_is_415(api: Conversation) -> None:
+    await define(api)
+    await api.create(path(api), widget(api))
+    answer = await api("PATCH", path(api, "a"), {}, content_type=STRATEGIC)
+    assert answer.status == 415
+
+
+NAMES: dict[str, dict[str, Any]] = {
+    "kind": {"kind": "Other"},
+    "no_kind": {"kind": ""},
+    "version": {"apiVersion": "example.com/v1"},
+    "no_version": {"apiVersion": ""},
+    "name": {"metadata": {"name": "A_"}},
+    "no_name": {"metadata": {}},
+    "labels": {"metadata": {"name": "a", "labels": {"a": 1}}},
+    "label": {"metadata": {"name": "a", "labels": {"a b": "c"}}},
+    "namespace": {"metadata": {"name": "a", "namespace": "other"}},
+    "metadata": {"metadata": []},
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+async def test_apiversion_kind_and_name_are_checked(api: Conversation, case: str) -> None:
+    await define(api)
+    answer = await api("POST", path(api), widget(api) | NAMES[case])
+    assert answer.status in (400, 422)
+
+
+FIELDS: dict[str, Any] = {
+    "int": {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 2},
+    "exc": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 5, "exclusiveMaximum": True},
+    "str": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]*$"},
+    "enum": {"type": "string", "enum": ["a", "b"], "default": "a"},
+    "when": {"type": "string", "format": "date-time"},
+    "day": {"type": "string", "format": "date"},
+    "nullable": {"type": "string", "nullable": True},
+    "bool": {"type": "boolean"},
+    "port": {"x-kubernetes-int-or-string": True},
+    "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string"}},
+    "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    "map": {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"],
+        "items": {
+            "type": "object",
+            "required": ["k"],
+            "properties": {"k": {"type": "string"}, "v": {"type": "integer"}},
+        },
+    },
+    "obj": {"type": "object", "properties": {"x": {"type": "integer", "default": 3}}},
+    "add": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
+    "any": {**ANYTHING, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "one": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    | {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "not": {"type": "string", "not": {"enum": ["bad"]}},
+    "raw": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
+}
+SPECS: dict[str, Any] = {
+    "nothing": {},
+    "good": {
+        "int": 2,
+        "str": "abc",
+        "port": "http",
+        "list": ["a"],
+        "set": ["a", "b"],
+        "nullable": None,
+        "add": {"x": 1},
+    },
+    "number": {"port": 80, "int": 4.0, "exc": 0.5},
+    "unknown": {"extra": 1, "obj": {"y": 1}, "any": {"a": {"deep": 1}}},
+    "defaults": {"obj": {}},
+    "null_default": {"enum": None},
+    "no_multiple": {"int": 3},
+    "too_small": {"int": -2},
+    "too_large": {"int": 12},
+    "too_close": {"exc": 0},
+    "too_far": {"exc": 5},
+    "too_short": {"str": "a"},
+    "too_long": {"str": "abcde"},
+    "pattern": {"str": "AB"},
+    "enum": {"enum": "c"},
+    "when": {"when": "2026-01-01"},
+    "day": {"day": "tomorrow"},
+    "null": {"bool": None},
+    "text_for_bool": {"bool": "yes"},
+    "list_for_port": {"port": []},
+    "text_for_int": {"int": "1"},
+    "empty_list": {"list": []},
+    "long_list": {"list": ["a", "b", "c"]},
+    "items": {"list": [1]},
+    "set": {"set": ["a", "b", "a"]},
+    "map": {"map": [{"k": "a"}, {"k": "a"}]},
+    "no_key": {"map": [{"v": 1}]},
+    "values": {"add": {"x": "1"}},
+    "many": {"add": {"x": 1, "y": 2, "z": 3}},
+    "any": {"any": {"c": 1}},
+    "none": {"one": {}},
+    "both": {"one": {"a": "", "b": ""}},
+    "not": {"not": "bad"},
+    "embedded": {"raw": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}}},
+    "nameless": {"raw": {"metadata": {"name": "a"}}},
+    "bad_metadata": {"raw": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A_", "labels": {"a": "b c"}}}},
+    "no_object": 5,
+}
+
+
+@pytest.mark.parametrize("case", SPECS)
+async def test_schema_validates_objects(api: Conversation, case: str) -> None:
+    await define(api, version(schema=with_spec(**FIELDS)))
+    answer = await api("POST", path(api), widget(api, spec=SPECS[case]))
+    assert answer.status in (201, 422)
+
+
+@pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"], ids=["strict", "warn", "ignore"])
+async def test_field_validation_of_unknown_fields(api: Conversation, directive: str) -> None:
+    await define(api, version(schema=with_spec(size={"type": "integer"})))
+    obj = widget(api, spec={"size": 1, "sise": 2}) | {"more": {}}
+    answer = await api("POST", f"{path(api)}?fieldValidation={directive}", obj)
+    assert answer.status == (400 if directive == "Strict" else 201)
+
+
+async def test_status_subresource_separates_spec_and_status(api: Conversation) -> None:
+    await define(api, version(subresources={"status": {}}))
+    await api("POST", path(api), widget(api, spec={"size": 1}, status={"x": 1}))
+    both = {"spec": {"size": 2}, "status": {"x": 2}}
+    await api(
+        "PATCH", f"{path(api, 'a')}/status", both | {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE_PATCH
+    )
+    answer = await api("PATCH", path(api, "a"), both | {"status": {"x": 3}}, content_type=MERGE_PATCH)
+    assert answer.body["status"] == {"x": 2}
+
+
+async def test_without_status_subresource_status_is_a_plain_field(api: Conversation) -> None:
+    await define(api)
+    await api("POST", path(api), widget(api, status={"x": 1}))
+    await api("PATCH", path(api, "a"), {"status": {"x": 2}}, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{path(api, 'a')}/status", {}, content_type=MERGE_PATCH)
+    assert answer.status == 404
+
+
+SCALE = {
+    "specReplicasPath": ".spec.size",
+    "statusReplicasPath": ".status.size",
+    "labelSelectorPath": ".status.selector",
+}
+
+
+async def test_scale_paths_come_from_the_crd(api: Conversation) -> None:
+    await define(api, version(subresources={"scale": SCALE, "status": {}}))
+    await api.create(path(api), widget(api, spec={"size": 2}))
+    await api("PATCH", f"{path(api, 'a')}/status", {"status": {"size": 1, "selector": "a=b"}}, content_type=MERGE_PATCH)
+    await api("GET", f"{path(api, 'a')}/scale")
+    await api("PUT", f"{path(api, 'a')}/scale", {"metadata": {"name": "a"}, "spec": {"replicas": 5}})
+    answer = await api("GET", path(api, "a"), shown=lambda body: body["spec"])
+    assert answer.body["spec"] == {"size": 5}
+
+
+async def test_scale_without_replicas_is_500(api: Conversation) -> None:
+    await define(api, version(subresources={"scale": SCALE}))
+    await api.create(path(api), widget(api))
+    answer = await api("GET", f"{path(api, 'a')}/scale")
+    assert answer.status == 500
+
+
+async def test_object_is_read_in_every_served_version(api: Conversation) -> None:
+    await define(api, version("v1"), version("v2"), version("v1beta1", deprecated=True))
+    await api.create(path(api), widget(api, spec={"size": 1}))
+    await api("GET", path(api, "a", "v2"))
+    await api("GET", path(api, "a", "v1beta1"))
+    await api("PATCH", path(api, "a", "v2"), {"spec": {"size": 2}}, content_type=MERGE_PATCH)
+    await api("GET", path(api))
+    group = f"/apis/{api.namespace}.example.com"
+    answer = await api.poll(group, lambda answer: len(answer.body.get("versions", ())) == 3)
+    assert answer.body["preferredVersion"]["version"] == "v2"
+
+
+async def test_deprecated_version_returns_its_warning(api: Conversation) -> None:
+    old = version("v1beta1", deprecated=True, deprecationWarning="use v1 instead")
+    await define(api, version(), old)
+    answer = await api("POST", path(api, api_version="v1beta1"), widget(api, "v1beta1"))
+    assert "use v1 instead" in answer.headers["Warning"]
+
+
+async def test_unserved_version_is_404(api: Conversation) -> None:
+    await define(api, version(), version("v2") | {"served": False})
+    answer = await api("GET", path(api, api_version="v2"))
+    assert answer.status == 404
+
+
+async def test_selectable_fields_select(api: Conversation) -> None:
+    schema = with_spec(colour={"type": "string"}, size={"type": "integer"})
+    await define(api, version(schema=schema, selectableFields=[{"jsonPath": ".spec.colour"}]))
+    await api.create(path(api), widget(api, spec={"colour": "red"}))
+    await api("GET", f"{path(api)}?fieldSelector=spec.colour%3Dred")
+    await api("GET", f"{path(api)}?fieldSelector=spec.colour%3Dblue")
+    answer = await api("GET", f"{path(api)}?fieldSelector=spec.size%3D1")
+    assert answer.status == 400
+
+
+async def test_printer_columns(api: Conversation) -> None:
+    columns = [
+        {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "description": "what it looks like"},
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1},
+    ]
+    await define(api, version(additionalPrinterColumns=columns))
+    await api.create(path(api), widget(api, spec={"colour": "red"}))
+    answer = await api("GET", path(api), accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert answer.body["rows"][0]["cells"] == ["a", "red", None]
+
+
+async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
+    where = await define(api)
+    await api.create(path(api), widget(api))
+    async with api.open_watch(f"{path(api)}?watch=1&resourceVersion=0") as watching:
+        await watching.read()
+        await api("DELETE", where, recorded=False)
+        await watching.read()
+    await api.poll(where, lambda answer: answer.status == 404)
+    answer = await api.poll(path(api), lambda answer: answer.status == 404)
+    assert answer.body == "404 page not found\n"
+
+
+async def test_crd_with_taken_names_is_not_accepted(api: Conversation) -> None:
+    await define(api)
+    names = {"plural": "gadgets", "kind": "Widget"}
+    other = await api.create(DEFINITIONS, definition(api, names=names))
+    where = f"{DEFINITIONS}/{other['metadata']['name']}"
+    answer = await api.poll(where, lambda answer: bool(answer.body["status"]["conditions"]))
+    assert answer.body["status"]["conditions"][0]["status"] == "False"
+
+
+async def test_crd_is_accepted_once_names_are_free(api: Conversation) -> None:
+    where = await define(api)
+    other = await api.create(DEFINITIONS, definition(api, names={"plural": "gadgets", "kind": "Widget"}))
+    waiting = f"{DEFINITIONS}/{other['metadata']['name']}"
+    await api.poll(waiting, lambda answer: bool(answer.body["status"]["conditions"]), recorded=False)
+    await api("DELETE", where, recorded=False)
+    await api.poll(waiting, _is_established, recorded=False)
+    answer = await api("GET", waiting, shown=lambda body: body["status"])
+    assert answer.body["status"]["acceptedNames"]["kind"] == "Widget"
+
+
+async def test_cel_rules_are_enforced(api: Conversation) -> None:
+    schema = with_spec(size={"type": "integer"})
+    schema["properties"]["spec"]["x-kubernetes-validations"] = [{"rule": "self.size < 3", "message": "too large"}]
+    await define(api, version(schema=schema))
+    answer = await api("POST", path(api), widget(api, spec={"size": 4}))
+    assert answer.status == 422
+
+
+INVALID: dict[str, Any] = {
+    "no_spec": (("spec",), {}),
+    "no_group": (("spec", "group"), ""),
+    "no_kind": (("spec", "names", "kind"), ""),
+    "bad_kind": (("spec", "names", "kind"), "a_b"),
+    "bad_plural": (("spec", "names", "plural"), "Wid_gets"),
+    "bad_short_name": (("spec", "names", "shortNames"), ["W_"]),
+    "bad_scope": (("spec", "scope"), "Everywhere"),
+    "no_scope": (("spec", "scope"), ""),
+    "no_versions": (("spec", "versions"), []),
+    "no_schema": (("spec", "versions"), [{"name": "v1", "served": True, "storage": True}]),
+    "no_storage": (("spec", "versions"), [version("v2")]),
+    "two_storages": (("spec", "versions"), [version("v1"), version("v2") | {"storage": True}]),
+    "twice": (("spec", "versions"), [version("v1"), version("v1") | {"storage": False}]),
+    "bad_version": (("spec", "versions"), [version("v1"), version("V_2")]),
+    "other_name": (("metadata", "name"), "bad"),
+    "not_structural": (("spec", "versions"), [version(schema={"properties": {"spec": {}}})]),
+    "no_type": (("spec", "versions"), [version(schema={"type": "object", "properties": {"spec": {}}})]),
+    "array_without_items": (("spec", "versions"), [version(schema=with_spec(list={"type": "array"}))]),
+    "bad_type": (("spec", "versions"), [version(schema=with_spec(x={"type": "text"}))]),
+    "bad_default": (("spec", "versions"), [version(schema=with_spec(x={"type": "integer", "default": "1"}))]),
+    "keys_without_map": (
+        ("spec", "versions"),
+        [
+            version(
+                schema=with_spec(x={"type": "array", "items": {"type": "string"}, "x-kubernetes-list-map-keys": ["k"]})
+            )
+        ],
+    ),
+    "no_keys": (
+        ("spec", "versions"),
+        [version(schema=with_spec(x={"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map"}))],
+    ),
+    "both_properties": (
+        ("spec", "versions"),
+        [
+            version(
+                schema=with_spec(
+                    x={"type": "object", "properties": {"a": ANYTHING}, "additionalProperties": {"type": "string"}}
+                )
+            )
+        ],
+    ),
+    "webhook": (("spec", "conversion"), {"strategy": "Webhook"}),
+    "bad_conversion": (("spec", "conversion"), {"strategy": "Magic"}),
+    "bad_pattern": (("spec", "versions"), [version(schema=with_spec(x={"type": "string", "pattern": "["}))]),
+    "scale_without_path": (("spec", "versions"), [version(subresources={"scale": {}})]),
+    "bad_column": (
+        ("spec", "versions"),
+        [version(additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": "a"}])],
+    ),
+    "bad_selectable": (("spec", "versions"), [version(schema=with_spec(), selectableFields=[{"jsonPath": ".spec.x"}])]),
+}
+
+
+@pytest.mark.parametrize("case", INVALID)
+async def test_crd_is_validated(api: Conversation, case: str) -> None:
+    *parents, last = INVALID[case][0]
+    obj = definition(api)
+    place = obj
+    for part in parents:
+        place = place[part]
+    place[last] = INVALID[case][1]
+    answer = await api("POST", DEFINITIONS, obj)
+    assert answer.status in (400, 422)
+
+
+@pytest.mark.parametrize("field", ["scope", "group", "plural", "kind"])
+async def test_crd_identity_is_immutable(api: Conversation, field: str) -> None:
+    where = await define(api)
+    spec = {"scope": {"scope": "Cluster"}, "group": {"group": "example.com"}}
+    patch = spec.get(field, {"names": {field: "others"}})
+    answer = await api("PATCH", where, {"spec": patch}, content_type=MERGE_PATCH)
+    assert answer.status in (200, 422)

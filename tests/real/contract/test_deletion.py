@@ -1,0 +1,309 @@
+"""Deletion: finalizers, preconditions, garbage collection, namespaces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import JSON, MERGE_PATCH, YAML
+from tests.real.contract.paths import CONFIGMAPS, NAMESPACES, PODS
+from tests.real.contract.tables import variants
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Answer, Conversation
+
+A, B, C = (f"{CONFIGMAPS}/{name}" for name in "abc")
+JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
+HELD = {"finalizers": ["example.com/hold"]}
+FREE = {"metadata": {"finalizers": None}}
+
+
+async def create(api: Conversation, name: str, *owners: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    said = {"name": name, **metadata}
+    if owners:
+        said["ownerReferences"] = list(owners)
+    return await api.create(CONFIGMAPS, {"metadata": said})
+
+
+def reference(owner: dict[str, Any], *, blocking: bool = False) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    said = {"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"], "uid": metadata["uid"]}
+    return said | {"blockOwnerDeletion": True} if blocking else said
+
+
+def is_gone(answer: Answer) -> bool:
+    return answer.status == 404
+
+
+async def delete(api: Conversation, path: str, **options: Any) -> Answer:
+    return await api("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+
+async def test_delete_removes_the_object(api: Conversation) -> None:
+    await create(api, "a")
+    await delete(api, A)
+    assert is_gone(await api("GET", A))
+
+
+async def test_delete_of_a_missing_object_is_404(api: Conversation) -> None:
+    assert is_gone(await delete(api, A))
+
+
+async def test_finalizer_delays_deletion(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    answer = await delete(api, A)
+    assert "deletionTimestamp" in answer.metadata
+
+
+async def test_second_delete_changes_nothing(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    await delete(api, A)
+    answer = await delete(api, A)
+    assert answer.status == 200
+
+
+async def test_removing_the_last_finalizer_deletes(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    await delete(api, A)
+    await api("PATCH", A, FREE, content_type=MERGE_PATCH)
+    assert is_gone(await api("GET", A))
+
+
+async def test_terminating_object_can_be_updated(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    await delete(api, A)
+    answer = await api("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    assert answer.body["data"] == {"k": "v"}
+
+
+async def test_terminating_object_rejects_new_finalizers(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    await delete(api, A)
+    more = {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
+    answer = await api("PATCH", A, more, content_type=MERGE_PATCH)
+    assert answer.status == 422
+
+
+async def test_terminating_object_keeps_its_name(api: Conversation) -> None:
+    await create(api, "a", **HELD)
+    await delete(api, A)
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
+    assert answer.status == 409
+
+
+async def test_uid_precondition_mismatch_is_409(api: Conversation) -> None:
+    await create(api, "a")
+    answer = await delete(api, A, preconditions={"uid": "00000000-0000-4000-8000-000000000000"})
+    assert answer.status == 409
+
+
+async def test_version_precondition_mismatch_is_409(api: Conversation) -> None:
+    obj = await create(api, "a")
+    await api("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH, recorded=False)
+    answer = await delete(api, A, preconditions={"resourceVersion": obj["metadata"]["resourceVersion"]})
+    assert answer.status == 409
+
+
+async def test_matching_preconditions_allow_deletion(api: Conversation) -> None:
+    metadata = (await create(api, "a"))["metadata"]
+    asked = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    answer = await delete(api, A, preconditions=asked)
+    assert answer.status == 200
+
+
+async def test_dry_run_deletes_nothing(api: Conversation) -> None:
+    await create(api, "a")
+    await api("DELETE", f"{A}?dryRun=All")
+    assert (await api("GET", A)).status == 200
+
+
+async def test_unknown_propagation_policy_is_422(api: Conversation) -> None:
+    await create(api, "a")
+    answer = await delete(api, A, propagationPolicy="Foregone")
+    assert answer.status == 422
+
+
+async def test_orphan_dependents_excludes_propagation_policy(api: Conversation) -> None:
+    await create(api, "a")
+    answer = await delete(api, A, propagationPolicy="Orphan", orphanDependents=True)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("policy", ["", "Background"])
+async def test_background_deletion_deletes_dependents(api: Conversation, policy: str) -> None:
+    owner = await create(api, "a")
+    await create(api, "b", reference(owner))
+    await (delete(api, A, propagationPolicy=policy) if policy else delete(api, A))
+    answer = await api.poll(B, is_gone)
+    assert is_gone(answer)
+
+
+async def test_foreground_deletion_waits_for_blocking_dependents(api: Conversation) -> None:
+    owner = await create(api, "a")
+    await create(api, "b", reference(owner, blocking=True), **HELD)
+    await delete(api, A, propagationPolicy="Foreground")
+    await api.poll(B, lambda answer: "deletionTimestamp" in answer.metadata)
+    assert (await api("GET", A)).metadata["finalizers"] == ["foregroundDeletion"]
+    await api("PATCH", B, FREE, content_type=MERGE_PATCH, recorded=False)
+    await api.poll(A, is_gone)
+
+
+async def test_foreground_deletion_skips_nonblocking_dependents(api: Conversation) -> None:
+    owner = await create(api, "a")
+    await create(api, "b", reference(owner), **HELD)
+    await delete(api, A, propagationPolicy="Foreground")
+    assert is_gone(await api.poll(A, is_gone))
+    await api.poll(B, lambda answer: "deletionTimestamp" in answer.metadata)
+    await api("PATCH", B, FREE, content_type=MERGE_PATCH, recorded=False)
+
+
+@pytest.mark.parametrize("how", [{"propagationPolicy": "Orphan"}, {"orphanDependents": True}], ids=["policy", "old"])
+async def test_orphaned_dependents_lose_the_owner_reference(api: Conversation, how: dict[str, Any]) -> None:
+    owner = await create(api, "a")
+    await create(api, "b", reference(owner))
+    await delete(api, A, **how)
+    await api.poll(A, is_gone)
+    assert "ownerReferences" not in (await api("GET", B)).metadata
+
+
+async def test_object_lives_while_one_owner_lives(api: Conversation) -> None:
+    first, second = await create(api, "a"), await create(api, "b")
+    await create(api, "c", reference(first), reference(second))
+    await delete(api, A)
+    answer = await api.poll(C, lambda answer: len(answer.metadata["ownerReferences"]) == 1)
+    assert answer.metadata["ownerReferences"][0]["name"] == "b"
+    await delete(api, B)
+    await api.poll(C, is_gone)
+
+
+async def test_object_with_a_missing_owner_is_collected(api: Conversation) -> None:
+    owner = {"metadata": {"name": "x", "uid": "00000000-0000-4000-8000-000000000000"}}
+    await create(api, "b", reference(owner))
+    assert is_gone(await api.poll(B, is_gone))
+
+
+async def test_deletion_cascades_over_several_levels(api: Conversation) -> None:
+    owner = await create(api, "a")
+    middle = await create(api, "b", reference(owner))
+    await create(api, "c", reference(middle))
+    await delete(api, A)
+    assert is_gone(await api.poll(C, is_gone))
+
+
+async def test_job_deletion_warns_that_pods_are_orphaned(api: Conversation) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
+    await api.create(JOBS, {"metadata": {"name": "a"}, "spec": spec})
+    answer = await api("DELETE", f"{JOBS}/a", recorded=False)
+    assert "child pods are preserved by default" in answer.headers["Warning"]
+
+
+ENDS = {"default": None, "background": {"propagationPolicy": "Background"}, "none": {"orphanDependents": None}}
+
+
+@variants("options", ENDS)
+@pytest.mark.parametrize("count", [0, 2])
+async def test_deletecollection_of_jobs_warns_once(api: Conversation, count: int, options: Any) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
+    for name in range(count):
+        await api.create(JOBS, {"metadata": {"name": f"a{name}"}, "spec": spec})
+    answer = await api("DELETE", JOBS, options, shown=_how_many)
+    assert answer.status == 200
+
+
+def _how_many(body: Any) -> Any:
+    return len(body["items"])
+
+
+BODIES = {
+    "a_list": "[]",
+    "a_full_list": '[{"kind":"DeleteOptions"}]',
+    "a_text": '"x"',
+    "a_number": "1",
+    "null": "null",
+    "words": "words",
+    "yaml_list": "- a",
+    "kind_is_a_number": '{"kind":1}',
+    "another_kind": '{"kind":"ConfigMap","apiVersion":"v1"}',
+    "field_of_another_type": '{"gracePeriodSeconds":"1"}',
+    "fields_of_another_type": '{"preconditions":[],"dryRun":"All"}',
+}
+
+
+@variants("text", BODIES)
+@pytest.mark.parametrize("where", ["object", "collection"])
+async def test_delete_options_must_be_an_object(api: Conversation, where: str, text: str) -> None:
+    await create(api, "a")
+    content_type = YAML if text.startswith("- ") else JSON
+    answer = await api("DELETE", A if where == "object" else CONFIGMAPS, text, content_type=content_type)
+    assert answer.status == (200 if text == "null" else 400)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x"},
+        {"apiVersion": "v1", "kind": "ConfigMap", "uid": "u"},
+        {"kind": "ConfigMap", "name": "x", "uid": "u"},
+        {"apiVersion": "v1", "name": "x", "uid": "u"},
+        {"apiVersion": "v1", "kind": "Event", "name": "x", "uid": "u"},
+    ],
+    ids=["no_uid", "no_name", "no_version", "no_kind", "an_event"],
+)
+async def test_incomplete_owner_reference_is_422(api: Conversation, reference: dict[str, Any]) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": [reference]}})
+    assert answer.status == 422
+
+
+async def test_only_one_owner_may_be_controller(api: Conversation) -> None:
+    owners = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in ("x", "y")
+    ]
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+    assert answer.status == 422
+
+
+async def test_pod_deletion_without_grace_is_immediate(api: Conversation) -> None:
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    await delete(api, f"{PODS}/a", gracePeriodSeconds=0)
+    assert is_gone(await api("GET", f"{PODS}/a"))
+
+
+async def test_deletecollection_by_label_selector(api: Conversation) -> None:
+    await create(api, "a", labels={"x": "1"})
+    await create(api, "b", labels={"x": "2"})
+    await api("DELETE", f"{CONFIGMAPS}?labelSelector=x%3D1")
+    assert [item["metadata"]["name"] for item in (await api("GET", CONFIGMAPS)).body["items"]] == ["b"]
+
+
+async def test_deletecollection_stops_at_the_limit(api: Conversation) -> None:
+    for name in "abc":
+        await create(api, name)
+    await api("DELETE", f"{CONFIGMAPS}?limit=2")
+    assert [item["metadata"]["name"] for item in (await api("GET", CONFIGMAPS)).body["items"]] == ["c"]
+
+
+async def test_namespace_is_removed_after_its_contents(api: Conversation) -> None:
+    name = f"{api.namespace}-x"
+    await api.create(NAMESPACES, {"metadata": {"name": name}})
+    await api.create(f"{NAMESPACES}/{name}/configmaps", {"metadata": {"name": "a"}})
+    await delete(api, f"{NAMESPACES}/{name}")
+    await api.poll(f"{NAMESPACES}/{name}", is_gone)
+    assert is_gone(await api("GET", f"{NAMESPACES}/{name}/configmaps/a"))
+
+
+async def test_terminating_namespace_rejects_creates(api: Conversation) -> None:
+    name = f"{api.namespace}-x"
+    await api.create(NAMESPACES, {"metadata": {"name": name}})
+    held = f"{NAMESPACES}/{name}/configmaps"
+    await api.create(held, {"metadata": {"name": "a", **HELD}})
+    await api("DELETE", f"{NAMESPACES}/{name}", recorded=False)
+    answer = await api("POST", held, {"metadata": {"name": "b"}})
+    assert answer.status == 403
+    await api.poll(f"{held}/a", lambda answer: "deletionTimestamp" in answer.metadata)
+    await api("PATCH", f"{held}/a", FREE, content_type=MERGE_PATCH, recorded=False)
+
+
+async def test_system_namespaces_cannot_be_deleted(api: Conversation) -> None:
+    answer = await api("DELETE", f"{NAMESPACES}/default")
+    assert answer.status == 403

@@ -1,0 +1,242 @@
+"""Server-side apply and managed fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH
+from tests.real.contract.paths import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICES
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Answer, Conversation
+
+A = f"{CONFIGMAPS}/a"
+
+
+def configmap(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", **metadata}}
+    return said if data is None else said | {"data": data}
+
+
+def service(*ports: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": list(ports)}}
+
+
+async def apply(api: Conversation, path: str, obj: dict[str, Any], manager: str = "one", query: str = "") -> Answer:
+    return await api("PATCH", f"{path}?fieldManager={manager}{query}", obj, content_type=APPLY)
+
+
+@pytest.mark.conformance("FK-05")
+async def test_apply_that_creates_owns_all_its_fields(api: Conversation) -> None:
+    answer = await apply(api, A, configmap({"k": "v"}, labels={"l": "m"}))
+    assert answer.status == 201
+
+
+async def test_unchanged_apply_is_no_change(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap({"k": "v"}))
+    assert answer.status == 200
+
+
+async def test_apply_requires_a_field_manager(api: Conversation) -> None:
+    answer = await api("PATCH", A, configmap({"k": "v"}), content_type=APPLY)
+    assert answer.status == 422
+
+
+async def test_apply_without_api_version_is_400(api: Conversation) -> None:
+    answer = await apply(api, A, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    assert answer.status == 400
+
+
+async def test_apply_of_another_kind_is_400(api: Conversation) -> None:
+    answer = await apply(api, A, configmap() | {"kind": "Secret"})
+    assert answer.status == 400
+
+
+async def test_apply_under_another_name_is_400(api: Conversation) -> None:
+    answer = await apply(api, A, configmap() | {"metadata": {"name": "b"}})
+    assert answer.status == 400
+
+
+async def test_apply_rejects_managed_fields(api: Conversation) -> None:
+    answer = await apply(api, A, configmap(managedFields=[{"manager": "x", "operation": "Apply"}]))
+    assert answer.status == 400
+
+
+async def test_apply_with_an_unknown_field_is_refused(api: Conversation) -> None:
+    answer = await apply(api, A, configmap() | {"dta": {}})
+    assert answer.status >= 400
+
+
+async def test_two_appliers_own_different_fields(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap({"l": "w"}), "two")
+    assert answer.body["data"] == {"k": "v", "l": "w"}
+
+
+async def test_two_appliers_share_an_equal_field(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap({"k": "v"}), "two")
+    assert answer.status == 200
+
+
+@pytest.mark.conformance("FK-05")
+async def test_apply_to_a_field_of_another_owner_conflicts(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap({"k": "w"}), "two")
+    assert answer.status == 409
+
+
+async def test_conflict_lists_every_field(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}))
+    answer = await apply(api, A, configmap({"k": "w", "l": "w"}), "two")
+    assert answer.status == 409
+
+
+@pytest.mark.conformance("FK-05")
+async def test_force_takes_ownership(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}))
+    answer = await apply(api, A, configmap({"k": "w"}), "two", "&force=true")
+    assert answer.body["data"] == {"k": "w", "l": "v"}
+
+
+async def test_field_dropped_by_its_only_applier_is_removed(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}, labels={"x": "y"}))
+    answer = await apply(api, A, configmap({"k": "v"}))
+    assert "labels" not in answer.metadata
+
+
+async def test_field_still_applied_by_another_is_kept(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}))
+    await apply(api, A, configmap({"l": "v"}), "two")
+    answer = await apply(api, A, configmap({"k": "v"}))
+    assert answer.body["data"] == {"k": "v", "l": "v"}
+
+
+async def test_removing_the_last_field_removes_the_map(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap())
+    assert "data" not in answer.body
+
+
+async def test_update_takes_ownership_of_changed_fields(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}))
+    answer = await api("PUT", f"{A}?fieldManager=two", configmap({"k": "w", "l": "v"}))
+    assert len(answer.metadata["managedFields"]) == 2
+
+
+async def test_update_removes_omitted_fields(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v", "l": "v"}))
+    answer = await api("PUT", f"{A}?fieldManager=two", configmap({"k": "v"}))
+    assert len(answer.metadata["managedFields"]) == 1
+
+
+async def test_patch_is_recorded_as_update(api: Conversation) -> None:
+    await api("POST", f"{CONFIGMAPS}?fieldManager=one", configmap({"k": "v"}))
+    operations = [{"op": "add", "path": "/data/l", "value": "w"}]
+    answer = await api("PATCH", f"{A}?fieldManager=two", operations, content_type=JSON_PATCH)
+    assert answer.body["data"] == {"k": "v", "l": "w"}
+
+
+async def test_default_manager_comes_from_the_user_agent(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, configmap({"k": "v"}), headers={"User-Agent": "some-tool/v1.2 (linux)"})
+    assert answer.metadata["managedFields"][0]["manager"] == "some-tool"
+
+
+async def test_field_manager_over_128_characters_is_422(api: Conversation) -> None:
+    answer = await api("POST", f"{CONFIGMAPS}?fieldManager={'x' * 129}", configmap())
+    assert answer.status == 422
+
+
+async def test_empty_managed_fields_reset_ownership(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await api("PUT", f"{A}?fieldManager=two", configmap({"k": "w"}, managedFields=[{}]))
+    assert answer.status == 200
+
+
+async def test_first_apply_records_before_first_apply(api: Conversation) -> None:
+    await api("POST", f"{CONFIGMAPS}?fieldManager=old", configmap({"k": "v"}))
+    await api("PUT", f"{A}?fieldManager=old", configmap({"k": "v"}, managedFields=[{}]))
+    answer = await apply(api, A, configmap({"l": "w"}))
+    assert answer.status == 200
+
+
+async def test_list_elements_are_owned_by_key(api: Conversation) -> None:
+    path = f"{SERVICES}/a"
+    await apply(api, path, service({"name": "x", "port": 80}))
+    answer = await apply(api, path, service({"name": "y", "port": 81}), "two")
+    assert [each["name"] for each in answer.body["spec"]["ports"]] == ["x", "y"]
+
+
+async def test_dropped_list_element_is_removed(api: Conversation) -> None:
+    path = f"{SERVICES}/a"
+    await apply(api, path, service({"name": "x", "port": 80}, {"name": "y", "port": 81}))
+    answer = await apply(api, path, service({"name": "x", "port": 80}))
+    assert [each["name"] for each in answer.body["spec"]["ports"]] == ["x"]
+
+
+async def test_finalizers_are_owned_individually(api: Conversation) -> None:
+    await apply(api, A, configmap(finalizers=["example.com/a"]))
+    await apply(api, A, configmap(finalizers=["example.com/b"]), "two")
+    answer = await apply(api, A, configmap(), "two")
+    assert answer.metadata["finalizers"] == ["example.com/a"]
+    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
+
+
+async def test_labels_are_owned_individually(api: Conversation) -> None:
+    await apply(api, A, configmap(labels={"a": "1"}))
+    answer = await apply(api, A, configmap(labels={"b": "2"}), "two")
+    assert answer.metadata["labels"] == {"a": "1", "b": "2"}
+
+
+async def test_apply_dry_run_stores_nothing(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    await apply(api, A, configmap({"k": "w"}), query="&dryRun=All")
+    answer = await api("GET", A)
+    assert answer.body["data"] == {"k": "v"}
+
+
+async def test_oldest_update_managers_are_merged(api: Conversation) -> None:
+    await api.create(f"{CONFIGMAPS}?fieldManager=m0", configmap({"k0": ""}))
+    for index in range(1, 12):
+        patch = {"data": {f"k{index}": ""}}
+        await api("PATCH", f"{A}?fieldManager=m{index:02}", patch, content_type=MERGE_PATCH, recorded=False)
+    answer = await api("GET", A)
+    assert len(answer.metadata["managedFields"]) == 10
+
+
+async def test_yaml_apply(api: Conversation) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: 'true'\n"
+    answer = await api("PATCH", f"{A}?fieldManager=one", text, content_type=APPLY)
+    assert answer.body["data"] == {"k": "true"}
+
+
+async def test_invalid_yaml_apply_is_400(api: Conversation) -> None:
+    answer = await api("PATCH", f"{A}?fieldManager=one", "a: [", content_type=APPLY)
+    assert answer.status == 400
+
+
+async def test_apply_with_an_old_version_conflicts(api: Conversation) -> None:
+    await apply(api, A, configmap({"k": "v"}))
+    answer = await apply(api, A, configmap({"k": "w"}, resourceVersion="1"))
+    assert answer.status == 409
+
+
+async def test_apply_to_status_is_recorded_with_its_subresource(api: Conversation) -> None:
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    status = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"message": "m"}}
+    answer = await api("PATCH", f"{PODS}/a/status?fieldManager=two", status, content_type=APPLY)
+    mine = [each for each in answer.metadata["managedFields"] if each["manager"] == "two"]
+    assert mine[0]["subresource"] == "status"
+
+
+async def test_scale_write_owns_replicas(api: Conversation) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template, "replicas": 1}
+    await api.create(f"{DEPLOYMENTS}?fieldManager=one", {"metadata": {"name": "a"}, "spec": spec})
+    await api("PATCH", f"{DEPLOYMENTS}/a/scale?fieldManager=two", {"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
+    answer = await api("GET", f"{DEPLOYMENTS}/a", recorded=False)
+    mine = [each for each in answer.metadata["managedFields"] if each["manager"] == "two"]
+    assert mine[0]["fieldsV1"] == {"f:spec": {"f:replicas": {}}}

@@ -1,0 +1,217 @@
+"""CEL: validation of objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH
+from tests.real.contract.paths import DEFINITIONS
+from tests.real.contract.ruled_objects import OBJECTS
+from tests.real.contract.rules import (
+    INTEGER,
+    KEYED,
+    TEXT,
+    define,
+    definition,
+    fields,
+    items,
+    keyed,
+    recorded_part,
+    ruled,
+    widget,
+)
+from tests.real.contract.tables import variants
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.real.contract.conversation import Conversation
+
+
+@pytest.fixture(autouse=True)
+async def clean(api: Conversation) -> AsyncIterator[None]:
+    """Delete the CRD of the row, which is cluster-scoped."""
+    yield
+    await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
+
+
+@variants("row", OBJECTS)
+async def test_schema_rules_are_enforced_on_create(
+    api: Conversation, row: tuple[dict[str, Any], list[tuple[Any, int]]]
+) -> None:
+    schema, cases = row
+    path = await define(api, schema)
+    for spec, status in cases:
+        answer = await api("POST", f"{path}?dryRun=All", widget(api, spec), shown=recorded_part)
+        assert answer.status == status, answer.body
+
+
+CHANGES: dict[str, tuple[dict[str, Any], Any, list[tuple[Any, int]]]] = {
+    "immutable": (
+        fields(
+            a=ruled(TEXT, {"rule": "self == oldSelf", "message": "Value is immutable"}),
+            b=ruled(fields(x=INTEGER, y=INTEGER), {"rule": "self == oldSelf", "message": "is immutable"}),
+            c=INTEGER,
+        ),
+        {"a": "x", "b": {"x": 1, "y": 2}},
+        [
+            ({"a": "x", "b": {"y": 2, "x": 1}, "c": 1}, 200),
+            ({"a": "y", "b": {"x": 1, "y": 2}}, 422),
+            ({"a": "x", "b": {"x": 1}}, 422),
+            ({}, 200),
+        ],
+    ),
+    "not_removed": (
+        ruled(
+            fields(a=TEXT, b=TEXT),
+            {"rule": "!has(oldSelf.a) || has(self.a)", "message": "a is required once set"},
+            {"rule": "has(self.b) == has(oldSelf.b)", "message": "b may not be added or removed"},
+        ),
+        {"a": "x"},
+        [({"a": "y"}, 200), ({}, 422), ({"a": "x", "b": "x"}, 422)],
+    ),
+    "growing": (
+        fields(size=ruled(INTEGER, {"rule": "self >= oldSelf", "messageExpression": "'was %d'.format([oldSelf])"})),
+        {"size": 3},
+        [({"size": 4}, 200), ({"size": 2}, 422), ({}, 200)],
+    ),
+    "optional": (
+        fields(
+            a=ruled(TEXT, {"rule": "oldSelf.hasValue() || self == 'first'", "optionalOldSelf": True}),
+            b=ruled(INTEGER, {"rule": "self >= oldSelf.orValue(5)", "optionalOldSelf": True}),
+        ),
+        {"b": 7},
+        [({"a": "x"}, 422), ({"a": "first"}, 200), ({"b": 8}, 200), ({"b": 6}, 422), ({"a": "x", "b": 7}, 422)],
+    ),
+    "keyed": (
+        fields(parts=items(ruled(keyed(x=INTEGER, y=ruled(TEXT, "self == oldSelf")), "self.x >= oldSelf.x"), **KEYED)),
+        {"parts": [{"name": "a", "x": 1, "y": "1"}, {"name": "b", "x": 5, "y": "1"}]},
+        [
+            ({"parts": [{"name": "b", "x": 6, "y": "1"}, {"name": "a", "x": 1, "y": "1"}, {"name": "c", "x": 0}]}, 200),
+            ({"parts": [{"name": "b", "x": 4, "y": "1"}, {"name": "a", "x": 2, "y": "1"}]}, 422),
+            ({"parts": [{"name": "b", "x": 5, "y": "2"}]}, 422),
+            ({"parts": []}, 200),
+        ],
+    ),
+    "keyed_whole": (
+        fields(parts=ruled(items(keyed(x=INTEGER), **KEYED), "self == oldSelf", "oldSelf.all(o, o in self)")),
+        {"parts": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]},
+        [
+            ({"parts": [{"name": "b", "x": 2}, {"name": "a", "x": 1}]}, 200),
+            ({"parts": [{"name": "b", "x": 2}, {"name": "a", "x": 3}]}, 422),
+        ],
+    ),
+    "map": (
+        fields(map={"type": "object", "additionalProperties": ruled(TEXT, "self == oldSelf"), "maxProperties": 4}),
+        {"map": {"a": "1"}},
+        [({"map": {"a": "1", "b": "2"}}, 200), ({"map": {"a": "2"}}, 422), ({"map": {}}, 200)],
+    ),
+    "lists": (
+        fields(list=ruled(items(TEXT), "oldSelf.all(x, x in self)", "self.size() >= oldSelf.size()")),
+        {"list": ["a", "b"]},
+        [({"list": ["b", "a", "c"]}, 200), ({"list": ["a", "c"]}, 422)],
+    ),
+}
+
+
+@variants("row", CHANGES)
+async def test_transition_rules_are_enforced_on_update(
+    api: Conversation, row: tuple[dict[str, Any], Any, list[tuple[Any, int]]]
+) -> None:
+    schema, old, cases = row
+    path = await define(api, schema)
+    made = await api.create(path, widget(api, old))
+    for spec, status in cases:
+        answer = await api("PUT", f"{path}/a?dryRun=All", made | {"spec": spec}, shown=recorded_part)
+        assert answer.status == status, answer.body
+
+
+async def test_every_write_is_validated(api: Conversation) -> None:
+    path = await define(api, fields(x=ruled(INTEGER, "self > 0", {"rule": "self >= oldSelf", "message": "less"})))
+    await api.create(path, widget(api, {"x": 3}))
+    await api("PATCH", f"{path}/a", {"spec": {"x": 2}}, content_type=MERGE_PATCH)
+    await api("PATCH", f"{path}/a", [{"op": "replace", "path": "/spec/x", "value": 0}], content_type=JSON_PATCH)
+    answer = await api("PATCH", f"{path}/a?fieldManager=m&force=true", widget(api, {"x": 1}), content_type=APPLY)
+    assert answer.status == 422
+
+
+async def test_status_rules_are_enforced(api: Conversation) -> None:
+    schema = fields(spec=fields(x=INTEGER), status=ruled(fields(n=INTEGER), "self.n < 3", "self.n >= oldSelf.n"))
+    path = await define(api, ruled(schema, "!has(self.status) || self.status.n <= self.spec.x"), whole=True)
+    made = await api.create(path, widget(api, {"x": 2}))
+    for n in (2, 1, 3):
+        answer = await api("PUT", f"{path}/a/status?dryRun=All", made | {"status": {"n": n}}, shown=recorded_part)
+    assert answer.status == 422
+
+
+async def test_root_rules_see_metadata_and_type(api: Conversation) -> None:
+    rules = (
+        {"rule": "self.metadata.name.size() < 3", "message": "name too long"},
+        {"rule": "self.kind == 'Widget' && self.apiVersion.endsWith('/v1')"},
+        {"rule": "!has(self.metadata.generateName) || self.metadata.generateName == 'g'"},
+    )
+    path = await define(api, ruled(fields(spec=fields(x=INTEGER)), *rules), whole=True)
+    for metadata, status in (({"name": "ab"}, 201), ({"name": "abc"}, 422), ({"name": "a", "generateName": "h"}, 422)):
+        body = widget(api, {"x": 1}, metadata=metadata)
+        answer = await api("POST", f"{path}?dryRun=All", body, shown=recorded_part)
+        assert answer.status == status, answer.body
+
+
+NO_LONGER = {"rule": "self != 'old'", "message": "no longer"}
+TOLERATED: dict[str, tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, int]]]] = {
+    "field": (
+        TEXT,
+        ruled(TEXT, NO_LONGER),
+        "old",
+        [("old", 200), ("new", 200)],
+    ),
+    "map": (
+        fields(a=TEXT, b=TEXT),
+        ruled(fields(a=TEXT, b=TEXT), {"rule": "self.a != 'old'", "message": "no longer"}),
+        {"a": "old", "b": "1"},
+        [({"b": "1", "a": "old"}, 200), ({"a": "old", "b": "2"}, 422), ({"a": "new"}, 200)],
+    ),
+    "list": (
+        items(TEXT),
+        items(ruled(TEXT, NO_LONGER)),
+        ["old", "new"],
+        [(["old", "new"], 200), (["old", "other"], 422)],
+    ),
+    "keyed": (
+        items(keyed(v=TEXT), **KEYED),
+        items(ruled(keyed(v=TEXT), {"rule": "!has(self.v) || self.v != 'old'", "message": "no longer"}), **KEYED),
+        [{"name": "a", "v": "old"}, {"name": "b"}],
+        [
+            ([{"name": "b", "v": "new"}, {"name": "a", "v": "old"}], 200),
+            ([{"name": "a", "v": "old"}, {"name": "c", "v": "old"}], 422),
+        ],
+    ),
+    "changes": (
+        INTEGER,
+        ruled(INTEGER, {"rule": "self > oldSelf", "message": "must grow"}),
+        1,
+        [(1, 422), (2, 200)],
+    ),
+}
+
+
+@variants("row", TOLERATED)
+async def test_unchanged_values_may_still_break_a_rule(
+    api: Conversation, row: tuple[dict[str, Any], dict[str, Any], Any, list[tuple[Any, int]]]
+) -> None:
+    loose, strict, old, cases = row
+    path = await define(api, fields(x=loose, y=INTEGER))
+    made = await api.create(path, widget(api, {"x": old}))
+    where = f"{DEFINITIONS}/widgets.{api.namespace}.example.com"
+    other = ruled(fields(x=strict, y=INTEGER), {"rule": "!has(self.y) || self.y > 0", "message": "known"})
+    change = {"spec": {"versions": definition(api, other)["spec"]["versions"]}}
+    assert (await api("PATCH", where, change, content_type=MERGE_PATCH, recorded=False)).status == 200
+    probe = widget(api, {"y": 0}, metadata={"name": "probe"})
+    while (await api("POST", f"{path}?dryRun=All", probe, recorded=False)).status != 422:
+        pass
+    for value, status in cases:
+        body = made | {"spec": {"x": value, "y": 1}}
+        answer = await api("PUT", f"{path}/a?dryRun=All", body, shown=recorded_part)
+        assert answer.status == status, answer.body

@@ -1,0 +1,296 @@
+"""Watches: start, events, invalid parameters."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import MERGE_PATCH, PARTIAL, TABLE
+from tests.real.contract.paths import CONFIGMAPS, PODS
+from tests.real.contract.tables import variants
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+A = f"{CONFIGMAPS}/a"
+# Values of each parameter. At {v} there was one of the two objects.
+VERSIONS = {
+    "none": "",
+    "zero": "&resourceVersion=0",
+    "one": "&resourceVersion=1",
+    "old": "&resourceVersion={v}",
+    "word": "&resourceVersion=abc",
+}
+MATCHES = {
+    "none": "",
+    "exact": "&resourceVersionMatch=Exact",
+    "newer": "&resourceVersionMatch=NotOlderThan",
+    "other": "&resourceVersionMatch=Foo",
+}
+INITIAL = {"none": "", "initial": "&sendInitialEvents=true", "later": "&sendInitialEvents=false"}
+BOOKMARKS = {"none": "", "bookmarks": "&allowWatchBookmarks=true"}
+COMBINATIONS = {
+    "-".join(names): "".join(queries)
+    for combination in product(VERSIONS.items(), MATCHES.items(), INITIAL.items(), BOOKMARKS.items())
+    for names, queries in [zip(*combination, strict=True)]
+}
+PARAMETERS = {
+    "empty-version": "resourceVersion=",
+    "negative-version": "resourceVersion=-1",
+    "huge-version": "resourceVersion=18446744073709551616",
+    "token": "continue=abc",
+    "token-and-match": "continue=abc&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
+    "limit": "limit=1&resourceVersion=0",
+    "word-as-limit": "limit=abc",
+    "word-as-timeout": "timeoutSeconds=abc",
+    "empty-timeout": "timeoutSeconds=",
+    "empty-initial-events": "sendInitialEvents=&resourceVersionMatch=NotOlderThan",
+    "word-as-initial-events": "sendInitialEvents=abc&resourceVersionMatch=NotOlderThan",
+    "word-as-bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=abc",
+    "labels": "labelSelector=!n",
+    "bad-labels": "labelSelector=a b",
+    "name": "fieldSelector=metadata.name!=b",
+    "bad-field": "fieldSelector=data.k=v",
+    "bad-fields": "fieldSelector=metadata.name",
+    "unknown": "unknown=1",
+}
+
+
+@variants("query", COMBINATIONS)
+async def test_version_match_and_initial_events_together(api: Conversation, query: str) -> None:
+    await create_two(api)
+    await follow(api, f"{CONFIGMAPS}?watch=true{query}")
+    assert api.exchanges[-1]["status"] in (200, 422, 400, 500)
+
+
+@variants("query", PARAMETERS)
+async def test_parameter_values(api: Conversation, query: str) -> None:
+    await create_two(api)
+    await follow(api, f"{CONFIGMAPS}?watch=true&{query}")
+    assert api.exchanges[-1]["status"] in (200, 422, 400, 500)
+
+
+@pytest.mark.parametrize("value", ["1", "TRUE", "yes", ""])
+async def test_watch_parameter_values(api: Conversation, value: str) -> None:
+    await create_two(api)
+    await follow(api, f"{CONFIGMAPS}?watch={value}")
+    assert api.exchanges[-1]["status"] == 200
+
+
+@pytest.mark.conformance("FK-03", "FK-04")
+async def test_events_are_delivered_in_order(api: Conversation) -> None:
+    made = await api.create(CONFIGMAPS, configmap("a"))
+    await api("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    await api("PATCH", A, {"data": {"k": "v"}}, content_type=MERGE_PATCH)
+    await api("DELETE", A)
+    await api.create(CONFIGMAPS, configmap("a"))
+    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={version(api, made)}", events=3)
+    assert kinds(answer.body) == ["MODIFIED", "DELETED", "ADDED"]
+
+
+async def test_finalized_deletion_is_modified_then_deleted(api: Conversation) -> None:
+    made = await api.create(CONFIGMAPS, configmap("a", finalizers=["example.com/hold"]))
+    await api("DELETE", A)
+    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={version(api, made)}", events=2)
+    assert kinds(answer.body) == ["MODIFIED", "DELETED"]
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_selector_transitions_become_deleted_and_added(api: Conversation) -> None:
+    made = await api.create(CONFIGMAPS, configmap("a", labels={"on": "1"}))
+    for labels in ({"on": "0"}, {"other": "x"}, {"on": "1"}, {"other": "y"}):
+        await api("PATCH", A, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH)
+    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(api, made)}"
+    answer = await api.watch(f"{CONFIGMAPS}?{query}", events=3)
+    assert kinds(answer.body) == ["DELETED", "ADDED", "MODIFIED"]
+
+
+async def test_never_matching_object_is_not_delivered(api: Conversation) -> None:
+    made = await api.create(CONFIGMAPS, configmap("a", labels={"on": "0"}))
+    await api("DELETE", A)
+    await api.create(CONFIGMAPS, configmap("b", labels={"on": "1"}))
+    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(api, made)}"
+    answer = await api.watch(f"{CONFIGMAPS}?{query}", events=1)
+    assert kinds(answer.body) == ["ADDED"]
+
+
+@pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
+async def test_selector_limits_initial_events(api: Conversation, query: str) -> None:
+    await create_two(api)
+    await follow(api, f"{CONFIGMAPS}?watch=true&labelSelector=n!%3D1{query}")
+    assert len(api.exchanges[-1]["body"]) == 2
+
+
+@pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
+async def test_watch_by_name(api: Conversation, query: str) -> None:
+    await create_two(api)
+    path = f"{CONFIGMAPS}?watch=true&fieldSelector=metadata.name%3Db{query}"
+    async with api.open_watch(path) as watch:
+        await watch.read()
+        await api("DELETE", f"{CONFIGMAPS}/a", recorded=False)
+        await api("DELETE", f"{CONFIGMAPS}/b", recorded=False)
+        await watch.read()
+    assert kinds(watch.events) == ["ADDED", "DELETED"]
+
+
+async def test_pod_watch_by_phase(api: Conversation) -> None:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    made = await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
+    for phase in ("Running", "Succeeded"):
+        await api("PATCH", f"{PODS}/a/status", {"status": {"phase": phase}}, content_type=MERGE_PATCH)
+    query = f"watch=true&fieldSelector=status.phase%3DRunning&resourceVersion={version(api, made)}"
+    answer = await api.watch(f"{PODS}?{query}", events=2)
+    assert kinds(answer.body) == ["ADDED", "DELETED"]
+
+
+async def test_cluster_wide_watch_narrowed_to_one_namespace(api: Conversation) -> None:
+    await create_two(api)
+    path = "/api/v1/configmaps?watch=true&fieldSelector=metadata.namespace%3D{ns}"
+    await follow(api, path)
+    assert len(api.exchanges[-1]["body"]) == 3
+
+
+async def test_namespaced_watch_omits_other_namespaces(api: Conversation) -> None:
+    made = await api.create("/api/v1/namespaces/default/configmaps", configmap(api.namespace))
+    await api("DELETE", f"/api/v1/namespaces/default/configmaps/{api.namespace}", recorded=False)
+    await api.create(CONFIGMAPS, configmap("a"))
+    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={version(api, made)}", events=1)
+    assert answer.body[0]["object"]["metadata"]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/watch/namespaces/{ns}/configmaps",
+        "/api/v1/watch/namespaces/{ns}/configmaps?watch=false",
+        "/api/v1/watch/namespaces/{ns}/configmaps?resourceVersion={v}",
+        "/api/v1/watch/configmaps?fieldSelector=metadata.namespace%3D{ns}",
+    ],
+    ids=["all", "no", "version", "everywhere"],
+)
+async def test_legacy_watch_paths(api: Conversation, path: str) -> None:
+    await create_two(api)
+    await follow(api, path)
+    assert api.exchanges[-1]["body"][-1]["object"]["metadata"]["name"] == "z"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/watch/namespaces/{ns}/configmaps/b", "/api/v1/watch/namespaces/{ns}/configmaps/b?fieldSelector=x%3Dy"],
+    ids=["name", "field"],
+)
+async def test_legacy_watch_path_of_one_object(api: Conversation, path: str) -> None:
+    await create_two(api)
+    answer = await api.watch(path, events=1)
+    assert answer.status in (200, 400)
+
+
+async def test_watch_parameter_on_one_object_is_a_get(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api("GET", f"{A}?watch=true&timeoutSeconds=1")
+    assert answer.status == 200
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_streaming_list_ends_with_an_annotated_bookmark(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=3)
+    assert answer.body[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_empty_streaming_list_is_one_bookmark(api: Conversation) -> None:
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=1)
+    assert kinds(answer.body) == ["BOOKMARK"]
+
+
+async def test_streaming_list_with_a_selector(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}&labelSelector=n%3D2", events=2)
+    assert kinds(answer.body) == ["ADDED", "BOOKMARK"]
+
+
+async def test_watch_ends_at_timeout_seconds(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?watch=true&timeoutSeconds=1")
+    assert len(answer.body) == 2
+
+
+async def test_watch_at_a_future_version_is_silent(api: Conversation) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion=999999999&timeoutSeconds=1")
+    assert answer.body == []
+
+
+async def test_streaming_list_at_a_future_version_fails(api: Conversation) -> None:
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}&resourceVersion=999999999", events=1)
+    assert answer.status == 200
+
+
+@variants(
+    "accept",
+    {
+        "partial": PARTIAL,
+        "partial-beta": PARTIAL.replace("v=v1", "v=v1beta1"),
+        "partial-list": PARTIAL.replace("PartialObjectMetadata", "PartialObjectMetadataList"),
+        "table": TABLE,
+        "table-beta": TABLE.replace("v=v1", "v=v1beta1"),
+        "table-v2": TABLE.replace("v=v1", "v=v2"),
+        "table-or-json": f"{TABLE},application/json",
+        "stream": "application/json;stream=watch",
+        "yaml": "application/yaml",
+        "yaml-or-json": "application/yaml,application/json",
+        "anything": "*/*",
+        "text": "text/plain",
+    },
+)
+async def test_accept_header_selects_the_representation(api: Conversation, accept: str) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", accept=accept, events=3)
+    assert answer.status in (200, 406)
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
+async def test_include_object_selects_the_row_object(api: Conversation, include: str) -> None:
+    await create_two(api)
+    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}&includeObject={include}", accept=TABLE, events=3)
+    assert answer.status in (200, 400)
+
+
+STREAMING = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+
+def configmap(name: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **metadata}}
+
+
+def kinds(events: list[Any]) -> list[str]:
+    return [event["type"] for event in events]
+
+
+def version(api: Conversation, obj: dict[str, Any]) -> str:
+    """Set {v} to the version of an object, and return the placeholder for paths."""
+    api.variables["v"] = obj["metadata"]["resourceVersion"]
+    return "{v}"
+
+
+async def create_two(api: Conversation) -> None:
+    """Create two objects, and set {v} to the version of the first."""
+    version(api, await api.create(CONFIGMAPS, configmap("a", labels={"n": "1"})))
+    await api.create(CONFIGMAPS, configmap("b", labels={"n": "2"}))
+
+
+async def follow(api: Conversation, path: str) -> None:
+    """Watch, create "z" once the watch is open, and read up to its event."""
+    async with api.open_watch(path) as watch:
+        if "sendInitialEvents=true" in path and "allowWatchBookmarks" in path:
+            await watch.read_until(lambda event: event.get("type") in (None, "BOOKMARK", "ERROR"))
+        await api.create(CONFIGMAPS, configmap("z"))
+        await watch.read_until(lambda event: event.get("type") in (None, "ERROR") or named(event) == "z")
+
+
+def named(event: Any) -> str:
+    name: str = event["object"]["metadata"].get("name", "")
+    return name

@@ -1,0 +1,341 @@
+"""Creates and updates: names, versions, preconditions, immutable fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import JSON, JSON_PATCH, MERGE_PATCH
+from tests.real.contract.paths import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PODS, SERVICES
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+A = f"{CONFIGMAPS}/a"
+POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+LONG = "x" * 260
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD["spec"]},
+    },
+}
+
+
+def configmap(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"metadata": {"name": "a", **metadata}}
+    return said if data is None else said | {"data": data}
+
+
+@pytest.mark.conformance("FK-02")
+async def test_create(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    assert answer.status == 201
+
+
+@pytest.mark.conformance("FK-02")
+async def test_create_of_an_existing_name_is_409(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
+    assert answer.status == 409
+
+
+async def test_generate_name(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}})
+    assert answer.metadata["name"].startswith("gen-")
+
+
+async def test_name_takes_precedence_over_generate_name(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "generateName": "gen-"}})
+    assert answer.metadata["name"] == "a"
+
+
+async def test_generate_name_is_validated(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"generateName": "Gen_", "name": "a"}})
+    assert answer.status == 422
+
+
+async def test_long_generate_name_is_truncated(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": {"generateName": "x" * 70}}, recorded=False)
+    assert answer.metadata["name"][:-5] == "x" * 58
+
+
+METADATA: dict[str, dict[str, Any]] = {
+    "no_name": {},
+    "upper_case": {"name": "A_b"},
+    "long_name": {"name": LONG},
+    "dots": {"name": "a..b"},
+    "hyphen": {"name": "-a"},
+    "label_key": {"name": "a", "labels": {"a b": "c"}},
+    "label_prefix": {"name": "a", "labels": {"A/b": "c"}},
+    "empty_label_prefix": {"name": "a", "labels": {"/b": "c"}},
+    "long_label_path": {"name": "a", "labels": {"a/b/c": "d"}},
+    "label_value": {"name": "a", "labels": {"a": "b c"}},
+    "long_label": {"name": "a", "labels": {"a": "x" * 64}},
+    "long_label_key": {"name": "a", "labels": {"x" * 64: "a"}},
+    "empty_label_key": {"name": "a", "labels": {"": "a"}},
+    "annotation_key": {"name": "a", "annotations": {"a b": "c"}},
+    "upper_case_annotation": {"name": "a", "annotations": {"Example.COM/Name": "c"}},
+    "large_annotations": {"name": "a", "annotations": {"a": "x" * 262145}},
+    "finalizer": {"name": "a", "finalizers": ["z"]},
+    "malformed_finalizer": {"name": "a", "finalizers": ["example.com/a b"]},
+    "both_policies": {"name": "a", "finalizers": ["orphan", "foregroundDeletion"]},
+    "version": {"name": "a", "resourceVersion": "1"},
+    "zero_version": {"name": "a", "resourceVersion": "0"},
+    "self": {"name": "a", "uid": "x", "creationTimestamp": "2020-01-01T00:00:00Z", "generation": 7, "selfLink": "/x"},
+    "negative_generation": {"name": "a", "generation": -1},
+    "deletion": {"name": "a", "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3},
+    "many": {"name": "A", "labels": {"a b": "c d"}, "annotations": {"a b": ""}, "finalizers": ["z"]},
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+async def test_metadata_is_validated(api: Conversation, case: str) -> None:
+    answer = await api("POST", CONFIGMAPS, {"metadata": METADATA[case]})
+    assert answer.status in (201, 422, 500)
+
+
+NAMED = {
+    "namespace": (NAMESPACES, "a.b"),
+    "upper_case_namespace": (NAMESPACES, "Ab"),
+    "digits_first": (SERVICES, "1a"),
+    "service": (SERVICES, "a.b"),
+    "role": ("/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles", "a:B%"),
+    "service_account": ("/api/v1/namespaces/{ns}/serviceaccounts", "a_"),
+    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", "a_"),
+    "event": ("/api/v1/namespaces/{ns}/events", "A.b"),
+    "secret": ("/api/v1/namespaces/{ns}/secrets", "A"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+async def test_name_rules_differ_by_kind(api: Conversation, case: str) -> None:
+    path, name = NAMED[case]
+    body: dict[str, Any] = {"metadata": {"name": name}}
+    if path == SERVICES:
+        body["spec"] = {"ports": [{"port": 80}]}
+    if case == "event":
+        body["involvedObject"] = {"namespace": api.namespace}
+    answer = await api("POST", path, body)
+    assert answer.status == (201 if case in ("event", "digits_first") else 422)
+
+
+async def test_create_in_another_namespace_is_400(api: Conversation) -> None:
+    answer = await api("POST", CONFIGMAPS, configmap(namespace="other"))
+    assert answer.status == 400
+
+
+async def test_create_in_a_missing_namespace_is_404(api: Conversation) -> None:
+    answer = await api("POST", "/api/v1/namespaces/{ns}-none/configmaps", configmap())
+    assert answer.status == 404
+
+
+async def test_create_without_a_namespace_is_405(api: Conversation) -> None:
+    answer = await api("POST", "/api/v1/configmaps", configmap())
+    assert answer.status == 405
+
+
+@pytest.mark.parametrize("field", ["kind", "apiVersion", "both"])
+async def test_create_of_another_kind_is_400(api: Conversation, field: str) -> None:
+    said = {"kind": {"kind": "Secret"}, "apiVersion": {"apiVersion": "apps/v1"}}
+    both = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    answer = await api("POST", CONFIGMAPS, configmap() | said.get(field, both))
+    assert answer.status == 400
+
+
+@pytest.mark.conformance("FK-04", "WEAK-29")
+async def test_put_at_an_old_version_conflicts(api: Conversation) -> None:
+    first = await api.create(CONFIGMAPS, configmap())
+    await api("PUT", A, configmap({"k": "v"}), recorded=False)
+    answer = await api("PUT", A, first | {"data": {"k": "w"}})
+    assert answer.status == 409
+
+
+async def test_put_without_a_version_is_unconditional(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap({"k": "v"}))
+    assert answer.body["data"] == {"k": "v"}
+
+
+@pytest.mark.parametrize("version", ["0", "x", "-1", "99999999999"], ids=["zero", "text", "negative", "future"])
+async def test_put_at_an_impossible_version_is_refused(api: Conversation, version: str) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap({"k": "v"}, resourceVersion=version))
+    assert answer.status in (200, 409, 422, 500)
+
+
+async def test_put_with_another_uid_conflicts(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap({"k": "v"}, uid="another"))
+    assert answer.status == 409
+
+
+async def test_unchanged_put_keeps_the_version(api: Conversation) -> None:
+    await api("POST", CONFIGMAPS, configmap({"k": "v"}))
+    await api("PUT", A, configmap({"k": "v"}))
+    answer = await api("PATCH", A, {}, content_type=MERGE_PATCH)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("body", [{"metadata": {}}, {"metadata": {"name": "b"}}, {}], ids=["no_name", "other", "empty"])
+async def test_put_must_name_the_object_of_its_path(api: Conversation, body: dict[str, Any]) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, body)
+    assert answer.status == 400
+
+
+async def test_put_in_another_namespace_is_400(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap(namespace="other"))
+    assert answer.status == 400
+
+
+async def test_put_and_patch_of_a_missing_object_are_404(api: Conversation) -> None:
+    await api("PUT", A, configmap())
+    answer = await api("PATCH", A, {}, content_type=MERGE_PATCH)
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize("said", [{"uid": "x"}, {"resourceVersion": "1"}], ids=["uid", "version"])
+async def test_creating_put_with_uid_conflicts(api: Conversation, said: dict[str, str]) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
+    answer = await api("PUT", path, {"metadata": {"name": "a"} | said})
+    assert answer.status == (409 if "uid" in said else 201)
+
+
+CORE = "/api/v1/namespaces/{ns}"
+RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}"
+SPEC = DEPLOYMENT["spec"]
+UPDATED: dict[str, tuple[str, dict[str, Any]]] = {
+    "config_map": (CONFIGMAPS, {}),
+    "controller": (f"{CORE}/replicationcontrollers", {"spec": {"template": SPEC["template"]}}),
+    "deployment": (DEPLOYMENTS, {"spec": SPEC}),
+    "endpoints": (f"{CORE}/endpoints", {}),
+    "event": (f"{CORE}/events", {}),
+    "limits": (f"{CORE}/limitranges", {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}}),
+    "pod": (PODS, POD),
+    "pod_template": (f"{CORE}/podtemplates", {"template": SPEC["template"]}),
+    "quota": (f"{CORE}/resourcequotas", {}),
+    "role": (f"{RBAC}/roles", {}),
+    "secret": (f"{CORE}/secrets", {}),
+    "service": (SERVICES, {"spec": {"ports": [{"port": 80}]}}),
+    "service_account": (f"{CORE}/serviceaccounts", {}),
+    "slice": ("/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices", {"addressType": "IPv4", "endpoints": []}),
+}
+
+
+@pytest.mark.parametrize("case", UPDATED)
+async def test_put_creates_some_kinds(api: Conversation, case: str) -> None:
+    path, body = UPDATED[case]
+    if case == "event":
+        body = {"involvedObject": {"namespace": api.namespace}}
+    answer = await api("PUT", f"{path}/a", {**body, "metadata": {"name": "a"}})
+    assert answer.status in (201, 404)
+
+
+async def test_put_creates_a_lease(api: Conversation) -> None:
+    path = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/a"
+    answer = await api("PUT", path, {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}})
+    assert answer.status == 201
+
+
+async def test_server_set_metadata_is_kept(api: Conversation) -> None:
+    await api("POST", CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap(creationTimestamp="2020-01-01T00:00:00Z", generation=5, selfLink="/x"))
+    assert answer.status == 200
+
+
+async def test_put_cannot_set_deletion_timestamp(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap(deletionTimestamp="2020-01-01T00:00:00Z"))
+    assert answer.status == 422
+
+
+async def test_metadata_is_validated_on_update(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("PUT", A, configmap(labels={"a b": ""}, finalizers=["z"], annotations={"/": ""}))
+    assert answer.status == 422
+
+
+async def test_immutable_configmap_rejects_changes(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap({"k": "v"}) | {"immutable": True})
+    answer = await api("PUT", A, configmap({"k": "w"}))
+    assert answer.status == 422
+
+
+async def test_status_subresource_separates_spec_and_status(api: Conversation) -> None:
+    await api("POST", DEPLOYMENTS, DEPLOYMENT | {"status": {"replicas": 9}})
+    both = {"spec": {"replicas": 5}, "status": {"replicas": 1}}
+    await api("PATCH", f"{DEPLOYMENTS}/a/status", both, content_type=MERGE_PATCH)
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a", both | {"status": {"replicas": 7}}, content_type=MERGE_PATCH)
+    assert (answer.body["spec"]["replicas"], answer.body["status"]["replicas"]) == (5, 1)
+
+
+async def test_put_of_status_ignores_the_spec(api: Conversation) -> None:
+    made = await api.create(DEPLOYMENTS, DEPLOYMENT)
+    answer = await api("PUT", f"{DEPLOYMENTS}/a/status", made | {"status": {"replicas": 3}, "spec": {}})
+    assert answer.status in (200, 422)
+
+
+async def test_status_patch_may_change_labels(api: Conversation) -> None:
+    await api.create(PODS, POD)
+    patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/a"]}, "status": {"message": "m"}}
+    answer = await api("PATCH", f"{PODS}/a/status", patch, content_type=MERGE_PATCH)
+    assert answer.status == 200
+    await api("PATCH", f"{PODS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
+
+
+@pytest.mark.parametrize(("change", "generation"), [("spec", 2), ("labels", 1), ("annotations", 2)])
+async def test_generation_counts_spec_changes(api: Conversation, change: str, generation: int) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    said = {"spec": {"spec": {"replicas": 4}}}.get(change, {"metadata": {change: {"x": "y"}}})
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a", said, content_type=MERGE_PATCH)
+    assert answer.metadata["generation"] == generation
+
+
+async def test_selector_is_immutable(api: Conversation) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    patch = {"spec": {"selector": {"matchLabels": {"c": "d"}}, "template": {"metadata": {"labels": {"c": "d"}}}}}
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=MERGE_PATCH)
+    assert answer.status == 422
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_dry_run_stores_nothing(api: Conversation, method: str) -> None:
+    if method != "POST":
+        await api("POST", CONFIGMAPS, configmap({"k": "v"}))
+    path = CONFIGMAPS if method == "POST" else A
+    content_type = MERGE_PATCH if method == "PATCH" else JSON
+    body = None if method == "DELETE" else configmap({"k": "w"})
+    await api(method, f"{path}?dryRun=All", body, content_type=content_type)
+    answer = await api("GET", A)
+    assert answer.status == (404 if method == "POST" else 200)
+
+
+async def test_dry_run_validates(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api("POST", f"{CONFIGMAPS}?dryRun=All", configmap())
+    assert answer.status == 409
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("value", ["Some", "All&dryRun=All", ""], ids=["some", "twice", "empty"])
+async def test_dry_run_accepts_only_all(api: Conversation, method: str, value: str) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    content_type = JSON_PATCH if method == "PATCH" else JSON
+    body: Any = {"PATCH": [], "DELETE": None}.get(method, configmap())
+    answer = await api(
+        method, f"{CONFIGMAPS if method == 'POST' else A}?dryRun={value}", body, content_type=content_type
+    )
+    assert answer.status in (200, 409, 422)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+@pytest.mark.parametrize("text", ["[]", "[{}]", '["a", {"b": 1.50}]', " [ ] "], ids=["empty", "map", "more", "spaces"])
+async def test_list_as_body_is_400(api: Conversation, text: str, method: str) -> None:
+    await api.create(CONFIGMAPS, configmap())
+    answer = await api(method, CONFIGMAPS if method == "POST" else A, text)
+    assert answer.status == 400

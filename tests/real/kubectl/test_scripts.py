@@ -1,0 +1,84 @@
+"""kubectl prints the same with the API server for tests as with a real kube-apiserver, except for the texts of errors.
+
+`recorded/<version of kubectl>/<script>.json` has the output with the real server. `differences.toml` declares commands
+with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is recorded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import secrets
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.kubectl.conftest import environment, for_namespace
+from tests.real.kubectl.running import Kubectl
+from tests.real.kubectl.script import FILES, HERE, SCRIPTS, play
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real.kubectl.script import Outputs
+
+RECORDING = bool(os.environ.get("AIOINFORMER_RECORD"))
+DIFFERENCES = tomllib.loads((HERE / "differences.toml").read_text())
+
+
+@pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.iterdir()))
+async def test_kubectl_prints_what_is_recorded(
+    script: str, side: str, kubeconfig: Path, kubectl_program: str, client_version: str, tmp_path: Path
+) -> None:
+    record = HERE / "recorded" / client_version / f"{script}.json"
+    if not RECORDING and not record.exists():
+        pytest.skip(f"what kubectl {client_version} prints on a real server is not recorded")
+    namespace = f"row-{secrets.token_hex(4)}"
+    config = tmp_path / "kubeconfig"
+    server = for_namespace(kubeconfig, namespace, config)
+    kubectl = Kubectl(kubectl_program, environment(tmp_path, config), FILES)
+    await kubectl("create", "namespace", namespace)
+    try:
+        printed = await play(SCRIPTS / f"{script}.txt", kubectl, namespace, server)
+    finally:
+        await kubectl("delete", "namespace", namespace, "--wait=false")
+    if RECORDING and side == "real":
+        record.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(printed, indent=1, ensure_ascii=False) + "\n")
+        return
+    told = differences(json.loads(record.read_text()), printed, DIFFERENCES.get(script, {}) if side == "ours" else {})
+    if told:
+        pytest.fail(f"on {side} kubectl prints something else:\n" + "\n".join(told), pytrace=False)
+
+
+def differences(recorded: Outputs, printed: Outputs, reasons: dict[str, str]) -> list[str]:
+    """Return undeclared differences, and declared ones that do not exist, each as a line."""
+    assert [each["command"] for each in recorded] == [each["command"] for each in printed], "the recording is of others"
+    told = []
+    for real, ours in zip(recorded, printed, strict=True):
+        command = real["command"]
+        if real.get("status") and real.get("status") == ours.get("status"):
+            # The texts of errors are not promised.
+            continue
+        if (real == ours) is (command in reasons):
+            told.append(f"$ {command}")
+            told += _difference(real, ours) if real != ours else ["  differences.toml explains what is no difference"]
+    return told
+
+
+def _difference(real: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    told = []
+    if real.get("status") != ours.get("status"):
+        told.append(f"  status {real.get('status')} was recorded, not {ours.get('status')}")
+    for stream in ("stdout", "stderr"):
+        left, right = real.get(stream, []), ours.get(stream, [])
+        if left != right:
+            told.append(f"  {stream}:")
+            told += _changes(left, right)
+    return told
+
+
+def _changes(left: list[str], right: list[str]) -> list[str]:
+    return [f"  {line}" for line in list(difflib.unified_diff(left, right, "recorded", "got", lineterm="", n=1))[2:40]]

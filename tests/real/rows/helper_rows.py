@@ -1,0 +1,202 @@
+"""What the helpers do with parts of objects and with changing definitions, as functions that run against any server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aioinformer import Client, Condition, Resource, evolve, object_name
+from aioinformer.controller import Manager, Request, finalizing, set_status
+from aioinformer.errors import ApiError, ApiNotFound
+from aioinformer.models import ObjectMeta, apps_v1
+from tests.support.bench import CLEANUP, Bench, definition
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aioinformer.transport import Request as HttpRequest
+    from aioinformer.transport import Response, Transport
+
+    Row = Callable[[Any], Awaitable[None]]
+
+OTHER = "example.org/other"
+READY = Condition("Ready", "True", "There")
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+#: Each takes a client of a new namespace.
+ROWS: list[Row] = []
+
+
+def row(function: Row) -> Row:
+    ROWS.append(function)
+    return function
+
+
+class Writes:
+    """A transport that records the paths of patches."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.paths: list[str] = []
+
+    async def request(self, request: HttpRequest) -> Response:
+        if request.method == "PATCH":
+            self.paths.append(request.path.partition("/web")[2])
+        return await self._transport.request(request)
+
+    async def close(self) -> None:
+        """The owner closes the transport."""
+
+    def sent(self) -> list[str]:
+        """Return the subresources of the patches since the last call, "" for the object."""
+        found, self.paths = self.paths, []
+        return found
+
+
+@asynccontextmanager
+async def widgets_of(client: Client, **options: Any) -> AsyncIterator[Resource[Any]]:
+    """Define a kind of its own for a namespace, with one object, "web"."""
+    group = f"{client.namespace}.example.com"
+    made = evolve(definition(**options), {"metadata": {"name": f"widgets.{group}"}, "spec": {"group": group}})
+    definitions = client.apiextensions.v1.customresourcedefinitions
+    await definitions.create(made)
+    resource: Resource[Any] = Resource(group, "v1", "widgets", "Widget")
+    await until(lambda: client.resource(resource).create({"metadata": {"name": "web"}, "spec": {"size": 3}}))
+    try:
+        yield resource
+    finally:
+        await definitions.delete(made["metadata"]["name"])
+
+
+async def until(attempt: Callable[[], Awaitable[Any]]) -> None:
+    """Repeat what a server does a moment after a definition has changed."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await attempt()
+            except (ApiError, AssertionError):
+                await asyncio.sleep(0.05)
+            else:
+                return
+
+
+async def request_for(client: Client, resource: Resource[Any]) -> Request[Any]:
+    obj = await client.resource(resource).get("web")
+    key = object_name({"metadata": {"name": "web", "namespace": client.namespace}})
+    return Request(key, obj, Bench(None, client, resource), resource=resource)  # type: ignore[arg-type]
+
+
+class Class(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    status: dict[str, Any] | None = None
+
+
+def without_others(widget: Any) -> Any:
+    """Leave out what this controller does not read, as a transform that saves memory does."""
+    kept = [each for each in widget["metadata"].get("finalizers", ()) if each == CLEANUP]
+    return evolve(widget, {"metadata": {"finalizers": kept, "managedFields": None}, "status": {"conditions": None}})
+
+
+def of_class(widget: Class) -> Any:
+    document = msgspec.to_builtins(widget.status)
+    return {
+        "metadata": {**widget.metadata.to_dict(), "finalizers": None},
+        "status": {**(document or {}), "conditions": None},
+    }
+
+
+TIMES = ["metadata.creationTimestamp", "metadata.deletionTimestamp", "metadata.generation"]
+PARTS: dict[str, tuple[type[Any] | None, dict[str, Any]]] = {
+    "transform": (None, {"transform": without_others}),
+    "dict": (None, {"transform": without_others, "storage": "dict"}),
+    "class": (Class, {"transform": of_class}),
+    "projection": (None, {"storage": "projection", "fields": TIMES}),
+    "projection-class": (Class, {"storage": "projection", "fields": TIMES}),
+    "metadata": (None, {"storage": "metadata"}),
+}
+
+
+async def check_part(client: Client, kind: type[Any] | None, informer: Any) -> None:
+    """Run a controller on parts of objects beside another one, which has a finalizer and a condition."""
+    async with widgets_of(client) as resource:
+        live, reconciled = client.resource(resource), asyncio.Event()
+        await live.patch("web", {"metadata": {"finalizers": [OTHER]}})
+        theirs = {"type": "Other", "status": "True", "reason": "There", "message": "", "lastTransitionTime": None}
+        await live.status.patch("web", {"status": {"conditions": [theirs], "theirs": 1}})
+        manager = Manager("parts", client=client.transport, namespaces=[client.namespace])
+
+        @manager.controller(msgspec.structs.replace(resource, decoder=kind), informer=informer)
+        async def parts(request: Request[Any]) -> None:
+            async with finalizing(request, CLEANUP) as ending:
+                if not ending:
+                    await set_status(request, [READY], ours=2)
+            reconciled.set()
+
+        async with manager, asyncio.timeout(60):
+            await reconciled.wait()
+            found = (await live.get("web")).to_dict()
+            assert found["metadata"]["finalizers"] == [OTHER, CLEANUP]
+            assert [each["type"] for each in found["status"]["conditions"]] == ["Other", "Ready"]
+            assert (found["status"]["theirs"], found["status"]["ours"]) == (1, 2)
+            await live.delete("web")
+            await until(lambda: released(client, resource))
+        await live.patch("web", {"metadata": {"finalizers": None}})
+
+
+async def released(client: Client, resource: Resource[Any]) -> None:
+    assert (await client.resource(resource).get("web")).to_dict()["metadata"]["finalizers"] == [OTHER]
+
+
+@row
+async def status_follows_a_definition_that_is_upgraded(client: Client) -> None:
+    writes = Writes(client.transport)
+    ours = Client(writes, namespace=client.namespace, field_manager="tests")
+    definitions = client.apiextensions.v1.customresourcedefinitions
+    async with widgets_of(client, subresource=False) as resource:
+        await set_status(await request_for(ours, resource), [READY], size=1)
+        assert writes.sent() == ["/status", ""]
+        name = f"widgets.{resource.group}"
+        for subresource, value in ((True, 2), (False, 3)):
+            changed: dict[str, Any] = definition(subresource=subresource)["spec"]["versions"]
+            await definitions.patch(name, {"spec": {"versions": changed}})
+            await until(lambda is_served=subresource: serves_status(client, resource, is_served))  # type: ignore[misc]
+
+            async def write(value: int = value) -> None:  # a real server goes on as before for a moment
+                await set_status(await request_for(ours, resource), [READY], size=value)
+                assert (await client.resource(resource).get("web"))["status"]["size"] == value
+
+            await until(write)
+
+
+async def serves_status(client: Client, resource: Resource[Any], is_served: bool) -> None:
+    found = next((each for each in await client.discover() if each.gvr == resource.gvr), None)
+    assert found is not None
+    assert ("status" in found.subresources) == is_served
+    try:
+        await client.resource(resource).status.patch("web", {"status": {"probe": is_served}})
+    except ApiNotFound:
+        assert not is_served
+    else:
+        assert is_served
+
+
+@row
+async def member_that_is_empty_and_left_out_is_written_once(client: Client) -> None:
+    writes = Writes(client.transport)
+    ours = Client(writes, namespace=client.namespace, field_manager="tests")
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "example.com/web"}]}}
+    await client.apps.v1.replicasets.create(
+        {
+            "metadata": {"name": "web"},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+    for value in (0, 0, 2, 2, 0, 0):
+        await set_status(await request_for(ours, apps_v1.REPLICA_SETS), replicas=2, readyReplicas=value)
+        status = (await client.apps.v1.replicasets.get("web")).to_dict()["status"]
+        assert status.get("readyReplicas", 0) == value
+    assert writes.sent() == ["/status"] * 3

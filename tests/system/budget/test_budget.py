@@ -1,0 +1,168 @@
+"""The cost of an event in counts, which are the same on every machine.
+
+`budget.json` records the number of function calls, bytecodes and remaining memory blocks for an event, from the chunk
+to the awaited handler, including its share of the cost of a batch. A change that makes events more expensive must
+update it:
+
+    AIOINFORMER_WRITE_BUDGET=1 make test ARGS=tests/system/budget
+
+Write it with the oldest supported Python; later ones need fewer calls and bytecodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import pytest
+
+from aioinformer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
+from tests.support.stream import Stream, added, modified
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+BUDGET = Path(__file__).with_name("budget.json")
+PODS, BATCH, BATCHES = 200, 100, 10
+#: Long enough that no slice ends by the clock: counts must not depend on the load of the machine.
+OPTIONS = ReflectorOptions(slice_seconds=100)
+#: Relative; one more call for an event exceeds it.
+TOLERANCE = 0.005
+
+Case: TypeAlias = dict[str, Any]
+T = TypeVar("T", bound=AbstractContextManager[Any])
+CASES: dict[str, Case] = {
+    "one handler": {},
+    "ten handlers": {"handlers": 10},
+    "an index by path": {"indexers": {"node": "spec.nodeName"}},
+    "stripped": {"storage": "stripped"},
+}
+
+
+class Counter:
+    """Counts calls of Python functions, bytecodes, and turns of the event loop while it is entered."""
+
+    def __init__(self, *, bytecodes: bool) -> None:
+        self.calls = self.bytecodes = self.turns = 0
+        self._bytecodes = bytecodes
+
+    def __enter__(self) -> Counter:
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call":
+            self.calls += 1
+            self.turns += frame.f_code.co_name == "_run_once"
+            frame.f_trace_lines = False
+            frame.f_trace_opcodes = self._bytecodes
+            return self._trace if self._bytecodes else None
+        if event == "opcode":
+            self.bytecodes += 1
+        return self._trace
+
+
+async def _in_batches(case: Case, counter: T, batch: int = BATCH) -> T:
+    """Run an informer through some batches of events, and count all but the first."""
+    told = asyncio.Event()
+    left = 0
+
+    async def on_update(old: Any, new: Any) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            told.set()
+
+    async def silent(old: Any, new: Any) -> None: ...
+
+    pods = find("", "v1", "pods")
+    assert pods is not None
+    stream = Stream(pods)
+    options = dict(case)
+    handlers = options.pop("handlers", 1)
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(stream, options=OPTIONS, **options)
+    for _ in range(handlers - 1):
+        informer.add_event_handler(on_update=silent)
+    registration = informer.add_event_handler(on_update=on_update)
+    chunks = [
+        b"".join(modified(turn * batch + number, number) for number in range(batch)) for turn in range(BATCHES + 1)
+    ]
+
+    async def send(chunk: bytes) -> None:
+        nonlocal left
+        left = batch
+        told.clear()
+        stream.feed(chunk)
+        await told.wait()
+
+    async with informer:
+        stream.feed(added(range(PODS)))
+        await registration.wait_for_sync()
+        await send(chunks[0])
+        with counter:
+            for chunk in chunks[1:]:
+                await send(chunk)
+    return counter
+
+
+class Blocks:
+    """Counts memory blocks that are allocated and not freed."""
+
+    blocks = 0
+
+    def __enter__(self) -> Blocks:
+        gc.collect()
+        self._before = sys.getallocatedblocks()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        gc.collect()
+        self.blocks = sys.getallocatedblocks() - self._before
+
+
+async def _measured(case: Case) -> dict[str, float]:
+    events = BATCH * BATCHES
+    calls = await _in_batches(case, Counter(bytecodes=False))
+    codes = await _in_batches(case, Counter(bytecodes=True))
+    blocks = await _in_batches(case, Blocks())
+    return {
+        "calls": round(calls.calls / events, 2),
+        "bytecodes": round(codes.bytecodes / events, 1),
+        "blocks": round(max(0, blocks.blocks) / events, 2),
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_event_stays_within_its_budget(name: str) -> None:
+    _check(name, await _measured(CASES[name]))
+
+
+async def test_lone_event_stays_within_its_budget() -> None:
+    counter = await _in_batches({}, Counter(bytecodes=True), batch=1)
+    # The last of the turns is that of the test, which waits for the handler.
+    figures = {"calls": counter.calls, "bytecodes": counter.bytecodes, "turns": counter.turns}
+    _check("a lone event", {what: round(count / BATCHES, 1) for what, count in figures.items()})
+
+
+def _check(name: str, reached: dict[str, float]) -> None:
+    if os.environ.get("AIOINFORMER_WRITE_BUDGET"):
+        recorded = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
+        BUDGET.write_text(json.dumps(recorded | {name: reached}, indent=2) + "\n")
+    budget = json.loads(BUDGET.read_text())[name]
+    dearer = {
+        what: f"{count:g}, and {budget[what]:g} are allowed"
+        for what, count in reached.items()
+        if count > budget[what] * (1 + TOLERANCE) + 0.2
+    }
+    assert not dearer

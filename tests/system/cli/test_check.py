@@ -1,0 +1,201 @@
+"""`aioinformer check`: the manifest is enough for the manager, and the review names what lacks."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from aioinformer.cli.controllers.needs import needs
+from aioinformer.controller import Controller, Manager, Request
+from aioinformer.models import apps_v1, core_v1
+from aioinformer.testing import ApiServer
+from tests.system.cli.programs import PROGRAM
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.support.shell import Shell
+
+ACCOUNT = "system:serviceaccount:ops:widgets"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer(authorization_mode="RBAC") as running:
+        running.create("namespaces", {"metadata": {"name": "ops"}})
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def program(shell: Shell) -> None:
+    (shell.home / "program.py").write_text(PROGRAM)
+
+
+def documents(lines: list[str]) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all("\n".join(lines)))
+
+
+def rules(lines: list[str], kind: str) -> dict[str, list[str]]:
+    """Return the verbs by resource of the only role of a kind."""
+    [role] = [each for each in documents(lines) if each["kind"] == kind]
+    return {each["resources"][0]: each["verbs"] for each in role["rules"]}
+
+
+@pytest.mark.behaviour("C-127")
+async def test_log_level_hides_what_is_below(shell: Shell) -> None:
+    finished = await shell.run("check", "program:manager", "--log-level", "error")
+
+    assert (finished.code, finished.stderr) == (0, "")
+
+
+@pytest.mark.behaviour("C-90")
+async def test_manifest_permits_what_inputs_and_writes_need(shell: Shell) -> None:
+    finished = await shell.run("check", "program:manager")
+
+    assert finished.code == 0
+    assert "no cluster was looked at" in finished.stderr
+    assert rules(finished.lines, "ClusterRole") == {
+        "configmaps": ["get", "list", "watch", "patch"],
+        "configmaps/finalizers": ["update"],
+        "events": ["create", "patch"],
+        "nodes": ["list", "watch"],
+        "secrets": ["get", "list", "watch", "create", "patch"],
+    }
+    kinds = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
+    assert [each["kind"] for each in documents(finished.lines)] == kinds
+    assert rules(finished.lines, "Role") == {"leases": ["get", "watch", "update"]}
+
+
+@pytest.mark.behaviour("C-90")
+async def test_manifest_in_json_has_the_same_objects(shell: Shell) -> None:
+    as_yaml = await shell.run("check", "program:manager")
+    as_json = await shell.run("check", "program:manager", "-o", "json")
+
+    listed = json.loads("\n".join(as_json.lines))
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert listed["items"] == documents(as_yaml.lines)
+
+
+@pytest.mark.behaviour("C-90")
+def test_verb_includes_the_status_and_no_other_subresource() -> None:
+    async def reconcile(request: Request[Any]) -> None: ...
+
+    for verbs, expected in {
+        ("patch",): {"deployments": ["get", "list", "patch"], "deployments/status": ["patch"]},
+        ("status/patch",): {"deployments": ["get", "list"], "deployments/status": ["patch"]},
+        ("scale/patch",): {"deployments": ["get", "list"], "deployments/scale": ["patch"]},
+    }.items():
+        manager = Manager("m", [Controller("c", core_v1.NODES, reconcile, writes={apps_v1.DEPLOYMENTS: verbs})])
+        found = {rule.what: list(rule.verbs) for rule in needs(manager) if rule.what.startswith("deployments")}
+        assert found == expected
+
+
+@pytest.mark.behaviour("C-91")
+def test_events_about_cluster_scoped_objects_are_in_default() -> None:
+    async def reconcile(request: Request[Any]) -> None: ...
+
+    manager = Manager("m", [Controller("c", core_v1.NODES, reconcile)], namespaces=["shop"])
+    places = {rule.namespace for rule in needs(manager) if rule.what == "events"}
+    assert places == {"shop", "default"}
+    namespaced = Manager("m", [Controller("c", core_v1.PODS, reconcile)], namespaces=["shop"])
+    assert {rule.namespace for rule in needs(namespaced)} == {"shop"}
+
+
+@pytest.mark.behaviour("C-91")
+async def test_namespaces_make_roles_instead_of_cluster_roles(shell: Shell) -> None:
+    finished = await shell.run("check", "program:manager", "-n", "shop,prod", "--service-account", "ops/robot")
+
+    found = documents(finished.lines)
+    roles = {each["metadata"]["namespace"]: str(each) for each in found if each["kind"] == "Role"}
+    assert sorted(roles) == ["ops", "prod", "shop"]
+    assert "secrets" in roles["shop"]
+    assert "nodes" not in roles["shop"]
+    assert rules(finished.lines, "ClusterRole") == {"nodes": ["list", "watch"]}
+    subjects = {str(each["subjects"]) for each in found if "subjects" in each}
+    assert subjects == {"[{'kind': 'ServiceAccount', 'name': 'robot', 'namespace': 'ops'}]"}
+
+
+@pytest.mark.behaviour("C-92")
+async def test_review_names_what_is_forbidden_until_it_is_applied(
+    shell: Shell, server: ApiServer, kubeconfig: Path
+) -> None:
+    arguments = ("check", "program:manager", "--kubeconfig", kubeconfig, "--as", ACCOUNT)
+
+    before = await shell.run(*arguments)
+    assert before.code == 1
+    assert f"{ACCOUNT} may not list, watch nodes in the cluster: controller widgets watches them" in before.stderr
+
+    for document in documents(before.lines):
+        plural = f"{document['kind'].lower()}s"
+        server.create(plural, document, document["metadata"].get("namespace", ""))
+    after = await shell.run(*arguments)
+    assert (after.code, after.lines) == (0, before.lines)
+    assert "the cluster has all that manager widgets needs" in after.stderr
+
+
+@pytest.mark.behaviour("C-93")
+async def test_review_names_kinds_that_are_not_served(shell: Shell, kubeconfig: Path) -> None:
+    finished = await shell.run("check", "program:with_a_missing_kind", "--kubeconfig", kubeconfig)
+
+    assert finished.code == 1
+    assert "example.com/v1/crons is not served; apply its CustomResourceDefinition" in finished.stderr
+    assert "Controller crons does not declare its writes" in finished.stderr
+
+
+async def test_cluster_that_is_named_and_not_there_is_an_error(shell: Shell, unused_tcp_port: int) -> None:
+    finished = await shell.run("check", "program:manager", "--server", f"http://127.0.0.1:{unused_tcp_port}")
+
+    assert finished.code == 1
+    assert finished.lines
+    assert "the cluster could not be checked" in finished.stderr
+
+
+async def test_review_that_is_refused_is_an_error(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    async with ApiServer(authorization_mode="RBAC", tokens={"secret": "someone"}) as server:
+        finished = await shell.run(
+            *("check", "program:manager", "--server", server.url, "--token-file", tmp_path / "token", "--as", ACCOUNT)
+        )
+
+    assert finished.code == 1
+    assert "the cluster could not be checked: 403 Forbidden" in finished.stderr
+    assert "report it" not in finished.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+async def test_module_that_raises_is_shown_with_its_frames(shell: Shell, command: str) -> None:
+    (shell.home / "broken.py").write_text("import helping\n\nhelping.divide(1)\n")
+    (shell.home / "helping.py").write_text("def divide(number):\n    return number / 0\n")
+
+    finished = await shell.run(command, "broken:manager")
+
+    assert (finished.code, finished.lines) == (2, [])
+    frames = [line.strip() for line in finished.stderr.splitlines() if line.startswith("  File")]
+    assert [frame.rpartition("/")[2] for frame in frames] == [
+        'broken.py", line 3, in <module>',
+        'helping.py", line 2, in divide',
+    ]
+    assert "    return number / 0" in finished.stderr
+    assert "module broken cannot be imported: ZeroDivisionError: division by zero" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("program", "write MODULE:NAME, such as widgets:manager"),
+        ("program.py:manager", "write the module, program:manager"),
+        ("nothing:manager", "there is no module 'nothing'"),
+        ("program:nothing", "module program has no nothing; it has program:manager"),
+        ("program:number", "program:number is of type int, and not a Manager; it has program:manager"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "run"])
+async def test_wrong_place_gets_a_remedy(shell: Shell, command: str, place: str, message: str) -> None:
+    finished = await shell.run(command, place)
+
+    assert (finished.code, finished.lines) == (2, [])
+    assert message in finished.stderr

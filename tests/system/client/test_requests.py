@@ -1,0 +1,366 @@
+"""The requests of the client, as a transport gets them, and answers that no API server in this process gives."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import re
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import (
+    AlreadyExists,
+    ApiNotFound,
+    Client,
+    Conflict,
+    DecodeError,
+    Expired,
+    Gone,
+    HttpTransport,
+    Invalid,
+    NotFound,
+    OptionError,
+    TransportError,
+    UsageError,
+)
+from aioinformer.client import Impersonation, Status
+from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+PAGES = [
+    {"kind": "ConfigMapList", "metadata": {"resourceVersion": "9", "continue": token}, "items": [OBJECT]}
+    for token in ("next", "")
+]
+
+
+def listed(*items: Any, **metadata: Any) -> Answer:
+    return Answer(200, json.dumps({"kind": "ConfigMapList", "metadata": metadata, "items": items}).encode())
+
+
+async def test_options_become_parameters_and_headers() -> None:
+    transport = Scripted()
+    who = Impersonation("ann", ("a", "b"), uid="7", extra={"Example.com/Why": ("x",)})
+    client = Client(transport, field_manager="me", dry_run=True, field_validation="Strict", impersonate=who, timeout=9)
+    await client.core.v1.configmaps.patch("shop/a", {"data": {}})
+    (request,) = transport.requests
+    assert (request.method, request.path) == ("PATCH", "/api/v1/namespaces/shop/configmaps/a")
+    assert request.query == (("dryRun", "All"), ("fieldManager", "me"), ("fieldValidation", "Strict"))
+    assert (request.body, request.total_timeout) == (b'{"data":{}}', 9)
+    headers: Any = request.headers
+    assert headers["Content-Type"] == "application/merge-patch+json"
+    assert headers.getall("Impersonate-Group") == ["a", "b"]
+    assert (headers["Impersonate-User"], headers["Impersonate-Uid"]) == ("ann", "7")
+    assert headers["Impersonate-Extra-Example.com%2FWhy"] == "x"
+
+
+async def test_option_of_a_call_replaces_that_of_the_client() -> None:
+    transport = Scripted()
+    config_maps = Client(transport, dry_run=True, impersonate="ann").core.v1.configmaps
+    await config_maps.create(OBJECT, dry_run=False, impersonate=None)
+    (request,) = transport.requests
+    assert request.query == ()
+    assert "Impersonate-User" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"timeout": 0}, "timeout must be"),
+        ({"field_validation": "strict"}, "field_validation must be"),
+        ({"impersonate": Impersonation("")}, "must name a user"),
+        ({"impersonate": 7}, "impersonate must be"),
+        ({"namespace": "A b"}, "cannot be a namespace"),
+    ],
+)
+def test_invalid_option_is_named(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
+        Client(Scripted(), **options)
+
+
+async def test_delete_options_are_the_body() -> None:
+    transport = Scripted()
+    config_maps = Client(transport).core.v1.configmaps
+    await config_maps.delete("shop/a")
+    await config_maps.delete("shop/a", propagation="Orphan", grace=0, uid="u", resource_version="7", dry_run=True)
+    plain, full = transport.requests
+    assert (plain.method, plain.body) == ("DELETE", None)
+    assert full.body is not None
+    assert json.loads(full.body) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Orphan",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "u", "resourceVersion": "7"},
+        "dryRun": ["All"],
+    }
+
+
+async def test_list_continues_with_the_token() -> None:
+    transport = Scripted(listed(OBJECT, resourceVersion="9", **{"continue": "next"}), listed(OBJECT))
+    whole = await Client(transport).core.v1.configmaps.list("a=b", "x=y", page_size=1, resource_version="5")
+    assert (len(whole), whole.resource_version) == (2, "9")
+    selectors = (("labelSelector", "a=b"), ("fieldSelector", "x=y"))
+    assert transport.requests[0].query == (*selectors, ("resourceVersion", "5"), ("limit", "1"))
+    assert transport.requests[1].query == (*selectors, ("limit", "1"), ("continue", "next"))
+
+
+async def test_whole_list_begins_again_when_its_token_expires() -> None:
+    first = listed(OBJECT, resourceVersion="9", **{"continue": "next"})
+    transport = Scripted(first, refusal(410, "Expired"), listed(OBJECT, OBJECT, resourceVersion="12"))
+    whole = await Client(transport).core.v1.configmaps.list(page_size=1)
+    assert (len(whole), whole.resource_version) == (2, "12")
+    assert transport.requests[2].query == ()
+
+
+async def test_limit_holds_for_a_server_that_ignores_it() -> None:
+    transport = Scripted(listed(OBJECT, OBJECT, OBJECT, resourceVersion="9", **{"continue": "next"}))
+    assert len(await Client(transport).core.v1.configmaps.list(limit=2, resource_version="0")) == 2
+    assert len(transport.requests) == 1
+
+
+async def test_expired_token_ends_an_iteration() -> None:
+    first = listed(OBJECT, resourceVersion="9", **{"continue": "next"})
+    listing = Client(Scripted(first, refusal(410, "Expired"))).core.v1.configmaps.list(page_size=1)
+    with pytest.raises(Expired) as caught:
+        [each async for each in listing]
+    assert isinstance(caught.value, Gone)
+
+
+async def test_left_loop_leaves_no_response_open() -> None:
+    answer = listed(OBJECT, OBJECT, resourceVersion="9")
+    async for _ in Client(Scripted(answer)).core.v1.configmaps.list():
+        break
+    assert answer.closed
+
+
+async def test_large_object_is_read_whole() -> None:
+    large = {**OBJECT, "data": {"x": "y" * 3 * 1024 * 1024}}
+    raw = json.dumps(large).encode()
+    pieces = [raw[start : start + 65536] for start in range(0, len(raw), 65536)]
+    found = await Client(Scripted(Answer(200, *pieces))).core.v1.configmaps.get("shop/a")
+    assert found.data is not None
+    assert len(found.data["x"]) == 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":7}', b""])
+async def test_answer_that_is_no_object_is_a_decode_error(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        await Client(Scripted(Answer(200, body))).core.v1.configmaps.get("shop/a")
+
+
+async def test_status_instead_of_deleted_objects_is_an_empty_list() -> None:
+    status = Answer(200, b'{"kind":"Status","apiVersion":"v1","status":"Success"}')
+    assert await Client(Scripted(status)).core.v1.configmaps.delete_collection(namespace="shop") == []
+
+
+async def test_deleted_object_of_the_kind_status_is_no_status() -> None:
+    custom = b'{"kind":"Status","apiVersion":"example.com/v1","metadata":{"name":"a"}}'
+    answer = await Client(Scripted(Answer(200, custom))).core.v1.namespaces.delete("a")
+    assert not isinstance(answer, Status)
+
+
+async def test_each_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    warning = {"Warning": r'299 - "unknown field \"spec.x\""'}
+    client = Client(Scripted(Answer(headers=warning), Answer(headers=warning)))
+    with caplog.at_level(logging.WARNING, "aioinformer.client"):
+        await client.core.v1.configmaps.create(OBJECT)
+        await client.core.v1.configmaps.create(OBJECT)
+    assert [record.getMessage() for record in caplog.records] == ['the server warns: unknown field "spec.x"']
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("", "does not name an object"),
+        ("a/b/c", "does not name an object"),
+        ("/a", "does not name an object"),
+        ({"metadata": {}}, "no metadata.name"),
+        (7, "has no metadata"),
+    ],
+)
+async def test_invalid_target_is_refused(target: Any, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        await Client(Scripted()).core.v1.configmaps.get(target)
+
+
+@pytest.mark.parametrize("body", [7, "a", [OBJECT], object(), None])
+async def test_body_that_is_no_object_is_refused(body: Any) -> None:
+    transport = Scripted()
+    with pytest.raises(UsageError):
+        await Client(transport, namespace="shop").core.v1.configmaps.create(body)
+    assert transport.requests == []
+
+
+async def test_name_is_quoted_in_the_path() -> None:
+    transport = Scripted()
+    await Client(transport).rbac.v1.clusterroles.get("system:a?b")
+    assert transport.requests[0].path == "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%3Fb"
+
+
+def test_errors_survive_pickling() -> None:
+    error = Conflict(409, "Conflict", "changed")
+    error.details = {"name": "a"}
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.status, again.details) == (Conflict, str(error), 409, {"name": "a"})
+    absent = pickle.loads(pickle.dumps(ApiNotFound(404, "NotFound", "gone")))
+    assert isinstance(absent, NotFound)
+
+
+async def test_causes_are_grouped_by_field() -> None:
+    causes = [
+        {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.a"},
+        {"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.a"},
+        {"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.b"},
+    ]
+    with pytest.raises(Invalid) as caught:
+        await Client(Scripted(refusal(422, "Invalid", causes=causes))).core.v1.configmaps.get("shop/a")
+    found = {field: [cause.reason for cause in each] for field, each in caught.value.fields.items()}
+    assert found == {"spec.a": ["FieldValueRequired", "FieldValueInvalid"], "spec.b": ["FieldValueInvalid"]}
+
+
+# Logs.
+
+
+def pods(*script: Answer) -> tuple[Any, Scripted]:
+    transport = Scripted(*script)
+    return Client(transport, namespace="shop").core.v1.pods, transport
+
+
+async def test_log_is_cut_into_lines() -> None:
+    client, _ = pods(Answer(200, b"one\ntw", b"o\n\nthr", b"ee \xc3", b"\xa4 \xff"))
+    assert [line async for line in client.logs("a")] == ["one", "two", "", "three ä \ufffd"]
+
+
+async def test_long_line_comes_in_pieces() -> None:
+    client, _ = pods(Answer(200, *[b"x" * 2**19] * 5, b"\nend\n"))
+    assert [len(line) async for line in client.logs("a")] == [2**20, 2**20, 2**19, 3]
+
+
+async def test_options_of_a_log_become_parameters() -> None:
+    client, transport = pods(Answer(200, b""), Answer(200, b""))
+    options: dict[str, Any] = {"previous": True, "tail": 0, "timestamps": True, "limit_bytes": 9}
+    assert [line async for line in client.logs("a", "main", since=90.4, **options)] == []
+    assert [line async for line in client.logs("a", since=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))] == []
+    first, second = transport.requests
+    assert (first.path, dict(first.query)) == (
+        "/api/v1/namespaces/shop/pods/a/log",
+        {
+            "container": "main",
+            "previous": "true",
+            "tailLines": "0",
+            "timestamps": "true",
+            "limitBytes": "9",
+            "sinceSeconds": "90",
+        },
+    )
+    assert second.query == (("sinceTime", "2026-01-02T03:04:05Z"),)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [({"tail": -1}, "tail"), ({"since": 0}, "since"), ({"since": datetime(2026, 1, 2)}, "time zone")],
+)
+async def test_invalid_option_of_a_log_is_named(options: dict[str, Any], reason: str) -> None:
+    client, _ = pods()
+    with pytest.raises(OptionError, match=reason):
+        [line async for line in client.logs("a", **options)]
+
+
+async def test_only_pods_have_logs() -> None:
+    with pytest.raises(UsageError, match=re.escape("v1/configmaps has no subresource 'log'")):
+        [line async for line in Client(Scripted()).core.v1.configmaps.logs("shop/a")]  # type: ignore[misc]
+
+
+async def test_cut_log_raises_after_its_lines() -> None:
+    client, _ = pods(Answer(200, b"one\ntw", TransportError("cut")))
+    logs = client.logs("a")
+    assert await anext(logs) == "one"
+    with pytest.raises(TransportError):
+        await anext(logs)
+
+
+class Following:
+    """Sends the head of a log only with its first line, and then a line for each request of the reader."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+        self.gone = asyncio.Event()
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        from aiohttp import web
+
+        response = web.StreamResponse()
+        await self.go_on.wait()
+        await response.prepare(request)
+        try:
+            for line in (b"one\n", b"two\n"):
+                await response.write(line)
+            await asyncio.Event().wait()
+        finally:
+            self.gone.set()
+        return response
+
+
+async def test_followed_log_yields_lines_as_they_come_until_it_is_closed() -> None:
+    from tests.support.loopback import Server
+
+    server, following = Server(), Following()
+    server.answer = following
+    await server.start()
+    try:
+        async with HttpTransport(server.url, header_timeout=0.05) as transport:
+            logs = Client(transport, timeout=0.05).core.v1.pods.logs("shop/a", follow=True)
+            async with aclosing(logs):
+                first = asyncio.ensure_future(anext(logs))
+                await asyncio.sleep(0.2)  # longer than all timeouts
+                assert not first.done()
+                following.go_on.set()
+                assert [await first, await anext(logs)] == ["one", "two"]
+            await following.gone.wait()
+        assert server.requests[0].query_string == "follow=true"
+    finally:
+        await server.stop()
+
+
+@pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
+async def test_list_whose_token_expired_keeps_its_version(match: str) -> None:
+    transport = Scripted(listed(OBJECT, **{"continue": "t"}), refusal(410, "Expired"), listed(OBJECT))
+    config_maps = Client(transport).core.v1.configmaps
+    await config_maps.list(resource_version="7", resource_version_match=match, page_size=1)
+    asked = {("resourceVersion", "7"), ("resourceVersionMatch", match)}
+    assert set(transport.requests[2].query) == asked
+    transport = Scripted(listed(OBJECT, **{"continue": "t"}), refusal(410, "Expired"), refusal(410, "Expired"))
+    with pytest.raises(Expired):
+        await Client(transport).core.v1.configmaps.list(resource_version="7", resource_version_match=match, page_size=1)
+
+
+@pytest.mark.parametrize("reason", ["", "Conflict", "SomethingNew"])
+async def test_409_with_any_other_reason_is_a_conflict(reason: str) -> None:
+    with pytest.raises(Conflict) as caught:
+        await Client(Scripted(refusal(409, reason))).core.v1.configmaps.create(OBJECT)
+    assert caught.value.conflicts == ()
+    with pytest.raises(AlreadyExists):
+        await Client(Scripted(refusal(409, "AlreadyExists"))).core.v1.configmaps.create(OBJECT)
+
+
+async def test_conflict_has_fields_and_managers() -> None:
+    causes = [
+        {"reason": "FieldManagerConflict", "message": text, "field": field}
+        for text, field in (
+            ('conflict with "kubectl" using apps/v1 at 2026-01-01T00:00:00Z', ".spec.replicas"),
+            ('conflict with "a \\"b\\"" with subresource "status" using v1', ".status"),
+            ("another text", ""),
+        )
+    ]
+    with pytest.raises(Conflict) as caught:
+        await Client(Scripted(refusal(409, "Conflict", causes=causes))).core.v1.configmaps.create(OBJECT)
+    found = [(each.field, each.manager) for each in caught.value.conflicts]
+    assert found == [(".spec.replicas", "kubectl"), (".status", 'a "b"'), ("", "")]
+    assert caught.value.conflicts[2].message == "another text"

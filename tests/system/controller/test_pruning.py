@@ -1,0 +1,211 @@
+"""Sets of objects: complete after each call, and nothing of others is touched."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import ApiError, ApiNotFound, FormerOwner, SharedInformerFactory, UsageError
+from aioinformer.controller import ForeignObject, apply_set
+from aioinformer.models import core_v1
+from tests.support.bench import CLEANUP, Bench
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aioinformer import SharedIndexInformer
+    from aioinformer.client import Client
+
+SETTINGS, SECRETS = core_v1.CONFIG_MAPS, core_v1.SECRETS
+BOTH = (SETTINGS, SECRETS)
+LABELS = {"example.com/widget": "web"}
+
+
+@pytest.fixture
+async def caches(bench: Bench) -> AsyncIterator[dict[str, SharedIndexInformer[Any]]]:
+    """Provide synced informers of config maps and secrets to the bench."""
+    async with SharedInformerFactory(bench.server.url) as factory:
+        found = {each.plural: factory.for_resource(each).informer() for each in BOTH}
+        for informer in found.values():
+            bench.add_input(informer)
+        (await factory.wait_for_cache_sync()).check()
+        yield found
+
+
+async def settle(bench: Bench, caches: dict[str, SharedIndexInformer[Any]]) -> None:
+    """Wait until the caches show all that the server has, and forget the requests so far."""
+    for plural, informer in caches.items():
+        stored = bench.server.list(plural)
+        for obj in stored:
+            await informer.wait_for(obj, timeout=10)
+        uids = {obj["metadata"]["uid"] for obj in stored}
+        for obj in informer.lister().list():
+            if obj.metadata.uid not in uids:
+                await informer.wait_for(obj, gone=True, timeout=10)
+    bench.writes()
+
+
+def settings(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data or {"size": "9"}}
+
+
+def secret(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
+
+
+def names(bench: Bench, plural: str = "configmaps") -> set[str]:
+    return {each["metadata"]["name"] for each in bench.server.list(plural, "default")}
+
+
+@pytest.mark.behaviour("C-85")
+async def test_set_is_applied_and_the_rest_deleted(bench: Bench, caches: Any) -> None:
+    bench.server.create("configmaps", {"metadata": {"name": "of-somebody"}})
+    first = await apply_set(await bench.request(), [settings("a"), settings("b"), secret("c")], resources=BOTH)
+    assert ([each.metadata.name for each in first.objects], first.sent, first.leaving) == (["a", "b", "c"], 3, [])
+    await settle(bench, caches)
+    second = await apply_set(await bench.request(), [settings("b"), settings("d")], resources=BOTH)
+    assert second.sent == 1
+    assert [str(key) for _, key in second.leaving] == ["default/c", "default/a"]
+    # Deletions come last, in the reverse order of the resources.
+    assert bench.writes() == ["create", "delete c", "delete a"]
+    assert names(bench) == {"b", "d", "of-somebody"}
+    await settle(bench, caches)
+    third = await apply_set(await bench.request(), [settings("b"), settings("d")], resources=BOTH)
+    assert (third.sent, third.leaving, bench.writes()) == (0, [], [])
+
+
+@pytest.mark.behaviour("C-85")
+async def test_changed_field_is_applied_and_a_dropped_one_removed(bench: Bench, caches: Any) -> None:
+    await apply_set(await bench.request(), [settings("a", colour="blue", size="9")], resources=BOTH)
+    bench.server.patch("configmaps", "a", {"data": {"by-hand": "kept"}})
+    await settle(bench, caches)
+    await apply_set(await bench.request(), [settings("a", colour="red")], resources=BOTH)
+    assert bench.server.get("configmaps", "a")["data"] == {"colour": "red", "by-hand": "kept"}
+
+
+@pytest.mark.behaviour("C-86")
+@pytest.mark.parametrize("cached", [True, False])
+async def test_object_of_others_is_not_touched(bench: Bench, caches: Any, cached: bool) -> None:
+    if cached:
+        bench.server.create("configmaps", settings("taken", colour="blue"))
+        await settle(bench, caches)
+    else:
+        async with bench.server.fault("black_hole", resources=["configmaps"], verbs=["watch"]):
+            bench.server.create("configmaps", settings("taken", colour="blue"))
+    with pytest.raises(ForeignObject, match="configmaps default/taken exists"):
+        await apply_set(await bench.request(), [settings("a"), settings("taken")], resources=BOTH)
+    assert bench.writes() == []
+    assert "a" not in names(bench)
+
+
+@pytest.mark.behaviour("C-86")
+async def test_uncached_names_are_read_one_by_one(bench: Bench, caches: Any) -> None:
+    request = await bench.request()
+    bench.writes()
+    async with bench.server.fault("not_found", resources=["configmaps"], verbs=["get"]):
+        with pytest.raises(ApiNotFound, match="could not find the requested resource"):
+            await apply_set(request, [settings("a")], resources=BOTH)
+    assert [entry.verb for entry in bench.server.requests] == ["get"]
+    await apply_set(request, [settings("a")], resources=BOTH)
+    assert [entry.verb for entry in bench.server.requests] == ["get", "get", "create"]
+
+
+@pytest.mark.behaviour("C-86")
+async def test_owner_of_the_same_name_is_another_owner(bench: Bench, caches: Any) -> None:
+    await apply_set(await bench.request(), [settings("a")], resources=BOTH)
+    bench.server.patch("configmaps", "a", {"metadata": {"finalizers": [CLEANUP]}})  # the garbage collector waits
+    bench.server.delete("widgets", "web")
+    bench.server.create("widgets", {"metadata": {"name": "web"}})
+    await settle(bench, caches)
+    with pytest.raises(FormerOwner, match=r"configmaps default/a belongs to the former Widget web \(uid "):
+        await apply_set(await bench.request(), [settings("a")], resources=BOTH)
+    assert bench.writes() == []
+
+
+@pytest.mark.behaviour("C-86")
+async def test_object_created_again_is_not_deleted(bench: Bench, caches: Any) -> None:
+    await apply_set(await bench.request(), [settings("a")], resources=BOTH)
+    await settle(bench, caches)
+    request = await bench.request()
+    behind = bench.owned(request.object, SETTINGS)
+    bench.server.delete("configmaps", "a")
+    bench.server.create("configmaps", settings("a", colour="of somebody else"))
+    bench.owned = lambda owner, resource: behind if resource is SETTINGS else []  # type: ignore[method-assign]
+    await apply_set(request, [], resources=BOTH)
+    assert bench.server.get("configmaps", "a")["data"] == {"colour": "of somebody else"}
+
+
+@pytest.mark.behaviour("C-85")
+async def test_error_deletes_nothing(bench: Bench, caches: Any) -> None:
+    await apply_set(await bench.request(), [settings("a")], resources=BOTH)
+    await settle(bench, caches)
+    wrong = {**settings("b"), "data": {"no/slash": ""}}
+    with pytest.raises(ApiError):
+        await apply_set(await bench.request(), [wrong, settings("c")], resources=BOTH)
+    assert names(bench) & {"a", "b", "c"} == {"a"}
+
+
+@pytest.mark.behaviour("C-85")
+async def test_labels_hold_a_set_in_other_namespaces(bench: Bench, caches: Any) -> None:
+    bench.server.create("namespaces", {"metadata": {"name": "shop"}})
+    there = {**settings("a"), "metadata": {"name": "a", "namespace": "shop"}}
+    await apply_set(await bench.request(), [there, settings("b")], resources=BOTH, by=LABELS)
+    await settle(bench, caches)
+    assert bench.server.get("configmaps", "a", "shop")["metadata"]["labels"] == LABELS
+    assert "ownerReferences" not in bench.server.get("configmaps", "a", "shop")["metadata"]
+    bench.server.patch("widgets", "web", {"metadata": {"finalizers": [CLEANUP]}})
+    bench.server.delete("widgets", "web")
+    assert len((await apply_set(await bench.request(), [], resources=BOTH, by=LABELS)).leaving) == 2
+    assert bench.server.list("configmaps", "shop") == []
+    await settle(bench, caches)
+    assert (await apply_set(await bench.request(), [], resources=BOTH, by=LABELS)).leaving == []
+
+
+@pytest.mark.behaviour("C-85")
+async def test_wrong_set_sends_nothing(bench: Bench, caches: Any) -> None:
+    request = await bench.request()
+    for wrong, message in (
+        ([settings("a"), settings("a")], "twice"),
+        ([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}], "none of the resources"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            await apply_set(request, wrong, resources=BOTH)
+    with pytest.raises(UsageError, match="labels"):
+        await apply_set(request, [settings("a")], resources=BOTH, by={})
+    bench.server.patch("widgets", "web", {"metadata": {"finalizers": [CLEANUP]}})
+    bench.server.delete("widgets", "web")
+    with pytest.raises(UsageError, match="being deleted"):
+        await apply_set(await bench.request(), [settings("a")], resources=BOTH)
+    assert [each for each in bench.writes() if not each.endswith("web")] == []
+
+
+async def test_cancelled_call_sends_no_more(bench: Bench, caches: Any, client: Client) -> None:
+    async with bench.server.fault("latency", verbs=["create"], seconds=5):
+        task = asyncio.create_task(
+            apply_set(await bench.request(), [settings("a"), settings("b")], resources=BOTH), name="run"
+        )
+        while not any(entry.verb == "create" for entry in bench.server.requests):  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert "b" not in names(bench)
+
+
+@pytest.mark.behaviour("C-102")
+async def test_part_of_an_object_is_no_proof(bench: Bench, client: Client) -> None:
+    other = bench.server.create("secrets", {"metadata": {"name": "other"}}, "default")
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": "other", "uid": other["metadata"]["uid"]}
+    async with SharedInformerFactory(bench.server.url) as factory:
+        informer = factory.core.v1.configmaps.informer(storage="projection", fields=["metadata.managedFields"])
+        bench.add_input(informer)
+        factory.start()
+        for name, owners in (("foreign", [{**reference, "controller": True}]), ("left", [])):
+            made = settings(name)
+            made["metadata"] |= {"labels": LABELS, "ownerReferences": owners}
+            await informer.wait_for(await client.core.v1.configmaps.apply(made, namespace="default"), timeout=10)
+        result = await apply_set(await bench.request(), [], resources=[SETTINGS], by=LABELS)
+    assert [key.name for _, key, reason in result.kept if "its controller is Secret other" in reason] == ["foreign"]
+    assert names(bench) == {"foreign"}

@@ -1,0 +1,105 @@
+"""Responses that no API server sends cost no more than correct ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.backoff import MAX_RETRY_AFTER, retry_after
+from aioinformer.cache.objects.record import Record, decode_record, labels_of
+from aioinformer.errors import ApiError, FrameTooLarge
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Failed
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_decoder import decode_watch_line
+from aioinformer.reflector.watch_events import RecordDecoder
+from aioinformer.transport.list_parser import ListParser
+from tests.support.conversation import Conversation
+
+PAGES = ReflectorOptions(streaming_list=False)
+HEAD = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":['
+
+
+def test_alternating_continue_tokens_end_the_list() -> None:
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.page("a", token="one")
+    talk.ask()
+    talk.page("b", token="two")
+    talk.ask()
+    talk.page("a", token="one")
+    assert talk.protocol.phase is Phase.BACKING_OFF
+    assert talk.delay() > 0
+
+
+def test_empty_pages_are_read_at_a_limited_rate() -> None:
+    talk = Conversation(PAGES)
+    for number in range(50):
+        talk.ask()
+        talk.page(token=f"after {number}")
+    talk.ask()
+    talk.page("a")
+    assert list(talk.cache) == ["ns/a"]
+    assert talk.now > 30
+
+
+@pytest.mark.parametrize("digits", [20, 309, 400, 4000])
+def test_huge_retry_after_in_a_status_is_capped(digits: int) -> None:
+    details = b'{"retryAfterSeconds":' + b"9" * digits + b"}"
+    event = decode_watch_line(
+        b'{"type":"ERROR","object":{"code":429,"details":' + details + b"}}", RecordDecoder().from_watch
+    )
+    assert isinstance(event.error, ApiError)
+    talk = Conversation(PAGES)
+    talk.ask()
+    talk.answer(Failed(event.error))
+    assert talk.delay() <= MAX_RETRY_AFTER
+
+
+def test_invalid_retry_after_date_is_ignored() -> None:
+    headers = {"Retry-After": "Wed, 99 Oct 99999999999 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+    assert retry_after(headers) is None
+
+
+def test_labels_with_invalid_utf8_match_no_selector() -> None:
+    assert labels_of(decode_record(b'{"metadata":{"name":"a","labels":{"app":"\xff\xfe"}}}')) == {}
+
+
+def test_endless_bytes_after_the_items_are_refused() -> None:
+    parser: ListParser[Record] = ListParser(decode_record)
+    parser.feed(HEAD + b"]")
+    assert list(parser.items()) == []
+    parser.feed(b" " * 2_000_000)
+    with pytest.raises(FrameTooLarge, match="does not end"):
+        list(parser.items())
+
+
+@pytest.mark.parametrize(
+    "code", [b"true", b"-410", b"0", b"7", b"1e3", b"410.5", b'"410"', b"[410]", b"9" * 19, b"9" * 9999]
+)
+def test_invalid_status_code_counts_as_500(code: bytes) -> None:
+    event = decode_watch_line(b'{"type":"ERROR","object":{"code":' + code + b"}}", RecordDecoder().from_watch)
+    assert isinstance(event.error, ApiError)
+    assert event.error.status == 500
+
+
+LISTED = b'{"metadata":{"resourceVersion":"9"},"items":['
+TWICE = {
+    "items": LISTED + b'{"metadata":{"name":"a"}}],"items":[{"metadata":{"name":"b"}}]}',
+    "metadata": LISTED.replace(b"{", b'{"metadata":{},', 1) + b'{"metadata":{"name":"b"},"metadata":{"name":"a"}}]}',
+    "name": LISTED.replace(b'{"r', b'{"resourceVersion":"8","r') + b'{"metadata":{"name":"b","name":"a"}}]}',
+}
+
+
+@pytest.mark.parametrize("what", TWICE)
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+def test_duplicate_list_fields_parse_the_same_in_any_chunks(what: str, cut: int) -> None:
+    parser: ListParser[Record] = ListParser(decode_record)
+    found = []
+    for at in range(0, len(TWICE[what]), cut):
+        parser.feed(TWICE[what][at : at + cut])
+        found += [item for item in parser.items() if item is not None]
+    parser.feed_eof()
+    found += [item for item in parser.items() if item is not None]
+    metadata = parser.head().metadata
+    assert metadata is not None
+    assert (metadata.resource_version, [item.key for item in found]) == ("9", ["a"])

@@ -1,0 +1,164 @@
+"""Invalid HTTP: the informer reports it, backs off, and recovers with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.errors import AioinformerError
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector import response_reader as responses
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.resources.catalog import find
+from aioinformer.transport.http import HttpTransport
+from tests.system.hostile.raw_server import LIST, OK, Script, for_ever, raw_server, says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+CAP = 1_000_000
+OPTIONS = ReflectorOptions(
+    streaming_list=False, idle_timeout=0.2, max_frame=CAP, backoff=BackoffOptions(initial=0.01, cap=0.02)
+)
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+SIZED = b"Content-Length: %d\r\n\r\n" % len(LIST) + LIST
+
+
+def chunks(data: bytes, size: int, extension: bytes = b"") -> bytes:
+    """Return a body in chunked encoding."""
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def bomb(encoding: str, size: int) -> bytes:
+    """Return a response that is small on the wire and large when decompressed."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
+    packed = packer.compress(b'{"items":[{"a":"' + b" " * size) + packer.flush()
+    return OK + b"Content-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (encoding.encode(), len(packed)) + packed
+
+
+#: Invalid responses: the informer must report an error and retry.
+BROKEN: dict[str, Script] = {
+    "nothing": says(b""),
+    "silence": says(b"", hangs=True),
+    "noise": says(bytes(range(256)) * 8),
+    "a TLS alert": says(b"\x15\x03\x03\x00\x02\x02\x28"),
+    "a status line without a status": says(b"HTTP/1.1\r\n\r\n"),
+    "a status that is no number": says(b"HTTP/1.1 abc OK\r\n\r\n"),
+    "another protocol": says(b"SSH-2.0-OpenSSH_9.6\r\n"),
+    "an HTTP/2 preface": says(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "half a head": says(b"HTTP/1.1 200 OK\r\nContent-"),
+    "half a head, and silence": says(b"HTTP/1.1 200 OK\r\nContent-", hangs=True),
+    "headers without end": for_ever(b"HTTP/1.1 200 OK\r\n", b"X-Header: value\r\n" * 100),
+    "a header without end": for_ever(b"HTTP/1.1 200 OK\r\nX-Header: ", b"x" * 10_000),
+    "a header without a name": says(b"HTTP/1.1 200 OK\r\n: x\r\n\r\n"),
+    "continues without end": for_ever(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
+    "a body that is shorter than it says": says(OK + b"Content-Length: 100000\r\n\r\n" + LIST),
+    "a body that is shorter, and silence": says(OK + b"Content-Length: 100000\r\n\r\n" + LIST, hangs=True),
+    "a body that is longer than it says": says(OK + b"Content-Length: 20\r\n\r\n" + LIST),
+    "a negative length": says(OK + b"Content-Length: -5\r\n\r\n" + LIST),
+    "two lengths": says(OK + b"Content-Length: 5\r\nContent-Length: 7\r\n\r\n" + LIST),
+    "a chunk with a size that is none": says(CHUNKED + b"xyz\r\n" + LIST),
+    "a chunk with a negative size": says(CHUNKED + b"-5\r\n" + LIST),
+    "a chunk of exabytes": says(CHUNKED + b"ffffffffffffff\r\n" + LIST),
+    "a chunk with a size without end": for_ever(CHUNKED, b"0" * 10_000),
+    "a chunk with an extension without end": for_ever(CHUNKED + b"5;", b"x" * 10_000),
+    "a chunk without its end": says(CHUNKED + b'5\r\n{"ite5\r\nms":['),
+    "trailers without end": for_ever(CHUNKED + b"0\r\n", b"X-Trailer: value\r\n" * 100),
+    "a redirect": says(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
+    "an upgrade": says(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nxyz"),
+    "no content": says(b"HTTP/1.1 204 No Content\r\n\r\n"),
+    "not modified": says(b"HTTP/1.1 304 Not Modified\r\n\r\n"),
+    "an unknown encoding": says(OK + b"Content-Encoding: rot13\r\nContent-Length: 5\r\n\r\nuryyb"),
+    "an encoding that it is not in": says(OK + b"Content-Encoding: gzip\r\n" + SIZED),
+    "a gzip bomb": says(bomb("gzip", 300_000_000)),
+    "a deflate bomb": says(bomb("deflate", 300_000_000)),
+    "a refusal without end": for_ever(
+        b"HTTP/1.1 500 Error\r\nTransfer-Encoding: chunked\r\n\r\n", b"5\r\noh no\r\n" * 99
+    ),
+    "a wait of ages": says(b"HTTP/1.1 503 Busy\r\nRetry-After: -1\r\nContent-Length: 0\r\n\r\n"),
+    "a wait that is no number": says(b"HTTP/1.1 429 Busy\r\nRetry-After: NaN\r\nContent-Length: 0\r\n\r\n"),
+    "a wait until never": says(b"HTTP/1.1 503 Busy\r\nRetry-After: Wed, 99 Foo 0\r\nContent-Length: 0\r\n\r\n"),
+    "a list without end": for_ever(CHUNKED, chunks(b'{"a":"' + b"x" * 50_000, 50_006)[:-5]),
+    "an item without end": for_ever(CHUNKED + chunks(b'{"items":[{"a":"', 16)[:-5], chunks(b"x" * 50_000, 50_000)[:-5]),
+    "ever more brackets": for_ever(CHUNKED + chunks(b'{"items":[{"a":', 15)[:-5], chunks(b"[" * 50_000, 50_000)[:-5]),
+}
+#: Unusual but valid responses.
+ODD: dict[str, Script] = {
+    "chunks of one byte": says(CHUNKED + chunks(LIST, 1)),
+    "chunks with extensions": says(CHUNKED + chunks(LIST, 50, b";name=value")),
+    "a body until the connection ends": says(OK + b"\r\n" + LIST),
+    "an old protocol": says(b"HTTP/1.0 200 OK\r\n\r\n" + LIST),
+    "a type that is none": says(b"HTTP/1.1 200 OK\r\nContent-Type: text/\xff\r\n" + SIZED),
+    "continues before it": says(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 3 + OK + SIZED),
+    "another answer behind it": says(OK + SIZED + OK + b"Content-Length: 2\r\n\r\n[]"),
+}
+
+
+@pytest.fixture(autouse=True)
+def short_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the time after which silence is noticed."""
+    monkeypatch.setattr(responses, "_MIN_READ", 0.1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_to_asyncio_to_report(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    gc.collect()
+    complaints = [record.getMessage() for record in caplog.get_records("call") if record.name == "asyncio"]
+    assert not complaints
+
+
+async def followed(script: Script) -> tuple[list[Exception], int]:
+    """Return the errors of an informer with these responses, and its number of requests until it watched."""
+    resource = find("", "v1", "configmaps")
+    assert resource is not None
+    errors: list[Exception] = []
+    async with (
+        raw_server(script) as server,
+        HttpTransport(server.url, header_timeout=0.2) as transport,
+    ):
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            ListWatch(transport, resource), options=OPTIONS, watch_error_handler=errors.append
+        )
+        watching = asyncio.Event()
+        informer.add_state_handler(lambda state: watching.set() if state.healthy else watching.clear())
+        async with informer, asyncio.timeout(30):
+            await informer.wait_for_sync()
+            await watching.wait()
+            assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
+        return errors, len(server.paths)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+async def test_invalid_response_is_a_named_error_and_retried(what: str) -> None:
+    errors, requests = await followed(BROKEN[what])
+    assert errors
+    assert all(isinstance(error, AioinformerError) and str(error) for error in errors)
+    assert requests <= 4
+
+
+@pytest.mark.parametrize("what", ODD)
+async def test_unusual_response_is_accepted(what: str) -> None:
+    errors, _ = await followed(ODD[what])
+    assert errors == []
+
+
+@pytest.mark.parametrize("what", [what for what in BROKEN if "without end" in what or "bomb" in what])
+async def test_endless_response_uses_bounded_memory(what: str) -> None:
+    await followed(ODD["an old protocol"])  # do not count first imports
+    tracemalloc.start()
+    try:
+        await followed(BROKEN[what])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * CAP

@@ -1,0 +1,122 @@
+"""Generate docs/soak.md from the figures in benchmarks/results: `python -m tests.system.soak.page`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.system.soak.verdict import verdict
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+RESULTS = PROJECT / "benchmarks" / "results"
+PAGE = PROJECT / "docs" / "soak.md"
+PLOT = PROJECT / "docs" / "soak.svg"
+TARGETS = ("soak-real", "soak-own")
+
+_HEAD = """\
+# Soak test
+
+The soak test runs informers of one collection in all variants (both queues, every storage tier, streaming lists and
+pages) with different handlers: fast, slow, raising, threaded, with resyncs. Every four seconds, a handler is added for
+a while, and another informer starts and stops. Objects change continuously, and a fault occurs every few seconds.
+About every two minutes, the changes stop: all caches and all handlers must reach the state of the server. Then the test
+counts memory, tasks and sockets *at rest*. The informers run in a process of their own.
+
+`make soak DURATION=1h TARGET=own` uses the API server for tests. `TARGET=real` uses a
+[kube-apiserver](contributing.md), which the test also kills, restarts and pauses; it pauses etcd, too. The figures are
+in `benchmarks/results/`.
+
+![Memory of the process over time](soak.svg)
+
+"""
+
+
+def rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of the table for one run."""
+    found = verdict(figures)
+    rests = figures["rests"]
+    return [
+        ("duration", f"{figures['seconds'] / 60:.0f} min"),
+        ("writes", f"{figures['writes']:,}"),
+        ("faults, kinds of faults", f"{found['faults']}, {len(figures['faults'])}"),
+        ("informers started and stopped", f"{rests[-1]['visits']:,}"),
+        ("changes of state", f"{rests[-1]['state_changes']:,}"),
+        (
+            "checkpoints, of these reached the state of the server",
+            f"{found['checkpoints']}, {found['checkpoints_settled']}",
+        ),
+        ("longest time to reach it, including backoff in progress", f"{found['longest_to_settle']:.0f} s"),
+        (
+            "resident memory, first and last third after the warm-up",
+            f"{found['rss_mib_early']}, {found['rss_mib_late']} MiB",
+        ),
+        (
+            "objects of the garbage collector, first and last third",
+            f"{found['objects_early']:,}, {found['objects_late']:,}",
+        ),
+        ("tasks at rest, minimum and maximum", f"{found['tasks_at_rest'][0]}, {found['tasks_at_rest'][-1]}"),
+        (
+            "sockets at rest, maximum, and number of watches",
+            f"{found['sockets_at_rest'][-1]}, {len(figures['informers'])}",
+        ),
+        ("threads at rest, maximum", str(found["threads_at_rest"][-1])),
+        ("invalid notifications and unhandled exceptions", str(len(found["lies"]))),
+        ("tasks and sockets left at the end", f"{len(found['tasks_left'])}, {found['sockets_left']}"),
+        ("share of a core", f"{found['cpu_share']:.1%}"),
+    ]
+
+
+def page(runs: list[dict[str, Any]]) -> str:
+    """Return the text of the page."""
+    table = ["| | " + " | ".join(run["target"] for run in runs) + " |", "|---|" + "--:|" * len(runs)]
+    for line in zip(*map(rows, runs), strict=True):
+        table.append(f"| {line[0][0]} | " + " | ".join(value for _, value in line) + " |")
+    faults = [
+        f"Faults of {run['target']}: " + ", ".join(f"{name} {count}" for name, count in run["faults"].items())
+        for run in runs
+    ]
+    return _HEAD + "\n".join(table) + "\n\n" + ".\n\n".join(faults) + ".\n"
+
+
+def plot(runs: list[dict[str, Any]]) -> str:
+    """Return a plot of the resident memory over time, as SVG."""
+    left, top, width, height = 60, 30, 600, 200
+    series = {
+        run["target"]: sorted((each["at"], each["rss_kib"] / 1024) for each in run["rests"] + run["samples"])
+        for run in runs
+    }
+    latest = max(at for points in series.values() for at, _ in points)
+    highest = 20 * (int(max(mib for points in series.values() for _, mib in points)) // 20 + 1)
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 280" role="img" '
+        'font-family="system-ui, sans-serif" font-size="13" fill="#808080">',
+        "<title>Memory of the process over time</title>",
+        '<text x="0" y="16">MiB resident</text>',
+    ]
+    for mib in range(0, highest + 1, 20):
+        y = top + height * (1 - mib / highest)
+        parts.append(f'<line x1="{left}" y1="{y:.0f}" x2="{left + width}" y2="{y:.0f}" stroke="#80808055"/>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{mib}</text>')
+    for minutes in range(0, int(latest / 60) + 1, 10):
+        x = left + width * minutes * 60 / latest
+        parts.append(f'<text x="{x:.0f}" y="{top + height + 20}" text-anchor="middle">{minutes} min</text>')
+    for (name, points), colour in zip(series.items(), ("#5c6bc0", "#ef6c00"), strict=False):
+        path = " ".join(
+            f"{left + width * at / latest:.1f},{top + height * (1 - mib / highest):.1f}" for at, mib in points
+        )
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        x = left + 12 + 160 * list(series).index(name)
+        parts.append(f'<text x="{x}" y="{top + height + 42}" fill="{colour}">{name}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def main() -> None:
+    """Write the page and its plot."""
+    runs = [json.loads((RESULTS / f"{name}.json").read_text()) for name in TARGETS]
+    PAGE.write_text(page(runs))
+    PLOT.write_text(plot(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,336 @@
+"""`evolve`: changed copies of immutable objects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from aioinformer.cache.objects.changes import evolve
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.compression import SAMPLES, Codec, PackedRecord
+from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, freeze, thaw
+from aioinformer.cache.objects.views import json_of
+from aioinformer.errors import UsageError
+from tests.support.view_samples import POD, PODS, SECRETS, WIDGETS, encoded, pod, widget
+
+
+class Part(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel"):
+    size: int
+    max_size: int = 9
+    parts: tuple[Part, ...] = ()
+
+
+class Widget(msgspec.Struct, frozen=True):
+    metadata: dict[str, Any]
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Data:
+    metadata: dict[str, Any]
+    spec: dict[str, int]
+
+
+class Sheet(BaseModel):
+    metadata: dict[str, Any]
+    size: int
+
+
+# By mapping.
+
+
+def test_evolve_merges_a_mapping_into_a_view() -> None:
+    changed = pod().evolve({"metadata": {"labels": {"a": "b"}}, "spec": {"nodeName": "n2"}})
+    assert changed.metadata.labels == {"app": "x", "a": "b"}
+    assert (changed.spec.node_name, changed.spec.containers[0].image) == ("n2", "i")
+    assert type(changed) is type(pod())
+
+
+def test_evolve_leaves_the_object_unchanged() -> None:
+    before = pod()
+    before.evolve({"spec": {"nodeName": "n2"}})
+    assert before == pod()
+    assert before.spec.node_name == "n1"
+
+
+def test_none_deletes_a_member() -> None:
+    changed = pod().evolve({"metadata": {"labels": {"app": None}, "annotations": None}})
+    assert changed.metadata.labels is None
+    assert changed.to_dict()["metadata"].get("annotations") is None
+    assert "annotations" not in changed.to_dict()["metadata"]
+
+
+def test_lists_are_replaced_as_a_whole() -> None:
+    changed = widget().evolve({"spec": {"parts": [{"name": "q"}]}})
+    assert changed["spec"]["parts"] == (FrozenDict(name="q"),)
+
+
+def test_evolved_view_shares_what_is_unchanged() -> None:
+    before = pod()
+    spec = before.spec
+    changed = before.evolve({"metadata": {"labels": {"a": "b"}}})
+    assert changed.spec is spec
+    assert changed.metadata.owner_references is before.metadata.owner_references
+
+
+def test_evolved_mapping_shares_what_is_unchanged() -> None:
+    before = widget()
+    parts, metadata = before["spec"]["parts"], before["metadata"]
+    changed = before.evolve({"spec": {"size": 4}})
+    assert changed["spec"]["parts"] is parts
+    assert changed["metadata"] is metadata
+
+
+@pytest.mark.parametrize("make", [pod, widget])
+def test_evolved_view_is_immutable(make: Any) -> None:
+    changed = make().evolve({"metadata": {"labels": {"a": "b"}}})
+    with pytest.raises(AttributeError):
+        changed.spec = None
+    with pytest.raises(TypeError):
+        changed.metadata.labels["a"] = "c"
+
+
+def test_evolved_view_is_hashable_and_differs() -> None:
+    changed = pod().evolve({"spec": {"nodeName": "n2"}})
+    assert changed != pod()
+    assert hash(changed) == hash(pod())
+    assert changed.evolve({"spec": {"nodeName": "n1"}}) == pod()
+
+
+def test_bytes_of_unchanged_members_stay_as_they_are() -> None:
+    raw = b'{"metadata":{"name":"a"},"spec":{"big":12345678901234567890123,"small":1.0e-7,"size":1}}'
+    view = ObjectType(WIDGETS).to_view(ObjectType(WIDGETS).decode(raw))
+    changed = view.evolve({"spec": {"size": 2}})
+    assert json_of(changed) == raw.replace(b'"size":1', b'"size":2')
+
+
+def test_new_values_may_be_parts_of_other_views() -> None:
+    other = pod().evolve({"spec": {"nodeName": "n2", "containers": [{"name": "d", "image": "j"}]}})
+    changed = pod().evolve({"spec": other.spec})
+    assert (changed.spec.node_name, changed.spec.containers[0].name) == ("n2", "d")
+    assert pod().evolve({"spec": {"containers": other.spec.containers}}).spec.containers[0].image == "j"
+
+
+def test_new_values_may_be_times() -> None:
+    when = datetime(2026, 1, 2, tzinfo=UTC)
+    assert pod().evolve({"metadata": {"deletionTimestamp": when}}).metadata.deletion_timestamp == when
+
+
+def test_identity_of_an_evolved_view_can_change() -> None:
+    changed = pod().evolve({"metadata": {"name": "b", "uid": None, "resourceVersion": None}})
+    assert (changed.metadata.name, changed.metadata.uid, changed.metadata.resource_version) == ("b", "", "")
+
+
+# By path.
+
+
+def test_path_sets_a_value_and_none_deletes_it() -> None:
+    assert pod().evolve("spec.nodeName", "n2").spec.node_name == "n2"
+    assert pod().evolve("spec.nodeName", None).spec.node_name is None
+    assert evolve(pod(), "metadata.labels['a.b/c']", "d").metadata.labels == {"app": "x", "a.b/c": "d"}
+
+
+def test_path_replaces_a_mapping_as_a_whole() -> None:
+    assert pod().evolve("metadata.labels", {"a": "b"}).metadata.labels == {"a": "b"}
+
+
+def test_number_in_a_path_is_an_index() -> None:
+    before = pod()
+    env = before.spec.containers[0].env
+    changed = before.evolve("spec.containers.0.image", "j")
+    assert changed.spec.containers[0].image == "j"
+    assert changed.spec.containers[0].env is env
+    assert pod().evolve("spec.containers.0", None).spec.containers == ()
+
+
+def test_path_creates_missing_objects() -> None:
+    assert pod().evolve("spec.affinity.nodeAffinity", {}).spec.affinity.node_affinity is not None
+
+
+def test_index_outside_of_the_list_is_refused() -> None:
+    with pytest.raises(UsageError, match="a list of 1 has no element 3"):
+        pod().evolve("spec.containers.3.image", "j")
+
+
+def test_path_through_a_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="'size' of something that is not an object"):
+        widget().evolve("kind.size", "x")
+
+
+# Mistakes.
+
+
+def test_attribute_name_as_a_key_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"has no field 'spec\.node_name'; the key in JSON is 'nodeName'"):
+        pod().evolve({"spec": {"node_name": "n2"}})
+    with pytest.raises(UsageError, match=r"no field 'spec\.containers\.0\.imag'"):
+        pod().evolve("spec.containers.0.imag", "x")
+    with pytest.raises(UsageError, match=r"no field 'spec\.containers\.0\.imag'"):
+        pod().evolve({"spec": {"containers": [{"imag": "x"}]}})
+
+
+def test_value_of_another_type_is_refused_without_quoting_it() -> None:
+    with pytest.raises(UsageError, match=r"does not fit.*Expected `str \| null`, got `int`") as caught:
+        pod().evolve({"spec": {"nodeName": 987654}})
+    assert "987654" not in str(caught.value)
+
+
+def test_value_without_a_json_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="has no JSON form"):
+        widget().evolve({"spec": {"size": object()}})
+
+
+@pytest.mark.parametrize("arguments", [("spec.nodeName",), ({"spec": {}}, 1), (3,), ([],)])
+def test_wrong_arguments_are_refused(arguments: Any) -> None:
+    with pytest.raises(UsageError, match="evolve: "):
+        evolve(pod(), *arguments)
+
+
+def test_mutable_model_is_refused() -> None:
+    with pytest.raises(UsageError, match="not object"):
+        evolve(object(), {})
+
+
+# Other objects.
+
+
+def test_function_works_where_a_field_hides_the_method() -> None:
+    changed = evolve(widget(), {"evolve": {"x": 1}})
+    assert changed["evolve"] == {"x": 1}
+    assert evolve(changed, "evolve.x", 2)["evolve"]["x"] == 2
+
+
+def test_plain_mapping_becomes_frozen() -> None:
+    source = {"spec": {"size": 1, "tags": ["a"]}}
+    changed = evolve(source, {"spec": {"size": 2}})
+    assert changed == {"spec": {"size": 2, "tags": ("a",)}}
+    assert isinstance(changed["spec"], FrozenDict)
+    assert source == {"spec": {"size": 1, "tags": ["a"]}}
+
+
+def test_secret_stays_a_secret() -> None:
+    kind = ObjectType(SECRETS, storage="dict")
+    secret: Any = kind.to_view(kind.record_of({"metadata": {"name": "a"}, "data": {"k": "djE="}}))
+    changed = evolve(secret, {"data": {"l": "djI="}})
+    assert isinstance(changed, FrozenSecret)
+    assert changed["data"] == {"k": "djE=", "l": "djI="}
+    assert "djI=" not in repr(changed)
+
+
+def test_struct_is_changed_by_the_keys_of_its_json() -> None:
+    before = Widget({"name": "a"}, Spec(3, parts=(Part("p"),)))
+    changed = evolve(before, {"spec": {"maxSize": 5}})
+    assert (changed.spec.max_size, changed.spec.size) == (5, 3)
+    assert changed.metadata is before.metadata
+    assert changed.spec.parts is before.spec.parts
+    assert evolve(before, "spec.parts.0.name", "q").spec.parts == (Part("q"),)
+
+
+def test_dataclass_and_pydantic_objects_are_changed() -> None:
+    before = Data({"name": "a"}, {"size": 1})
+    changed = evolve(before, {"spec": {"size": 2}})
+    assert changed == Data({"name": "a"}, {"size": 2})
+    assert changed.metadata is before.metadata
+    assert evolve(Sheet(metadata={"name": "a"}, size=1), "size", 2).size == 2
+
+
+def test_change_that_a_class_refuses_does_not_quote_values() -> None:
+    with pytest.raises(UsageError, match=r"does not fit Widget: Expected `int`, got `str` at \$\.spec\.size") as caught:
+        evolve(Widget({}, Spec(1)), {"spec": {"size": "hunter2"}})
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(UsageError, match="does not fit Sheet"):
+        evolve(Sheet(metadata={}, size=1), {"size": "hunter2"})
+
+
+# Properties.
+
+_TEXTS = st.text(max_size=3)
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
+    max_leaves=12,
+)
+_OBJECTS = st.dictionaries(_TEXTS, _JSON, max_size=4)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """The algorithm of RFC 7396, as its text has it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+@given(_OBJECTS, _OBJECTS)
+def test_mapping_form_is_a_json_merge_patch(target: Any, patch: Any) -> None:
+    expected = merged(target, patch)
+    assert json.dumps(thaw(evolve(freeze(target), patch)), sort_keys=True) == json.dumps(expected, sort_keys=True)
+    view = widget({**target, "metadata": {"name": "a"}})
+    changed = view.evolve({**patch, "metadata": {}})
+    wanted = {**expected, "metadata": {"name": "a"}}
+    assert json.dumps(thaw(dict(changed)), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    assert encoded(wanted).same_content(changed._record)
+
+
+def test_evolved_pod_can_be_decoded_again() -> None:
+    changed = pod().evolve("spec.nodeName", "n2")
+    again = pod({**POD, "spec": {**POD["spec"], "nodeName": "n2"}})  # type: ignore[dict-item]
+    assert changed == again
+    assert changed.spec == again.spec
+
+
+def test_member_that_a_class_lacks_is_refused() -> None:
+    with pytest.raises(UsageError, match="Spec: it has no member 'colour'"):
+        evolve(Widget({}, Spec(1)), {"spec": {"colour": "red"}})
+    with pytest.raises(UsageError, match="Data: it has no member 'status'"):
+        evolve(Data({}, {}), "status.phase", "x")
+    with pytest.raises(UsageError, match="Sheet: it has no member 'status'"):
+        evolve(Sheet(metadata={}, size=1), {"status": {}})
+
+
+def test_part_of_a_view_is_changed_by_itself() -> None:
+    spec = pod().spec
+    changed = evolve(spec, {"nodeName": "n2"})
+    assert (type(changed), changed.node_name) == (type(spec), "n2")
+    assert changed.containers is spec.containers
+    assert pod().evolve({"spec": changed}) == pod().evolve("spec.nodeName", "n2")
+    with pytest.raises(UsageError, match="change that"):
+        evolve(pod().metadata, {"labels": {}})
+
+
+@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata"])
+def test_views_of_all_tiers_are_changed(storage: str) -> None:
+    kind = ObjectType(PODS, storage=storage, fields=["spec.nodeName"])
+    view: Any = kind.to_view(kind.record_of(POD))
+    changed = view.evolve({"metadata": {"labels": {"a": "b"}}})
+    assert (changed.metadata.labels, changed.metadata.name) == ({"app": "x", "a": "b"}, "a")
+    assert changed.spec == view.spec
+
+
+def test_compressed_view_is_changed() -> None:
+    pytest.importorskip("zstandard")
+    raw = json.dumps(POD).encode()
+    codec = Codec([raw.replace(b'"a"', b'"pod-%d"' % number) for number in range(SAMPLES)])
+    view = type(pod())(encoded(POD).with_raw(codec.pack(raw), PackedRecord, codec=codec))
+    assert view.evolve("spec.nodeName", "n2") == pod().evolve("spec.nodeName", "n2")

@@ -1,0 +1,155 @@
+"""MutationDetector: detecting in-place changes of stored objects."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer.cache.mutation_detector import ENVIRONMENT_VARIABLE, CacheMutated, MutationDetector
+from aioinformer.cache.store import Indexer
+from aioinformer.errors import UsageError
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from tests.support.collection import Collection
+
+
+def obj(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {"secret": "password"}}, "list": [1, {"a": 2}]}
+
+
+def store(*objects: Any) -> Indexer[Any]:
+    made: Indexer[Any] = Indexer()
+    made.replace(objects)
+    return made
+
+
+def test_replaced_objects_are_not_reported() -> None:
+    cells = store(obj("a"))
+    detector = MutationDetector(cells, enabled=True)
+    detector.compare()
+    changed = obj("a")
+    changed["list"].append(3)
+    cells.update(changed)
+    cells.add(obj("b"))
+    detector.compare()
+    detector.compare()
+
+
+@pytest.mark.conformance("DET-01")
+def test_changed_object_is_reported_without_values() -> None:
+    mine = obj("a")
+    detector = MutationDetector(store(mine, obj("b")), "pods", enabled=True)
+    detector.compare()
+    mine["metadata"]["labels"]["secret"] = "other"
+    mine["list"][1]["b"] = 1
+    with pytest.raises(CacheMutated) as caught:
+        detector.compare()
+    assert caught.value.key == "a"
+    assert caught.value.paths == ("metadata.labels.secret", "list[1].b")
+    assert "pods: a was changed in place" in str(caught.value)
+    assert "password" not in str(caught.value)
+
+
+@pytest.mark.conformance("DET-01")
+@pytest.mark.parametrize(("after", "found"), [(119, True), (121, False)])
+def test_deleted_objects_are_compared_for_a_while(after: float, found: bool) -> None:
+    now = [0.0]
+    mine = obj("a")
+    cells = store(mine)
+    detector = MutationDetector(cells, enabled=True, retain=120, clock=lambda: now[0])
+    detector.compare()
+    cells.delete(mine)
+    now[0] = after
+    detector.compare()
+    del mine["list"]
+    if found:
+        with pytest.raises(CacheMutated, match="at list;"):
+            detector.compare()
+    else:
+        detector.compare()
+
+
+@dataclass
+class Model:
+    metadata: dict[str, str]
+    tags: list[str] = field(default_factory=list)
+
+
+@pytest.mark.conformance("DET-01")
+def test_class_instances_are_compared_by_attributes() -> None:
+    mine = Model({"name": "a"})
+    detector = MutationDetector(store(mine), enabled=True)
+    detector.compare()
+    mine.tags.append("x")
+    with pytest.raises(CacheMutated, match="at tags"):
+        detector.compare()
+
+
+@pytest.mark.conformance("DET-01")
+async def test_objects_of_a_decoder_are_compared() -> None:
+    informer = SharedIndexInformer(Collection("a"), decoder=lambda raw: Model({"name": "a"}))
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        watch = asyncio.create_task(detector.run())
+        await asyncio.sleep(5)
+        model = informer.get_store().get_by_key("default/a")
+        assert model is not None
+        model.tags.append("x")
+        with pytest.raises(CacheMutated, match="default/a was changed in place at tags"):
+            await watch
+
+
+@pytest.mark.conformance("DET-01")
+async def test_writes_that_bypass_frozen_dicts_are_detected() -> None:
+    informer = SharedIndexInformer(Collection("a"), storage="dict")
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        detector.compare()
+        detector.compare()
+        pod = informer.get_store().get_by_key("default/a")
+        assert pod is not None
+        dict.update(pod["metadata"], name="b")
+        with pytest.raises(CacheMutated, match=r"default/a was changed in place at metadata\.name;"):
+            detector.compare()
+
+
+@pytest.mark.parametrize("decoder", [msgspec.json.decode, None], ids=["dicts", "views"])
+async def test_unshared_objects_are_not_copied(decoder: Any) -> None:
+    informer = SharedIndexInformer(Collection("a"), decoder=decoder)
+    detector = MutationDetector(informer.get_indexer(), enabled=True)
+    async with informer:
+        await informer.wait_for_sync()
+        for _ in range(3):
+            detector.compare()
+        first, second = (informer.get_store().get_by_key("default/a") for _ in range(2))
+        assert first is not second or decoder is None
+        assert not detector.remembered
+
+
+@pytest.mark.conformance("DET-01")
+@pytest.mark.parametrize(
+    ("value", "enabled"), [("true", True), ("1", True), ("false", False), ("0", False), ("", False)]
+)
+def test_environment_variable_is_the_default(monkeypatch: pytest.MonkeyPatch, value: str, enabled: bool) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
+    assert MutationDetector(store()).enabled is enabled
+    assert MutationDetector(store(), enabled=False).enabled is False
+
+
+async def test_disabled_detector_does_nothing() -> None:
+    mine = obj("a")
+    detector = MutationDetector(store(mine))
+    detector.compare()
+    del mine["list"]
+    detector.compare()
+    await detector.run()
+
+
+def test_invalid_period_is_refused() -> None:
+    with pytest.raises(UsageError, match="period=0"):
+        MutationDetector(store(), period=0)

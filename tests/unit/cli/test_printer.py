@@ -1,0 +1,121 @@
+"""What `watch` prints, in which order, and when its exit condition is met."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import count
+from typing import Any
+
+from aioinformer.cli.output.lines import JsonFormat
+from aioinformer.cli.watch.printer import ExitCondition, Printer
+from tests.unit.cli.test_lines import thing
+
+
+class Output:
+    """A printer and its lines."""
+
+    def __init__(self, **options: Any) -> None:
+        self.lines: list[dict[str, Any]] = []
+        ticks = count()
+        self.printer = Printer(
+            JsonFormat(), lambda line: self.lines.append(json.loads(line)), clock=lambda: float(next(ticks)), **options
+        )
+
+    @property
+    def short(self) -> list[str]:
+        return [f"{line['event']} {line.get('key', '')}".strip() for line in self.lines]
+
+
+def test_synced_follows_the_last_initial_add_directly() -> None:
+    output = Output(version=lambda: "7")
+    output.printer.on_add(thing("1"), True)
+    output.printer.on_update(thing("1"), thing("2"))
+    output.printer.on_add(thing("3", name="b"), True)
+    output.printer.has_synced = lambda: True
+    output.printer.on_update(thing("2"), thing("4"))
+    output.printer.print_synced()
+    assert output.short == ["add ns/a", "update ns/a", "add ns/b", "synced", "update ns/a"]
+    assert output.lines[3] == {"event": "synced", "count": 2, "resourceVersion": "7"}
+
+
+def test_synced_has_the_version_of_the_list() -> None:
+    versions = iter(["", "7", "8"])
+    output = Output(version=lambda: next(versions))
+    output.printer.on_add(thing("1"), True)
+    output.printer.on_add(thing("2", name="b"), True)
+    output.printer.print_synced()
+    assert output.lines[-1]["resourceVersion"] == "7"
+
+
+def test_exit_after_counts_notifications_after_synced() -> None:
+    ends: list[str] = []
+    output = Output(condition=ExitCondition(lambda: ends.append("met"), exit_after=2))
+    output.printer.on_add(thing("1"), True)
+    output.printer.on_update(thing("1"), thing("2"))
+    output.printer.print_synced()
+    output.printer.on_update(thing("2"), thing("3"))
+    output.printer.on_delete(thing("4"))
+    output.printer.on_add(thing("5"), False)
+    assert output.short == ["add ns/a", "update ns/a", "synced", "update ns/a", "delete ns/a"]
+    assert ends == ["met"]
+
+
+def test_until_synced_prints_nothing_after_synced() -> None:
+    ends: list[str] = []
+    output = Output(condition=ExitCondition(lambda: ends.append("met"), until_synced=True))
+    output.printer.on_add(thing("1"), True)
+    output.printer.has_synced = lambda: True
+    output.printer.on_update(thing("1"), thing("2"))
+    output.printer.print_synced()
+    assert output.short == ["add ns/a", "synced"]
+    assert ends == ["met"]
+
+
+def test_figures_count_printed_lines_and_time_changes() -> None:
+    output = Output()
+    printer = output.printer
+    printer.on_add(thing("1"), True)
+    printer.print_synced()
+    assert (printer.first_change, printer.last_change) == (None, None)
+    printer.on_update(thing("1"), thing("2"))
+    printer.on_delete(thing("2"))
+    assert (printer.adds, printer.updates, printer.deletes) == (1, 1, 1)
+    assert printer.first_change is not None
+    assert printer.last_change == printer.first_change + 1
+
+
+async def test_notifications_before_a_dump_lead_exactly_to_it() -> None:
+    output = Output(track_objects=True)
+    printer = output.printer
+    printer.on_add(thing("1"), True)
+    printer.on_add(thing("2", name="b"), True)
+    printer.print_synced()
+    # The cache has a at version 4 and c, but no b; the handler has not been called for any of these changes.
+    catching_up = asyncio.create_task(printer.print_up_to([thing("4"), thing("6", name="c")]))
+    await asyncio.sleep(0)
+    printer.on_update(thing("1"), thing("3"))
+    printer.on_update(thing("3"), thing("4"))
+    printer.on_delete(thing("5", name="b"))
+    printer.on_update(thing("4"), thing("9"))
+    assert not catching_up.done()
+    printer.on_add(thing("6", name="c"), False)
+    printer.on_update(thing("6", name="c"), thing("10", name="c"))
+    await catching_up
+    printer.on_add(thing("11", name="d"), False)
+    assert output.short[3:] == ["update ns/a", "update ns/a", "delete ns/b", "add ns/c"]
+
+
+async def test_dump_does_not_wait_if_all_was_printed() -> None:
+    output = Output(track_objects=True)
+    output.printer.on_add(thing("1"), True)
+    async with asyncio.timeout(5):
+        await output.printer.print_up_to([thing("1")])
+
+
+def test_closed_printer_prints_nothing() -> None:
+    output = Output()
+    output.printer.close()
+    output.printer.on_add(thing("1"), True)
+    output.printer.print_synced()
+    assert output.lines == []

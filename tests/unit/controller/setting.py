@@ -1,0 +1,66 @@
+"""Managers in virtual time, over a server in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.controller import Manager
+from tests.support.virtual_time import settled
+from tests.support.written_collection import CONFIG_MAPS, Server
+
+if TYPE_CHECKING:
+    from aioinformer.controller import Controller, Request
+
+__all__ = ["CONFIG_MAPS", "Runs", "Server", "config_map", "manager_of", "now", "settled", "started"]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def config_map(name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def manager_of(server: Server, *controllers: Controller[Any], **options: Any) -> Manager:
+    return Manager("test", controllers, client=server, **options)
+
+
+async def started() -> None:
+    """Wait until a manager that was just entered works."""
+    await asyncio.sleep(0.01)
+
+
+class Runs:
+    """A reconciler that notes its requests, and how many run at a time.
+
+    Attributes:
+        requests: in the order of their begin.
+        times: when each began.
+        most: the largest number of runs at a time.
+        seconds: how long a run takes.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.requests: list[Request[Any]] = []
+        self.times: list[float] = []
+        self.most = 0
+        self.seconds = seconds
+        self._running = 0
+
+    @property
+    def names(self) -> list[str]:
+        return [request.name for request in self.requests]
+
+    async def __call__(self, request: Request[Any]) -> None:
+        self.requests.append(request)
+        self.times.append(now())
+        self._running += 1
+        self.most = max(self.most, self._running)
+        try:
+            if self.seconds:
+                await asyncio.sleep(self.seconds)
+        finally:
+            self._running -= 1

@@ -1,0 +1,313 @@
+"""A new leader, in virtual time: its controllers work when their caches have the last writes of the former leader."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request
+from aioinformer.errors import TransportError
+from tests.support.lease_server import LeaseServer
+from tests.support.written_collection import PODS
+from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, started
+
+if TYPE_CHECKING:
+    from aioinformer.transport import Request as HttpRequest
+
+
+class Cluster(Server):
+    """A server with a Lease that another process holds.
+
+    Attributes:
+        leases: its server.
+        failure: raised by further lists; None for none.
+        repeats: whether each page of a list is the first one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leases = LeaseServer()
+        self.leases.take("former")
+        self.failure: BaseException | None = None
+        self.repeats = False
+
+    async def request(self, request: HttpRequest) -> Any:
+        if "/leases" in request.path:
+            return await self.leases.request(request)
+        if self.failure is not None and ("watch", "true") not in request.query:
+            raise self.failure
+        if self.repeats:
+            query = tuple(each for each in request.query if each[0] != "continue")
+            request = msgspec.structs.replace(request, query=query)
+        return await super().request(request)
+
+    async def hand_over(self) -> None:
+        """Release the Lease on behalf of the former leader; return when the next one has taken it."""
+        self.leases.take("")
+        await started()
+
+    def lists(self, plural: str) -> list[HttpRequest]:
+        """Return the requests for pages of a collection so far."""
+        return [each for each in self.reads if each.path.endswith(plural) and ("watch", "true") not in each.query]
+
+
+def pod(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+def elected(server: Cluster, *controllers: Controller[Any], **options: Any) -> Manager:
+    return manager_of(server, *controllers, leader_election=LeaderElection("it", identity="new"), **options)
+
+
+async def ensure_child(request: Request[Any]) -> None:
+    if not request.lister(PODS).list():
+        await request.client.core.v1.pods.create({"metadata": {"generateName": "child-", "namespace": "default"}})
+
+
+def child_controller(reconcile: Any = ensure_child, name: str = "it", **options: Any) -> Controller[Any]:
+    return Controller(name, CONFIG_MAPS, reconcile, owns=[PODS], **options)
+
+
+@pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("delay", [3.0, 20.0])
+@pytest.mark.parametrize("opaque", [False, True])
+async def test_new_leader_creates_no_child_twice(delay: float, opaque: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.controller")
+    server = Cluster()
+    server.opaque = opaque
+    server.put("configmaps", config_map("a"))
+    controller = child_controller()
+    async with elected(server, controller) as manager:
+        await started()
+        server.delay = lambda: delay
+        server.put("pods", pod("child-of-the-former"))
+        await server.hand_over()
+        assert controller.snapshot()["phase"] == "catching up"
+        assert controller.snapshot()["waits_for"] == ["informer of pods: compared with the server"]
+        assert manager.ready().reasons == ("controller it: not caught up: informer of pods: compared with the server",)
+        await asyncio.sleep(60)
+        assert server.names("pods") == ["default/child-of-the-former"]
+        assert controller.snapshot()["results"] == {"success": 1}
+        assert controller.snapshot()["phase"] == "working"
+        assert manager.ready()
+    lines = [line for line in caplog.messages if "have the writes of the former leader" in line]
+    assert len(lines) == 1
+    assert ("lacks changes of default/child-of-the-former" in caplog.text) == (delay > 5)
+
+
+@pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("namespaces", [(), ("default",), ("default", "other")], ids=str)
+@pytest.mark.parametrize("change", ["update", "delete", "replace", "leave"])
+async def test_new_leader_sees_each_change_of_the_former(change: str, namespaces: tuple[str, ...]) -> None:
+    server, seen = Cluster(), []
+    for number in range(1200):  # three pages
+        server.put("pods", pod(f"p{number:04}", ("default", "other")[number % 2] if len(namespaces) > 1 else "default"))
+    server.put("configmaps", config_map("a"))
+    target = pod("target", namespaces[-1] if namespaces else "default", app="a")
+    key = f"{target['metadata']['namespace']}/target"
+    server.put("pods", target)
+    informer: dict[str, Any] = {"label_selector": "app=a"} if change == "leave" else {}
+
+    async def reconcile(request: Request[Any]) -> None:
+        found = [each for each in request.lister(PODS).list() if each.metadata.name == "target"]
+        seen.append([(each.metadata.uid, each.metadata.resource_version) for each in found])
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[Owns(PODS, **informer)])
+    async with elected(server, controller, namespaces=namespaces):
+        await started()
+        server.delay = lambda: 3.0
+        if change in ("delete", "replace"):
+            server.remove("pods", key)
+        if change != "delete":
+            server.put("pods", target if change != "leave" else pod("target", target["metadata"]["namespace"]))
+        await server.hand_over()
+        assert seen == []
+        await asyncio.sleep(10)
+    stored = server.objects["pods"].get(key)
+    shown = stored is not None and change != "leave"
+    assert seen[0] == ([(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])] if shown and stored else [])
+
+
+@pytest.mark.behaviour("C-79")
+async def test_current_caches_cost_one_list_and_no_wait() -> None:
+    server, one, two = Cluster(), Runs(), Runs()
+    server.put("configmaps", config_map("a"))
+    server.put("pods", pod("p"))
+    async with elected(server, child_controller(one, "one"), child_controller(two, "two")):
+        await started()
+        server.put("deployments", pod("d"))  # the versions of lists are later now than those of all informers
+        before = {plural: len(server.lists(plural)) for plural in ("pods", "configmaps")}
+        await server.hand_over()
+        assert one.names == two.names == ["a"]
+        assert {plural: len(server.lists(plural)) for plural in before} == {each: n + 1 for each, n in before.items()}
+
+
+@pytest.mark.behaviour("C-79")
+async def test_list_ends_when_the_cache_has_its_version() -> None:
+    server, runs = Cluster(), Runs()
+    server.put("configmaps", config_map("a"))
+    for number in range(3000):
+        server.put("pods", pod(f"p{number}"))
+    async with elected(server, child_controller(runs)):
+        await started()
+        before = len(server.lists("pods"))
+        server.delay = lambda: 3.0
+        server.put("pods", pod("late"))
+        server.reading.clear()
+        await server.hand_over()
+        await asyncio.sleep(10)
+        assert runs.names == []
+        server.reading.set()
+        await started()
+        assert runs.names == ["a"]
+        assert len(server.lists("pods")) == before + 1
+
+
+@pytest.mark.behaviour("C-79")
+async def test_leader_that_leads_again_waits_again() -> None:
+    server, seen = Cluster(), []
+    server.put("configmaps", config_map("a"))
+    server.put("pods", pod("first"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        seen.append([each.metadata.name for each in request.lister(PODS).list()])
+
+    async with elected(server, child_controller(reconcile)):
+        await server.hand_over()
+        server.leases.take("other", transitions=2)
+        await asyncio.sleep(10)
+        server.delay = lambda: 3.0
+        server.remove("pods", "default/first")
+        server.put("pods", pod("second"))
+        await server.hand_over()
+        await asyncio.sleep(10)
+        assert seen == [["first"], ["second"]]
+
+
+@pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("waits_for", ["the answer", "the event", "the next attempt"])
+async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
+    server, runs, tasks = Cluster(), Runs(), asyncio.all_tasks()
+    server.put("configmaps", config_map("a"))
+    controller = child_controller(runs)
+    async with elected(server, controller):
+        await started()
+        waiting = asyncio.all_tasks()
+        server.delay = lambda: 60.0
+        server.put("pods", pod("p"))
+        if waits_for == "the answer":
+            server.reading.clear()
+        elif waits_for == "the next attempt":
+            server.failure = TransportError("it cannot be reached")
+        await server.hand_over()
+        assert controller.snapshot()["phase"] == "catching up"
+        server.leases.take("other", transitions=2, seconds=1000)
+        await asyncio.sleep(10)
+        assert controller.snapshot()["phase"] == "standby"
+        assert controller.snapshot()["waits_for"] == []
+        left = {task.get_name() for task in asyncio.all_tasks() - waiting}
+        assert not any("catches up" in name or "dispatcher" in name for name in left)
+        server.failure = None
+        server.reading.set()
+        await asyncio.sleep(100)
+        assert runs.names == []
+        await server.hand_over()
+        assert runs.names == ["a"]
+    assert asyncio.all_tasks() == tasks
+
+
+@pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize("opaque", [False, True])
+async def test_undecodable_object_does_not_stop_a_new_leader(opaque: bool) -> None:
+    server, runs = Cluster(), Runs()
+    server.opaque = opaque
+    server.put("configmaps", config_map("a"))
+    server.put("pods", pod("bad"))
+    server.put("pods", pod("p"))
+
+    def refuse(obj: Any) -> Any:
+        if obj.metadata.name == "bad":
+            raise ValueError("it cannot be read")
+        return obj
+
+    controller = Controller("it", CONFIG_MAPS, runs, owns=[Owns(PODS, transform=refuse)])
+    async with elected(server, controller):
+        await started()
+        server.put("deployments", pod("d"))
+        await server.hand_over()
+        await asyncio.sleep(60)
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-79")
+async def test_stop_while_waiting_is_quick() -> None:
+    server, runs, tasks = Cluster(), Runs(), asyncio.all_tasks()
+    async with elected(server, child_controller(runs)):
+        await started()
+        server.reading.clear()
+        await server.hand_over()
+        stopped = now()
+    assert now() - stopped < 1
+    assert asyncio.all_tasks() == tasks
+    assert server.leases.holder == ""
+
+
+@pytest.mark.behaviour("C-79")
+@pytest.mark.parametrize(
+    "failure",
+    [TransportError("it cannot be reached"), RuntimeError("of the transport"), asyncio.CancelledError()],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_failed_read_is_repeated(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    server = Cluster()
+    server.put("configmaps", config_map("a"))
+    controller = child_controller()
+    async with elected(server, controller) as manager:
+        await started()
+        server.delay = lambda: 3.0
+        server.put("pods", pod("child-of-the-former"))
+        server.failure = failure
+        await server.hand_over()
+        await asyncio.sleep(20)
+        assert controller.snapshot()["results"] == {}
+        assert manager.alive()
+        assert "not caught up: informer of configmaps: " in manager.ready().reasons[0]
+        reason = str(failure) or "CancelledError()"
+        assert reason in manager.ready().reasons[0]
+        server.failure = None
+        await asyncio.sleep(60)
+        assert controller.snapshot()["results"] == {"success": 1}
+        assert server.names("pods") == ["default/child-of-the-former"]
+    assert 2 < sum("the informer of pods may lack writes" in line for line in caplog.messages) < 10
+
+
+@pytest.mark.behaviour("C-79")
+async def test_pages_that_repeat_are_a_failed_read(caplog: pytest.LogCaptureFixture) -> None:
+    server, runs = Cluster(), Runs()
+    server.put("configmaps", config_map("a"))
+    for number in range(501):
+        server.put("pods", pod(f"p{number}"))
+    async with elected(server, child_controller(runs)):
+        await started()
+        server.delay = lambda: 3.0
+        server.put("pods", pod("child-of-the-former"))
+        server.repeats = True
+        await server.hand_over()
+        await asyncio.sleep(60)
+        assert runs.names == ["a"]
+    assert "the server repeats the same page of the list; comparing it with the server again" in caplog.text
+
+
+@pytest.mark.behaviour("C-79")
+async def test_controller_without_leadership_does_not_wait() -> None:
+    server, runs = Cluster(), Runs()
+    server.put("configmaps", config_map("a"))
+    server.leases.take("me")
+    async with elected(server, child_controller(runs, elected=False)):
+        await started()
+        assert runs.names == ["a"]
+        assert len(server.lists("pods")) == 1

@@ -1,0 +1,343 @@
+"""Managers in virtual time, at bad moments: stops amid other changes, lost leaderships, stubborn reconcilers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
+from aioinformer.controller.running.attached import Inputs
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.leaderelection import LeaderElectionOptions
+from tests.support.lease_server import LeaseServer
+from tests.support.stalling_loop import stall
+from tests.support.written_collection import PODS
+from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
+
+if TYPE_CHECKING:
+    from aioinformer.transport import Request as HttpRequest
+
+ELECTION = LeaderElection("it", options=LeaderElectionOptions(watch=False), identity="me")
+ONE_ATTEMPT = QueueOptions(max_attempts=1)
+
+
+class Cluster(Server):
+    """A server that also has a Lease.
+
+    Attributes:
+        leases: its server.
+        sent: when each write of an object arrived.
+        renewed: when the last request was sent that has renewed the Lease.
+        late: the writes that arrived after the renew deadline.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leases = LeaseServer()
+        self.sent: list[float] = []
+        self.renewed = 0.0
+        self.late: list[float] = []
+        self.put("configmaps", config_map("a"))
+
+    async def request(self, request: HttpRequest) -> Any:
+        began = now()
+        if "/leases" in request.path:
+            answer = await self.leases.request(request)
+            if request.method != "GET" and answer.status < 300:
+                self.renewed = began
+            return answer
+        if request.method != "GET":
+            self.sent.append(began)
+            if began > self.renewed + ELECTION.options.renew_deadline:
+                self.late.append(began)
+        return await super().request(request)
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default"}}
+
+
+class Stubborn:
+    """A reconciler that ignores all cancellations, and creates a pod at its end.
+
+    Attributes:
+        errors: of these creations.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.errors: list[Exception] = []
+        self._seconds = seconds
+
+    async def __call__(self, request: Request[Any]) -> None:
+        end = now() + self._seconds
+        while now() < end:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(end - now())
+        try:
+            await request.client.core.v1.pods.create(pod("late"))
+        except Exception as error:
+            self.errors.append(error)
+
+
+# Stops.
+
+
+@pytest.mark.behaviour("C-69")
+async def test_stop_may_come_while_a_controller_is_removed() -> None:
+    server, slow = Server(), Runs(seconds=5)
+    server.put("configmaps", config_map("a"))
+    one, two = Controller("one", CONFIG_MAPS, slow), Controller("two", CONFIG_MAPS, Runs(seconds=7))
+    manager = manager_of(server, one, two)
+    async with manager:
+        await started()
+        removal = asyncio.create_task(manager.remove(one))
+        await settled()
+    await removal
+    assert manager.stop_report is not None
+    assert manager.stop_report.controllers["two"].finished == ("default/a",)
+    assert list(manager.controllers) == ["two"]
+
+
+@pytest.mark.behaviour("C-69")
+async def test_stop_may_come_while_a_controller_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = asyncio.all_tasks()
+    one, two = Controller("one", CONFIG_MAPS, Runs()), Controller("two", PODS, Runs(), owns=[CONFIG_MAPS])
+    outcomes = set()
+    for steps in range(30):
+        server = Server()
+        for number in range(20):
+            server.put("configmaps", config_map(str(number)))
+        manager = manager_of(server, one)
+        async with manager:
+            await started()
+            monkeypatch.setattr("aioinformer.concurrency.Slicer.count_step", lambda self: True)  # each step pauses
+            addition = asyncio.create_task(manager.add(two))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            manager.stop()
+        monkeypatch.undo()
+        [outcome] = await asyncio.gather(addition, return_exceptions=True)
+        assert outcome is None or isinstance(outcome, UsageError)
+        outcomes.add(outcome is None)
+        assert asyncio.all_tasks() == tasks
+        assert ("two" in manager.controllers) == (outcome is None)
+        with pytest.raises(UsageError, match="does not run"):
+            two.snapshot()
+    assert outcomes == {True, False}
+
+
+@pytest.mark.behaviour("C-65")
+async def test_abandoned_attempt_does_not_delay_the_stop_twice() -> None:
+    cluster, stubborn = Cluster(), Stubborn(100)
+    manager = manager_of(cluster, Controller("it", CONFIG_MAPS, stubborn), leader_election=ELECTION, grace=2)
+    async with manager:
+        await started()
+        before = now()
+    assert now() - before == pytest.approx(12, abs=0.1)
+    assert cluster.leases.holder == ""
+    await asyncio.sleep(100)
+    assert len(stubborn.errors) == 1
+
+
+@pytest.mark.behaviour("C-65")
+async def test_abandoned_attempt_may_not_write() -> None:
+    server, stubborn = Server(), Stubborn(100)
+    server.put("configmaps", config_map("a"))
+    controller = Controller("it", CONFIG_MAPS, stubborn, grace=0)
+    async with manager_of(server, controller) as manager:
+        await started()
+        await manager.remove(controller)
+        await asyncio.sleep(100)
+    assert server.writes == []
+    assert "the reconciler of default/a goes on after its cancellation" in str(stubborn.errors[0])
+
+
+async def test_attempt_that_has_ended_does_not_expire() -> None:
+    server, results = Server(), []
+    server.put("configmaps", config_map("a"))
+    go_on = asyncio.Event()
+
+    async def reconcile(request: Request[Any]) -> Result:
+        results.append(now())
+        await go_on.wait()
+        return Result(parked="done")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5)
+    async with manager_of(server, controller):
+        await started()
+        go_on.set()
+        stall(10)  # the end of the attempt and its timeout are noticed at the same time
+        await asyncio.sleep(1)
+        assert controller.snapshot()["results"] == {"parked": 1}
+
+
+# Own writes.
+
+
+@pytest.mark.behaviour("C-55")
+async def test_controller_that_returns_knows_its_writes() -> None:
+    server = Server()
+    server.put("configmaps", config_map("a"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create({"metadata": {"generateName": "child-", "namespace": "default"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    other = Controller("other", PODS, Runs())  # keeps the informer of pods
+    async with manager_of(server, controller, other) as manager:
+        server.delay = lambda: 3.0
+        await started()
+        await manager.remove(controller)
+        await manager.add(controller)
+        await asyncio.sleep(20)
+        assert len(server.names("pods")) == 1
+
+
+@pytest.mark.behaviour("C-09", "C-39", "C-55")
+@pytest.mark.parametrize("refused", [0, 503])
+async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server, runs = Server(), Runs()
+    server.put("configmaps", config_map("a"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create(pod("child"))
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
+    server.delay = lambda: 300.0
+    async with manager_of(server, controller):
+        await started()
+        server.refuse_reads = refused
+        controller.enqueue("default/a")
+        await asyncio.sleep(290)
+        snapshot = controller.snapshot()
+        assert (snapshot["settling"], snapshot["failing"], snapshot["parked"]) == (["default/a"], {}, {})
+        assert 5 < snapshot["results"]["stale"] < 30  # waits become longer, up to a minute
+        server.refuse_reads = 0
+        await asyncio.sleep(100)
+        assert (runs.names, controller.snapshot()["results"]["success"]) == (["a", "a"], 2)
+        assert {each.attempt for each in runs.requests} == {1}
+    (line,) = (each for each in caplog.messages if "own writes" in each)
+    assert line.startswith("controller it: default/a: the caches do not show its own writes: ")
+    assert line.endswith("; its next run waits for them")
+    assert "controller it: the caches show the writes of default/a" in caplog.messages
+
+
+@pytest.mark.behaviour("C-09", "C-39")
+async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
+    server, runs = Server(), Runs()
+
+    async def reconcile(request: Request[Any]) -> Result | None:
+        await runs(request)
+        if len(runs.requests) > 1:
+            return None
+        await request.client.core.v1.configmaps.create(config_map("a"))
+        return Result(after=100, priority=7)
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, queue=ONE_ATTEMPT, when=lambda change: False)
+    async with manager_of(server, controller):
+        await started()
+        server.delay = lambda: 20.0
+        controller.enqueue("default/a")
+        await asyncio.sleep(200)
+        assert [str(each.causes[0]) for each in runs.requests] == ["requested", "result"]
+        assert runs.times[1] - runs.times[0] == pytest.approx(100)
+        assert runs.requests[1].priority == 7
+
+
+@pytest.mark.behaviour("C-09", "C-39")
+async def test_wait_within_a_run_is_no_failed_attempt() -> None:
+    server, runs = Server(), Runs()
+    server.put("configmaps", config_map("a"))
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create(pod("child"))
+        await request.observe()
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
+    server.delay = lambda: 60.0
+    async with manager_of(server, controller):
+        await asyncio.sleep(100)
+        assert ({each.attempt for each in runs.requests}, controller.parked()) == ({1}, {})
+        assert controller.snapshot()["results"]["success"] == 1
+
+
+# Restarts.
+
+
+@pytest.mark.behaviour("C-116")
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, cause, attach = Runs(), Cause("requested", "hook"), Inputs.attach
+    delays = BackoffOptions(initial=10.0, jitter=0.0)
+
+    async def refuse(self: Inputs, loops: Any) -> None:
+        monkeypatch.setattr(Inputs, "attach", attach)
+        raise InformerStopped("it has stopped")
+
+    controller = Controller("it", CONFIG_MAPS, runs, workers=1)
+    async with manager_of(Server(), controller, restart=Restart(backoff=delays)):
+        await started()
+        runs.seconds = 1.0
+        controller.enqueue("default/running", cause)
+        controller.enqueue("default/waiting", cause)
+        await settled()
+        assert runs.names == ["running"]
+        assert controller._active is not None
+        controller._active._fail(RuntimeError("a bug"))
+        await asyncio.sleep(1)
+        if attempts == 2:
+            monkeypatch.setattr(Inputs, "attach", refuse)
+        began = now()
+        for _ in range(3):
+            controller.enqueue("default/meanwhile", cause, priority=5)
+        controller.enqueue("default/later", cause, after=200)
+        await asyncio.sleep(100)
+        assert runs.names[1] == "meanwhile"
+        assert sorted(runs.names[2:]) == ["running", "waiting"]
+        assert [each.priority for each in runs.requests] == [0, 5, 0, 0]
+        assert all(cause in each.causes for each in runs.requests)
+        await asyncio.sleep(200)
+        assert runs.names[4:] == ["later"]
+        assert runs.times[4] - began == pytest.approx(200)
+
+
+# Leadership.
+
+
+@pytest.mark.behaviour("C-95")
+@pytest.mark.parametrize("fault", ["silent", "down", "stalled", "slow"])
+async def test_no_write_is_sent_after_the_renew_deadline(fault: str) -> None:
+    cluster = Cluster()
+
+    async def reconcile(request: Request[Any]) -> Result:
+        while True:
+            try:
+                await request.client.core.v1.configmaps.patch("default/a", {"data": {"time": str(now())}})
+            finally:
+                await asyncio.sleep(0.3)  # it goes on writing although it was cancelled
+
+    controller = Controller("it", CONFIG_MAPS, reconcile)
+    async with manager_of(cluster, controller, leader_election=ELECTION, grace=0) as manager:
+        await asyncio.sleep(5.1)
+        assert len(cluster.sent) > 10
+        if fault == "stalled":
+            cluster.leases.take("other")
+            stall(30)
+        elif fault == "slow":
+            cluster.leases.latency = 3.0
+        else:
+            setattr(cluster.leases, fault, True)
+        await asyncio.sleep(14)
+        assert cluster.late == []
+        assert manager.snapshot()["leader"] is (fault == "slow")

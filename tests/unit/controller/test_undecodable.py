@@ -1,0 +1,283 @@
+"""Objects of the primary that the user's class cannot decode, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.controller import Controller, Every, Request, Result, finalizing
+from aioinformer.errors import DecodeError, UsageError
+from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
+
+if TYPE_CHECKING:
+    from aioinformer.controller import Manager
+
+CLEANUP = "example.com/cleanup"
+
+
+def decode(raw: bytes) -> Any:
+    if b"broken" in raw:
+        raise ValueError("a secret value")
+    return json.loads(raw)
+
+
+def controller_of(runs: Runs, **options: Any) -> Controller[Any]:
+    return Controller("it", CONFIG_MAPS, runs, informer={"decoder": decode}, **options)
+
+
+class Events:
+    """A recorder that keeps what it records."""
+
+    def __init__(self) -> None:
+        self.recorded: list[tuple[str, str, str, str]] = []
+
+    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
+        self.recorded.append((obj.uid, type, reason, message))
+
+
+def broken(name: str = "a", finalizers: tuple[str, ...] = (), **data: str) -> dict[str, Any]:
+    made = config_map(name, value="broken", **data)
+    made["metadata"]["finalizers"] = list(finalizers)
+    return made
+
+
+def reasons(manager: Manager) -> list[str]:
+    return [reason for name, reason in manager.ready().checks.items() if name == "controller it"]
+
+
+class Handler:
+    """A handler that keeps its requests and errors."""
+
+    def __init__(self, controller: Controller[Any]) -> None:
+        self.requests: list[Any] = []
+        self.errors: list[DecodeError] = []
+        controller.undecodable(self)
+
+    async def __call__(self, request: Request[Any], error: DecodeError) -> Any:
+        self.requests.append(request)
+        self.errors.append(error)
+
+
+@pytest.mark.behaviour("C-124")
+@pytest.mark.parametrize("before", [True, False])
+async def test_handler_gets_the_whole_object_and_the_error(before: bool) -> None:
+    server, runs = Server(), Runs()
+    controller = controller_of(runs)
+    handler = Handler(controller)
+    if before:
+        server.put("configmaps", broken())
+    async with manager_of(server, controller) as manager:
+        await started()
+        if not before:
+            server.put("configmaps", broken())
+            await settled()
+        (request,), (error,) = handler.requests, handler.errors
+        assert (request.object["data"], request.object["metadata"]["name"]) == ({"value": "broken"}, "a")
+        assert (str(error), error.key) == (
+            "default/a cannot be decoded: the decoder refuses it: ValueError",
+            "default/a",
+        )
+        assert (runs.names, manager.ready().reasons) == ([], ())
+        server.put("configmaps", config_map("a", value="fixed"))
+        await settled()
+        assert (runs.names, len(handler.requests)) == (["a"], 1)
+
+
+@pytest.mark.behaviour("C-124")
+async def test_handler_runs_for_each_version_instead_of_the_reconciler() -> None:
+    server, runs = Server(), Runs()
+    controller = controller_of(runs)
+    handler = Handler(controller)
+    server.put("configmaps", config_map("a", value="fine"))
+    async with manager_of(server, controller):
+        await started()
+        server.put("configmaps", broken())
+        await settled()
+        server.put("configmaps", broken(other="1"))
+        await settled()
+        controller.enqueue("default/a")
+        await settled()
+        assert (runs.names, [each.object["data"].get("other") for each in handler.requests]) == (
+            ["a"],
+            [None, "1", "1"],
+        )
+        server.put("configmaps", config_map("a", value="fine"))
+        await settled()
+        assert runs.names == ["a", "a"], "although the cache has had this content"
+        server.put("configmaps", broken("b"))
+        await settled()
+        server.remove("configmaps", "default/b")
+        await settled()
+        assert (runs.names[2:], runs.requests[-1].object) == (["b"], None)
+
+
+@pytest.mark.behaviour("C-124")
+async def test_handler_runs_under_the_rules_of_attempts() -> None:
+    server = Server()
+    controller = controller_of(Runs(), timeout=5)
+    attempts: list[int] = []
+
+    @controller.undecodable
+    async def handle(request: Request[Any], error: DecodeError) -> Result | None:
+        attempts.append(request.attempt)
+        if len(attempts) == 1:
+            raise ValueError("no")
+        if len(attempts) == 2:
+            await asyncio.sleep(100)
+        return Result(parked="a person must look") if len(attempts) == 3 else None
+
+    server.put("configmaps", broken())
+    async with manager_of(server, controller):
+        await asyncio.sleep(60)
+        assert attempts == [1, 2, 3]
+        assert controller.snapshot()["results"] == {"error": 1, "timeout": 1, "parked": 1}
+        assert controller.snapshot()["parked"] == {"default/a": "a person must look"}
+        server.put("configmaps", broken(other="1"))
+        await settled()
+        assert len(attempts) == 4
+
+
+@pytest.mark.behaviour("C-124")
+async def test_handler_waits_for_the_version_that_the_server_has() -> None:
+    server, runs = Server(), Runs()
+    controller = controller_of(runs)
+    handler = Handler(controller)
+    delays = iter((5.0, 10.5))
+    async with manager_of(server, controller):
+        await started()
+        server.delay = lambda: next(delays)
+        server.put("configmaps", broken())
+        server.put("configmaps", config_map("a", value="fixed"))
+        await asyncio.sleep(9)
+        assert controller.snapshot()["failing"] == {
+            "default/a": "0 times, the watch has not delivered the current version of default/a"
+        }
+        await asyncio.sleep(2)
+        assert (handler.requests, runs.names) == ([], ["a"])
+
+
+@pytest.mark.behaviour("C-124")
+async def test_timers_run_the_handler_too() -> None:
+    server = Server()
+    controller = controller_of(Runs(), sources=[Every(60)])
+    handler = Handler(controller)
+    server.put("configmaps", broken())
+    async with manager_of(server, controller):
+        await asyncio.sleep(130)
+        assert len(handler.requests) == 3
+
+
+@pytest.mark.behaviour("C-125")
+async def test_finalizer_is_released_without_decoding() -> None:
+    server, runs, cleaned = Server(), Runs(), []
+    controller = controller_of(runs)
+
+    @controller.undecodable
+    async def handle(request: Any, error: DecodeError) -> None:
+        async with finalizing(request, CLEANUP) as ending:
+            if ending:
+                cleaned.append(request.object["data"]["value"])
+
+    server.put("configmaps", broken(finalizers=("example.com/other", CLEANUP)))
+    async with manager_of(server, controller):
+        await settled()
+        gone = broken(finalizers=("example.com/other", CLEANUP))
+        gone["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
+        server.put("configmaps", gone)
+        await asyncio.sleep(10)
+        assert cleaned == ["broken"]
+        assert server.objects["configmaps"]["default/a"]["metadata"]["finalizers"] == ["example.com/other"]
+        assert (runs.names, controller.snapshot()["settling"]) == ([], [])
+
+
+@pytest.mark.behaviour("C-125")
+async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
+    server, cleaned = Server(), []
+    controller = controller_of(Runs())
+
+    @controller.undecodable
+    async def handle(request: Any, error: DecodeError) -> None:
+        async with finalizing(request, CLEANUP) as ending:
+            if ending:
+                cleaned.append(request.name)
+
+    server.put("configmaps", broken())
+    async with manager_of(server, controller):
+        await started()
+        held = server.objects["configmaps"]["default/a"]
+        assert held["metadata"]["finalizers"] == [CLEANUP]
+        assert controller.snapshot()["settling"] == []
+        server.put(
+            "configmaps", {**held, "metadata": {**held["metadata"], "deletionTimestamp": "2025-01-01T00:00:00Z"}}
+        )
+        await asyncio.sleep(10)
+        assert (cleaned, list(controller.snapshot()["results"])) == (["a"], ["success"])
+
+
+@pytest.mark.behaviour("C-126")
+async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
+    server, events = Server(), Events()
+
+    async def reconcile(request: Request[Any]) -> None:
+        await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"value": "broken"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, informer={"decoder": decode})
+    server.put("configmaps", config_map("a", value="fine"))
+    async with manager_of(server, controller, recorder=events):
+        await asyncio.sleep(10)
+        assert [reason for _, _, reason, _ in events.recorded] == ["Undecodable"]
+        assert list(map(str, controller.parked())) == ["default/a"]
+
+
+@pytest.mark.behaviour("C-126")
+async def test_without_a_handler_the_object_is_reported() -> None:
+    server, runs, events = Server(), Runs(), Events()
+    controller = controller_of(runs)
+    server.put("configmaps", config_map("fine", value="fine"))
+    async with manager_of(server, controller, recorder=events) as manager:
+        await started()
+        assert manager.ready()
+        stored = server.put("configmaps", broken())
+        await settled()
+        message = "default/a cannot be decoded: the decoder refuses it: ValueError"
+        assert events.recorded == [(stored["metadata"]["uid"], "Warning", "Undecodable", message)]
+        assert controller.snapshot()["parked"] == {"default/a": message}
+        assert controller.snapshot()["undecodable"] == {"default/a": "the decoder refuses it: ValueError"}
+        assert reasons(manager) == ["1 object cannot be decoded (default/a), and no handler is declared for them"]
+        server.put("configmaps", broken(other="1"))
+        await settled()
+        assert (len(events.recorded), bool(manager.ready())) == (1, False)
+        server.put("configmaps", config_map("a", value="fixed"))
+        await settled()
+        assert (runs.names, manager.ready().reasons) == (["fine", "a"], ())
+        assert (controller.snapshot()["undecodable"], controller.parked()) == ({}, {})
+
+
+@pytest.mark.behaviour("C-126")
+async def test_undecodable_object_that_is_gone_is_forgotten() -> None:
+    server, runs = Server(), Runs()
+    controller = controller_of(runs)
+    server.put("configmaps", broken())
+    async with manager_of(server, controller, recorder=Events()) as manager:
+        await started()
+        assert not manager.ready()
+        server.remove("configmaps", "default/a")
+        await settled()
+        assert (manager.ready().reasons, controller.parked()) == ((), {})
+        assert [each.object for each in runs.requests] == [None]
+
+
+def test_handler_is_checked_when_it_is_declared() -> None:
+    controller: Controller[Any] = controller_of(Runs())
+    with pytest.raises(
+        UsageError, match=r"undecodable is .*lambda.*, which is not async; write `async def undecodable"
+    ):
+        controller.undecodable(lambda request, error: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(UsageError, match=r"must accept two arguments, the request and the error"):
+        controller.undecodable(Runs())  # type: ignore[arg-type]
+    Handler(controller)
+    with pytest.raises(UsageError, match=r"undecodable has a handler already, Handler"):
+        Handler(controller)

@@ -1,0 +1,181 @@
+"""Aggregation, counting and the spam filter, with the time as an argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.events.correlator import CorrelatorOptions, EventCorrelateResult, EventCorrelator
+from tests.support.event_samples import REFERENCE, event
+
+UNLIMITED = 10_000
+
+
+class Correlation:
+    """A correlator with a clock that advances with each Event."""
+
+    def __init__(self, **options: Any) -> None:
+        self.correlator = EventCorrelator(CorrelatorOptions(**{"burst_size": UNLIMITED, **options}))
+        self.now = 100.0
+        self.number = 0
+
+    def record(self, *, after: float = 1.0, **changes: Any) -> EventCorrelateResult:
+        self.now += after
+        self.number += 1
+        return self.correlator.event_correlate(event(name=f"cart.{self.number}", **changes), self.now)
+
+
+@pytest.mark.conformance("EV-06")
+def test_repetition_keeps_the_first_name_and_counts() -> None:
+    correlation = Correlation()
+    correlation.record(first_time=1, last_time=1)
+    again = correlation.record(first_time=2, last_time=2).event
+    assert (again.name, again.count, again.first_time, again.last_time) == ("cart.1", 2, 1, 2)
+
+
+@pytest.mark.conformance("EV-06")
+@pytest.mark.parametrize("change", ["type", "reason", "note", "controller", "instance"])
+def test_event_with_another_field_is_counted_separately(change: str) -> None:
+    correlation = Correlation()
+    correlation.record()
+    other: Any = {change: "another"}
+    assert correlation.record(**other).event.count == 1
+
+
+@pytest.mark.conformance("EV-06")
+def test_events_of_another_field_path_are_counted_separately() -> None:
+    correlation = Correlation()
+    correlation.record()
+    part = type(REFERENCE)("v1", "Pod", "cart", "shop", "u1", field_path="spec.containers{web}")
+    assert correlation.record(regarding=part).event.count == 1
+
+
+@pytest.mark.conformance("EV-05")
+def test_similar_events_are_combined_from_the_tenth_message() -> None:
+    correlation = Correlation()
+    notes = [correlation.record(note=f"try {number}").event for number in range(1, 13)]
+    assert [each.note for each in notes[:9]] == [f"try {number}" for number in range(1, 10)]
+    combined = [(each.name, each.count, each.note) for each in notes[9:]]
+    assert combined == [
+        ("cart.10", 1, "(combined from similar events): try 10"),
+        ("cart.10", 2, "(combined from similar events): try 11"),
+        ("cart.10", 3, "(combined from similar events): try 12"),
+    ]
+
+
+@pytest.mark.conformance("EV-05")
+def test_first_nine_messages_keep_their_counts() -> None:
+    correlation = Correlation()
+    for number in range(1, 13):
+        correlation.record(note=f"try {number}")
+    again = correlation.record(note="try 3").event
+    assert (again.name, again.note, again.count) == ("cart.3", "try 3", 2)
+
+
+@pytest.mark.conformance("EV-05")
+@pytest.mark.parametrize(("silence", "note"), [(600.0, "(combined from similar events): x"), (600.5, "x")])
+def test_aggregation_restarts_after_ten_minutes_of_silence(silence: float, note: str) -> None:
+    correlation = Correlation()
+    for number in range(20):
+        correlation.record(note=f"try {number}", after=500)
+    assert correlation.record(note="x", after=silence).event.note == note
+
+
+@pytest.mark.conformance("EV-05")
+@pytest.mark.parametrize("change", ["type", "reason", "controller", "instance"])
+def test_events_with_another_field_are_not_similar(change: str) -> None:
+    correlation = Correlation()
+    for number in range(20):
+        correlation.record(note=f"try {number}")
+    other: Any = {change: "another"}
+    assert correlation.record(note="x", **other).event.note == "x"
+
+
+@pytest.mark.conformance("EV-07")
+def test_spam_filter_allows_25_events_then_one_in_five_minutes() -> None:
+    correlation = Correlation(burst_size=25)
+    skipped = [correlation.record(after=0).skip for _ in range(27)]
+    assert skipped == [False] * 25 + [True] * 2
+    assert [correlation.record(after=299).skip, correlation.record(after=2).skip, correlation.record(after=1).skip] == [
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.conformance("EV-07")
+def test_spam_filter_is_separate_for_each_object() -> None:
+    correlation = Correlation(burst_size=1)
+    correlation.record(after=0)
+    assert correlation.record(after=0).skip
+    assert not correlation.record(after=0, regarding=type(REFERENCE)("v1", "Pod", "search", "shop")).skip
+
+
+@pytest.mark.conformance("EV-04", "EV-07")
+def test_skipped_events_are_still_combined_and_counted() -> None:
+    correlation = Correlation(burst_size=1, qps=1.0)
+    for number in range(20):
+        correlation.record(after=0, note=f"try {number}")
+    written = correlation.record(after=1.5, note="x")
+    assert (written.skip, written.event.count) == (False, 12)
+
+
+@pytest.mark.conformance("EV-08")
+def test_default_limits_are_those_of_client_go() -> None:
+    options = CorrelatorOptions()
+    assert (options.lru_cache_size, options.burst_size, options.qps) == (4096, 25, 1 / 300)
+    assert (options.max_events, options.max_interval) == (10, 600)
+
+
+@pytest.mark.conformance("EV-08")
+def test_interval_and_rate_are_configurable() -> None:
+    correlation = Correlation(max_events=2, max_interval=5.0, burst_size=1, qps=0.125)
+    results = [correlation.record(after=after, note=note) for after, note in ((0, "a"), (4, "b"), (6, "c"), (4, "d"))]
+    assert [each.event.note for each in results] == [
+        "a",
+        "(combined from similar events): b",
+        "c",
+        "(combined from similar events): d",
+    ]
+    assert [each.skip for each in results] == [False, True, False, True]
+
+
+@pytest.mark.conformance("EV-08")
+def test_limits_and_functions_are_configurable() -> None:
+    correlation = Correlation(
+        max_events=2,
+        max_interval=5.0,
+        key_func=lambda event: (event.reason, event.regarding.name),
+        message_func=lambda event: "many pods",
+        spam_key_func=lambda event: event.type,
+        burst_size=3,
+    )
+    pods = [type(REFERENCE)("v1", "Pod", name, "shop") for name in ("a", "b", "c", "d")]
+    results = [correlation.record(after=0, regarding=pod) for pod in pods]
+    assert [each.event.note for each in results] == ["it runs", "many pods", "many pods", "many pods"]
+    assert [each.skip for each in results] == [False, False, False, True]
+
+
+@pytest.mark.conformance("EV-08")
+def test_least_recently_used_event_is_forgotten_first() -> None:
+    correlation = Correlation(lru_cache_size=2, max_events=UNLIMITED)
+    for note in ("a", "b", "a", "c"):
+        correlation.record(note=note)
+    assert [correlation.record(note="a").event.count, correlation.record(note="b").event.count] == [3, 1]
+
+
+@pytest.mark.conformance("EV-08")
+def test_least_recently_used_bucket_is_forgotten_first() -> None:
+    correlation = Correlation(lru_cache_size=2, burst_size=1)
+    cart, search, web = (type(REFERENCE)("v1", "Pod", name, "shop") for name in ("cart", "search", "web"))
+    for pod in (cart, search, cart, web):
+        correlation.record(regarding=pod, after=0)
+    assert correlation.record(regarding=cart, after=0).skip
+
+
+@pytest.mark.parametrize("option", ["lru_cache_size", "burst_size", "max_events", "qps", "max_interval"])
+def test_error_names_the_invalid_option(option: str) -> None:
+    nothing: Any = {option: 0}
+    with pytest.raises(ValueError, match=option):
+        CorrelatorOptions(**nothing)

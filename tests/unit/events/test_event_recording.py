@@ -1,0 +1,260 @@
+"""Writing Events to a sink that is slow, unreachable, or refuses them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import ApiError, DecodeError, TransportError
+from aioinformer.events.correlator import CorrelatorOptions, EventCorrelator
+from aioinformer.events.series import EventSeriesCorrelator
+from aioinformer.events.writer import EventRecording, RecordingOptions
+from tests.support.event_samples import Sink, event
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+NO_ANSWER = TransportError("no answer")
+
+
+@asynccontextmanager
+async def recording(sink: Sink, **options: Any) -> AsyncIterator[EventRecording]:
+    recording = EventRecording(sink, options=RecordingOptions(**options), random=lambda: 0.5)
+    task = asyncio.create_task(recording.run())
+    try:
+        yield recording
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@pytest.mark.conformance("EV-03")
+async def test_event_is_created_and_repetitions_are_patches() -> None:
+    sink = Sink()
+    async with recording(sink) as writer:
+        for _ in range(3):
+            writer.record(event())
+            await settled()
+    assert sink.writes == ["create cart.1 1", "patch cart.1 2", "patch cart.1 3"]
+
+
+@pytest.mark.conformance("EV-03")
+async def test_patch_of_an_expired_event_creates_it() -> None:
+    sink = Sink()
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        sink.events.clear()
+        writer.record(event())
+        await settled()
+    assert sink.events["cart.1"].count == 2
+    assert sink.writes[1:] == ["patch cart.1 2", "create cart.1 2"]
+
+
+@pytest.mark.conformance("EV-03", "EV-12")
+@pytest.mark.parametrize(
+    "failure", [NO_ANSWER, DecodeError("no event"), OSError()], ids=lambda error: type(error).__name__
+)
+async def test_unanswered_write_is_tried_twelve_times(failure: Exception) -> None:
+    sink = Sink()
+    sink.failures.extend([failure] * 20)
+    loop = asyncio.get_running_loop()
+    async with recording(sink) as writer:
+        began = loop.time()
+        writer.record(event())
+        times = []
+        while len(sink.writes) < 12:
+            before = len(sink.writes)
+            await asyncio.sleep(0.25)
+            times += [loop.time() - began] * (len(sink.writes) - before)
+        await asyncio.sleep(1000)
+    assert len(sink.writes) == 12
+    assert times[:3] == pytest.approx([0.25, 5.25, 16.5], abs=0.3)
+    assert times[-1] == pytest.approx(5 + 10 * 11.25, abs=0.5)
+    assert (writer.statistics().refused, writer.statistics().waiting) == (1, 0)
+
+
+@pytest.mark.conformance("EV-03")
+@pytest.mark.parametrize("status", [400, 403, 404, 422, 500])
+async def test_refused_write_is_not_retried(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    sink = Sink()
+    sink.failures.append(ApiError(status, "No", "not here"))
+    async with recording(sink) as writer:
+        writer.record(event())
+        await asyncio.sleep(1000)
+    assert sink.writes == ["create cart.1 1"]
+    assert writer.statistics().refused == 1
+    assert "event shop/cart.1 was not written" in caplog.text
+
+
+async def test_refusal_with_retry_after_is_retried_then() -> None:
+    sink = Sink()
+    sink.failures.append(ApiError(429, "TooManyRequests", retry_after=60.0))
+    async with recording(sink) as writer:
+        writer.record(event())
+        await asyncio.sleep(59)
+        assert len(sink.writes) == 1
+        await asyncio.sleep(2)
+    assert sink.events["cart.1"].count == 1
+
+
+async def test_already_exists_counts_as_written() -> None:
+    sink = Sink()
+    sink.events["cart.1"] = event()
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        writer.record(event())
+        await settled()
+    assert sink.events["cart.1"].count == 2
+    assert writer.statistics().refused == 0
+
+
+async def test_repetition_after_a_lost_answer_patches_the_event() -> None:
+    sink = Sink()
+    sink.failures.append(NO_ANSWER)
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        sink.events["cart.1"] = event()
+        writer.record(event())
+        await asyncio.sleep(20)
+    assert sink.writes[1:] == ["create cart.1 2", "patch cart.1 2"]
+    assert sink.events["cart.1"].count == 2
+
+
+@pytest.mark.conformance("EV-12")
+async def test_event_created_meanwhile_is_patched_by_the_next_try() -> None:
+    sink = Sink()
+    sink.failures.extend([ApiError(404, "NotFound"), ApiError(409, "AlreadyExists")])
+    sink.events["cart.1"] = event()
+    async with recording(sink) as writer:
+        writer.record(event(count=2))
+        await asyncio.sleep(20)
+    assert sink.writes == ["patch cart.1 2", "create cart.1 2", "patch cart.1 2"]
+
+
+@pytest.mark.conformance("EV-01", "WEAK-27")
+async def test_hanging_sink_does_not_delay_recording() -> None:
+    sink = Sink(EventCorrelator(CorrelatorOptions(burst_size=5000, max_events=5000)))
+    sink.answering.clear()
+    async with recording(sink) as writer:
+        await settled()
+        for number in range(1500):
+            writer.record(event(name=f"cart.{number}", note=str(number)))
+            await asyncio.sleep(0)
+        statistics = writer.statistics()
+        assert (statistics.waiting, statistics.dropped) == (1008, 492)
+        sink.answering.set()
+        await settled()
+    assert len(sink.events) == 1008
+
+
+@pytest.mark.conformance("WEAK-27")
+async def test_repetitions_during_an_outage_are_one_write() -> None:
+    sink = Sink()
+    sink.failures.append(NO_ANSWER)
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        for _ in range(9):
+            writer.record(event())
+        await asyncio.sleep(100)
+    assert sink.writes == ["create cart.1 1", "create cart.1 10"]
+
+
+@pytest.mark.conformance("EV-03")
+async def test_repetition_during_a_failing_write_joins_the_next_try() -> None:
+    sink = Sink()
+    sink.answering.clear()
+    sink.failures.append(NO_ANSWER)
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        writer.record(event())
+        sink.answering.set()
+        await settled()
+        assert sink.writes == ["create cart.1 1"]
+        await asyncio.sleep(100)
+    assert sink.writes[1:] == ["create cart.1 2"]
+
+
+@pytest.mark.conformance("WEAK-27")
+async def test_waiting_for_a_retry_delays_no_other_event() -> None:
+    sink = Sink()
+    sink.failures.extend([NO_ANSWER] * 8)
+    async with recording(sink) as writer:
+        for number in range(9):
+            writer.record(event(name=f"cart.{number}", note=str(number)))
+        await settled()
+        assert list(sink.events) == ["cart.8"]
+        await asyncio.sleep(100)
+    assert len(sink.events) == 9
+
+
+@pytest.mark.conformance("EV-12")
+async def test_eight_different_events_are_written_at_a_time() -> None:
+    sink = Sink()
+    sink.answering.clear()
+    async with recording(sink) as writer:
+        for number in range(20):
+            writer.record(event(name="cart.0", note="0"))
+            writer.record(event(name=f"cart.{number}", note=str(number)))
+        await settled()
+        assert len(sink.writes) == 8
+        assert len({write.split()[1] for write in sink.writes}) == 8
+
+
+@pytest.mark.conformance("EV-11")
+async def test_ended_series_is_written_without_another_event() -> None:
+    sink = Sink(EventSeriesCorrelator())
+    async with recording(sink) as writer:
+        for _ in range(10):
+            writer.record(event())
+            await settled()
+        assert sink.writes == ["create cart.1 1", "patch cart.1 2"]
+        await asyncio.sleep(13 * 60)
+    assert sink.writes[2:] == ["patch cart.1 10"]
+
+
+async def test_queued_write_of_an_ended_series_is_not_replaced() -> None:
+    sink = Sink(EventSeriesCorrelator())
+    sink.failures += [NO_ANSWER] * 40
+    async with recording(sink, tries=100) as writer:
+        writer.record(event(name="cart.1"))
+        await asyncio.sleep(400)
+        writer.record(event(name="cart.2"))
+        await asyncio.sleep(300)
+    assert set(sink.events) == {"cart.1", "cart.2"}
+
+
+async def test_drain_retries_waiting_writes_at_once() -> None:
+    sink = Sink()
+    sink.failures.append(NO_ANSWER)
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        async with asyncio.timeout(0.1):
+            await writer.drain()
+    assert sink.events["cart.1"].count == 1
+
+
+async def test_drain_tries_once_and_counts_the_refused() -> None:
+    sink = Sink()
+    sink.failures.extend([NO_ANSWER] * 3)
+    async with recording(sink) as writer:
+        writer.record(event())
+        await settled()
+        await writer.drain()
+    assert len(sink.writes) == 2
+    assert writer.statistics().refused == 1
+
+
+@pytest.mark.parametrize("option", ["queue_size", "workers", "tries", "retry_period", "retry_jitter"])
+def test_error_names_the_invalid_option(option: str) -> None:
+    with pytest.raises(ValueError, match=option):
+        RecordingOptions(**{option: -1})

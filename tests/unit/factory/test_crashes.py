@@ -1,0 +1,251 @@
+"""Crashes of informers: they are logged at once, and cancel the block of `async with`, which raises the error."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.errors import OptionError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from tests.support.cluster import Cluster, built_in
+from tests.support.collection import Collection
+from tests.support.recorder import Recorder
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+NODES = built_in("v1/nodes")
+
+
+class Broken(Exception):
+    """The exception with which an informer crashes."""
+
+
+class BrokenBase(BaseException):
+    """An exception of a handler that is no `Exception`."""
+
+
+def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
+    """Let the informer crash at an event."""
+
+    async def broken(*args: Any) -> None:
+        raise Broken(informer.name)
+
+    assert informer._source is not None
+    informer._source.queue.apply = broken  # type: ignore[assignment,method-assign]
+    collection.put("last-straw")
+
+
+class World:
+    """A factory with pods and nodes."""
+
+    def __init__(self, **options: Any) -> None:
+        self.pods, self.nodes = Collection("a"), Collection("n", resource=NODES)
+        self.factory = SharedInformerFactory(Cluster(self.pods, self.nodes), **options)
+        self.informer = self.factory.core.v1.pods.informer()
+        self.other = self.factory.core.v1.nodes.informer()
+        self.went_on = False
+
+    async def run(self, *crashes: Callable[[], object]) -> None:
+        """Enter the factory, let informers crash, and go on for an hour."""
+        async with self.factory:
+            await self.factory.wait_for_cache_sync()
+            for each in crashes or (self.crash,):
+                each()
+            await asyncio.sleep(3600)
+            self.went_on = True
+
+    def crash(self) -> None:
+        crash(self.informer, self.pods)
+
+
+@pytest.fixture
+def errors(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_crash_cancels_the_block_and_raises_its_error(errors: Callable[[], list[str]]) -> None:
+    world = World()
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(Broken):
+        await world.run()
+    assert not world.went_on
+    assert asyncio.get_running_loop().time() - began < 60
+    assert errors() == ["informer of pods crashed; the informer factory stops, and its block is cancelled"]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(1)
+
+
+async def test_crashes_of_several_informers_raise_a_group() -> None:
+    world = World()
+    with pytest.raises(ExceptionGroup) as caught:
+        await world.run(world.crash, lambda: crash(world.other, world.nodes))
+    assert sorted(map(str, caught.value.exceptions)) == ["informer of nodes", "informer of pods"]
+
+
+async def test_crash_of_a_single_informer_cancels_its_block(errors: Callable[[], list[str]]) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+
+    async def run() -> None:
+        async with informer:
+            await informer.wait_for_sync()
+            crash(informer, pods)
+            await asyncio.sleep(3600)
+
+    with pytest.raises(Broken):
+        await run()
+    assert errors() == ["informer of pods crashed; the block of `async with` is cancelled"]
+
+
+async def test_crash_is_logged_and_shown_when_it_happens(errors: Callable[[], list[str]]) -> None:
+    world = World(shutdown_grace=30)
+    world.other.add_event_handler(Recorder(pace=3600))  # the stop takes 30 s
+    seen: list[tuple[float, bool, dict[str, str]]] = []
+    began = asyncio.get_running_loop().time()
+
+    async def run() -> None:
+        async with world.factory:
+            await world.factory.wait_for_cache_sync()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                now = asyncio.get_running_loop().time()
+                seen.append((now - began, world.factory.is_ready(), world.factory.unready()))
+                assert len(errors()) == 1
+
+    with pytest.raises(Broken):
+        await run()
+    [(seconds, ready, unready)] = seen
+    assert seconds < 1
+    assert not ready
+    assert unready["v1/pods"] == "stopped: crashed: Broken"
+
+
+async def test_outside_cancellation_before_a_crash_wins() -> None:
+    world = World()
+
+    def cancel_and_crash() -> None:
+        task.cancel()
+        world.crash()
+
+    task = asyncio.create_task(world.run(cancel_and_crash))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_outside_cancellation_after_a_crash_wins() -> None:
+    world = World()
+
+    async def run() -> None:
+        async with world.factory:
+            await world.factory.wait_for_cache_sync()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                task.cancel()
+
+    task = asyncio.create_task(run())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_timeout_after_a_crash_is_a_timeout() -> None:
+    world = World()
+
+    async def run() -> None:
+        async with asyncio.timeout(3600) as limit, world.factory:
+            await world.factory.wait_for_cache_sync()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                limit.reschedule(0)
+                await asyncio.sleep(1)
+
+    with pytest.raises(TimeoutError):
+        await run()
+
+
+async def test_exit_in_another_task_raises_and_cancels_nothing(errors: Callable[[], list[str]]) -> None:
+    world = World()
+    await asyncio.create_task(world.factory.__aenter__())
+    await world.factory.wait_for_cache_sync()
+    world.crash()
+    await asyncio.sleep(10)
+    assert errors() == ["informer of pods crashed; the informer factory stops, and shutdown() raises the error"]
+    with pytest.raises(Broken):
+        await asyncio.create_task(world.factory.__aexit__(None, None, None))
+
+
+async def test_started_factory_has_a_block_too() -> None:
+    world = World()
+    world.factory.start()
+    with pytest.raises(Broken):
+        await world.run()
+
+
+async def test_log_lets_the_block_and_other_informers_go_on(errors: Callable[[], list[str]]) -> None:
+    world = World(on_crash="log")
+    recorder = Recorder()
+    world.other.add_event_handler(recorder)
+    async with world.factory:
+        await world.factory.wait_for_cache_sync()
+        world.crash()
+        await asyncio.sleep(60)
+        world.nodes.put("m")
+        await settled()
+        assert world.factory.unready() == {"v1/pods": "stopped: crashed: Broken"}
+        assert not world.factory.is_ready()
+    assert [line.split()[1] for line in recorder.received] == ["n", "m"]
+    assert errors() == ["informer of pods crashed; the other informers of the informer factory go on"]
+
+
+async def test_base_exception_of_a_handler_is_a_crash(errors: Callable[[], list[str]]) -> None:
+    world = World()
+
+    def on_add(pod: Any) -> None:
+        if pod.metadata.name == "b":
+            raise BrokenBase
+
+    world.informer.add_event_handler(on_add=on_add)
+    with pytest.raises(BrokenBase):
+        await world.run(lambda: world.pods.put("b"))
+    assert not world.went_on
+    assert len(errors()) == 1
+    assert str(world.informer.state) == "stopped: crashed: BrokenBase"
+
+
+async def test_filter_of_the_log_that_raises_is_a_crash() -> None:
+    world = World()
+    log = logging.getLogger("aioinformer.handlers")
+
+    def broken(record: logging.LogRecord) -> bool:
+        raise Broken("filter")
+
+    world.informer.add_event_handler(on_add=lambda pod: 1 / 0)
+    log.addFilter(broken)
+    logging.getLogger("aioinformer.informer").addFilter(broken)
+    try:
+        with pytest.raises(Broken, match="filter"):
+            await world.run(lambda: None)
+    finally:
+        log.removeFilter(broken)
+        logging.getLogger("aioinformer.informer").removeFilter(broken)
+    assert not world.went_on
+
+
+def test_unknown_policy_is_refused() -> None:
+    with pytest.raises(OptionError, match="on_crash='ignore' does not exist; choose 'raise' or 'log'"):
+        SharedInformerFactory(Cluster(), on_crash="ignore")  # type: ignore[arg-type]

@@ -1,0 +1,243 @@
+"""An informer that is cancelled at any moment ends, and leaves no task, open response or waiter.
+
+A script is run repeatedly, and cancelled after one turn of the loop, after two, and so on, until it ends without being
+cancelled. So it is cancelled at each of its own awaits, and at each of those within the informer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import Phase
+from tests.support.cluster import Cluster
+from tests.support.collection import Collection, cut
+from tests.support.recorder import Recorder
+from tests.support.virtual_time import VirtualTimeLoop, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+_WAYS = {
+    "pages": ReflectorOptions(slice_seconds=1e-9, streaming_list=False, page_size=2),
+    "streams": ReflectorOptions(slice_seconds=1e-9),
+}
+
+
+class Run(NamedTuple):
+    """The state of one run of a script."""
+
+    pods: Collection
+    informer: SharedIndexInformer[Any]
+    script: Coroutine[Any, Any, None]
+
+
+async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
+    """A script with waits, changes, new handlers, failures, relists, a resync and a removal."""
+    informer.add_event_handler(Recorder(pace=0.3))
+    await informer.wait_for("default/p3")
+    with pods.at_once():
+        for number in range(20):
+            pods.put(f"p{number}")
+    await informer.wait_for_resource_version(pods.put("last"))
+    late = informer.add_event_handler(Recorder())
+    pods.refuse(500)
+    pods.end_watches(cut())
+    await late.wait_for_sync()
+    await asyncio.sleep(4)
+    pods.expire_watches()
+    await informer.wait_for_resource_version(pods.put("very last"))
+    informer.remove_event_handler(late)
+    await asyncio.sleep(9)
+
+
+async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    turns, over = 0, False
+    while not over:
+        turns += 1
+        run = begin()
+        task = asyncio.ensure_future(run.script)
+        await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
+        loop.after_turns(turns, task.cancel)
+        await asyncio.wait({task})
+        over = not task.cancelled()
+        left = [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()]
+        assert left == [], f"after {turns} turns"
+        assert [response for response in run.pods.responses if not response.closed] == [], f"after {turns} turns"
+        assert not run.informer._keys._waiters, f"after {turns} turns"
+        assert not run.informer._versions._waiters, f"after {turns} turns"
+        assert run.informer.is_stopped(), f"after {turns} turns"
+        assert run.informer.state.phase is Phase.STOPPED, f"after {turns} turns"
+    await task
+    assert turns > 100
+
+
+@pytest.mark.conformance("REF-22", "WEAK-11")
+@pytest.mark.parametrize("way", _WAYS)
+async def test_cancel_in_the_body_of_an_informer(way: str) -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        informer = SharedIndexInformer(pods, 10, options=_WAYS[way])
+
+        async def script() -> None:
+            async with informer:
+                await eventful(pods, informer)
+
+        return Run(pods, informer, script())
+
+    await cancelled_after_every_turn(begin)
+
+
+async def test_cancel_in_the_body_of_a_factory() -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS["pages"])
+        informer = factory.core.v1.pods.informer()
+
+        async def script() -> None:
+            async with factory:
+                await factory.wait_for_cache_sync()
+                await eventful(pods, informer)
+
+        return Run(pods, informer, script())
+
+    await cancelled_after_every_turn(begin)
+
+
+@pytest.mark.conformance("REF-22")
+async def test_cancel_run() -> None:
+    def begin() -> Run:
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        informer = SharedIndexInformer(pods, 10, options=_WAYS["pages"])
+
+        async def script() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                running = tasks.create_task(informer.run())
+                await asyncio.sleep(0)
+                await eventful(pods, informer)
+                running.cancel()
+
+        return Run(pods, informer, script())
+
+    await cancelled_after_every_turn(begin)
+
+
+@pytest.mark.parametrize("turns", range(1, 12))
+async def test_cancel_again_during_the_stop(turns: int, caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    pods = Collection("a", "b")
+    informer = SharedIndexInformer(pods, options=_WAYS["pages"], shutdown_grace=60)
+    informer.add_event_handler(Recorder(pace=3600))
+
+    async def script() -> None:
+        async with informer:
+            await asyncio.sleep(3600)
+
+    task = asyncio.ensure_future(script())
+    await settled()
+    stop = loop.time()
+    task.cancel()
+    loop.after_turns(turns, task.cancel)
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert informer.is_stopped()
+    assert [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()] == []
+    assert [response for response in pods.responses if not response.closed] == []
+    assert round(loop.time() - stop) == 60
+    assert "did not finish within 60 s" in caplog.text
+
+
+def cancel_current_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+def cancel_itself(obj: Any) -> None:
+    cancel_current_task()
+
+
+async def cancel_itself_and_await(obj: Any) -> None:
+    cancel_current_task()
+    await asyncio.sleep(0)
+
+
+async def cancel_itself_and_raise(obj: Any) -> None:
+    cancel_current_task()
+    raise ValueError
+
+
+async def cancel_itself_and_return(obj: Any) -> None:
+    cancel_current_task()
+
+
+@pytest.mark.parametrize(
+    "function", [cancel_itself, cancel_itself_and_await, cancel_itself_and_raise, cancel_itself_and_return]
+)
+async def test_handler_that_cancels_its_task_gets_the_next_event(function: Callable[[Any], Any]) -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    calls: list[str] = []
+
+    def on_add(obj: Any) -> Any:
+        calls.append(obj.metadata.name)
+        return function(obj)
+
+    registration = informer.add_event_handler(on_add=on_add)
+    async with informer:
+        await registration.wait_for_sync()
+        pods.put("c")
+        await asyncio.sleep(1)
+        pods.put("d")
+        await asyncio.sleep(1)
+        assert calls == ["a", "b", "c", "d"]
+        assert registration.errors >= 3
+        assert registration.pending == 0
+
+
+async def test_cancelled_idle_handler_gets_the_next_event() -> None:
+    pods = Collection("a")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    calls: list[str] = []
+    registration = informer.add_event_handler(on_add=lambda obj: calls.append(obj.metadata.name))
+    async with informer:
+        await registration.wait_for_sync()
+        await settled()
+        for task in asyncio.all_tasks():
+            if task.get_name().endswith("handler 1: run"):
+                task.cancel()
+        await settled()
+        pods.put("b")
+        await settled()
+        assert calls == ["a", "b"]
+
+
+async def test_cancel_of_all_tasks_ends_a_swallowing_handler() -> None:
+    calls: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        calls.append(obj.metadata.name)
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a", "b", "c", "d"))
+    informer.add_event_handler(on_add=on_add)
+    running = asyncio.create_task(informer.run(), name="informer")
+    await settled()
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.wait({running})
+    await settled()
+    assert len(calls) <= 2  # the order in which the two tasks are cancelled is undefined
+    assert [task.get_name() for task in asyncio.all_tasks() if "handler 1" in task.get_name()] == []

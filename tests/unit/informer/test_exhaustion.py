@@ -1,0 +1,214 @@
+"""The informer continues after memory or stack runs out anywhere between the response and the handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import SharedIndexInformer
+from aioinformer.cache.indices import Index
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.thread_safe_store import ThreadSafeStore
+from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
+from aioinformer.errors import ProcessingError
+from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.processor import SharedProcessor
+from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.informer.health import Undecodable
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.fifo import FIFO
+from aioinformer.queue.real_fifo import RealFIFO
+from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
+from aioinformer.reflector.response_reader import PageParser, WatchParser
+from aioinformer.reflector.watch_decoder import ValueStream
+from aioinformer.reflector.watch_events import RecordDecoder
+from tests.support.collection import Collection
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.informer.pipeline import QueueName
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+#: The methods that run out of memory; a generator function does so when it is called.
+PLACES = [
+    (WatchParser, "parse"),
+    (PageParser, "parse"),
+    (ValueStream, "read"),
+    (RecordDecoder, "from_list"),
+    (RecordDecoder, "admit"),
+    (ObjectType, "on_arrival"),
+    (ListWatchProtocol, "receive"),
+    (FIFO, "apply"),
+    (FIFO, "replace_owned"),
+    (FIFO, "batch"),
+    (CacheUpdates, "handle_deltas"),
+    (CacheUpdates, "_upsert_notification"),
+    (CacheUpdates, "replace_all"),
+    (CacheUpdates, "_missed_delete"),
+    (ThreadSafeStore, "put"),
+    (ThreadSafeStore, "delete"),
+    (Index, "evaluate"),
+    (Index, "add"),
+    (Index, "_put_in"),
+    (SharedProcessor, "distribute"),
+    (SharedProcessor, "distribute_all"),
+    (SharedProcessor, "flush"),
+    (ProcessorListener, "add"),
+    (Batch, "of"),
+    (KeyWaiters, "changed"),
+    (VersionWaiters, "reached"),
+    (Undecodable, "accept"),
+]
+MOST_CALLS = 12
+
+
+class Follower:
+    """A handler that applies its notifications, and records invalid ones."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, str] = {}
+        self.wrong: list[str] = []
+
+    def on_add(self, pod: Any) -> None:
+        if pod.metadata.name in self.objects:
+            self.wrong.append(f"{pod.metadata.name} added twice")
+        self.objects[pod.metadata.name] = pod.metadata.resource_version
+
+    def on_update(self, old: Any, new: Any) -> None:
+        if self.objects.get(new.metadata.name) != old.metadata.resource_version:
+            self.wrong.append(f"{new.metadata.name} updated from a state that was not delivered")
+        self.objects[new.metadata.name] = new.metadata.resource_version
+
+    def on_delete(self, obj: Any) -> None:
+        key = getattr(obj, "key", None) or f"default/{obj.metadata.name}"
+        if self.objects.pop(key.partition("/")[2], None) is None:
+            self.wrong.append(f"{key} deleted twice")
+
+
+def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
+    """Make the nth call of a method, and only that, raise."""
+    original: Callable[..., Any] = getattr(owner, name)
+    calls: Counter[str] = Counter()
+    static = isinstance(vars(owner)[name], classmethod)
+
+    def exhausted(*args: Any, **options: Any) -> Any:
+        calls["made"] += 1
+        if calls["made"] == nth:
+            calls["exhausted"] += 1
+            raise kind
+        return original(*(args[1:] if static else args), **options)
+
+    monkeypatch.setattr(owner, name, classmethod(exhausted) if static else exhausted)
+    return calls
+
+
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=lambda each: getattr(each, "__name__", each))
+async def test_exhausted_call_loses_nothing(owner: type, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="aioinformer")
+    for nth in range(1, MOST_CALLS + 1):
+        # In user code, a RecursionError means that the object is too deep: it is skipped and reported.
+        kind = MemoryError if nth % 2 or name == "on_arrival" else RecursionError
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            calls = exhaust(monkeypatch, owner, name, nth, kind)
+            await _story()
+        if not calls["exhausted"]:
+            break
+
+
+async def _story() -> None:
+    pods = Collection("a", "b", "c")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(
+        pods,
+        indexers={"version": lambda pod: [pod.metadata.resource_version]},
+        transform=lambda pod: pod,
+    )
+    followers = [Follower(), Follower()]
+    for follower in followers:
+        informer.add_event_handler(follower)
+    async with informer:
+        waiting = asyncio.create_task(informer.wait_for("default/d"), name="waits for d")
+        await informer.wait_for_sync()
+        assert len(informer.get_indexer()) == 3, "it has synced, and lacks an object"
+        with pods.at_once():
+            pods.put("a")
+            pods.put("d")
+            pods.delete("b")
+        await settled()
+        pods.put("e")
+        await asyncio.sleep(120)
+        _compare(informer, pods, followers)
+        await asyncio.wait_for(waiting, 60)
+        pods.put("a")
+        pods.delete("c")
+        await informer.wait_for_resource_version(str(pods.version))
+        await asyncio.sleep(120)
+        _compare(informer, pods, followers)
+        assert informer.state.healthy
+
+
+def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Follower]) -> None:
+    there = {key.partition("/")[2]: pod["metadata"]["resourceVersion"] for key, pod in pods.objects.items()}
+    indexer = informer.get_indexer()
+    assert {pod.metadata.name: pod.metadata.resource_version for pod in indexer.list()} == there
+    assert sorted(indexer.list_index_func_values("version")) == sorted(there.values())
+    for name, version in there.items():
+        assert indexer.index_keys("version", version) == [f"default/{name}"]
+    assert sorted(indexer.index_keys("namespace", "default")) == sorted(f"default/{name}" for name in there)
+    for follower in followers:
+        assert (follower.objects, follower.wrong) == (there, [])
+
+
+async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = Collection("a")
+    errors: list[Exception] = []
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, watch_error_handler=errors.append)
+    async with informer:
+        await informer.wait_for_sync()
+        before = len(pods.requests)
+        exhaust(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
+        pods.put("b")
+        await settled()
+        assert str(informer.state) == "backing_off: what was received could not be processed: MemoryError"
+        assert [type(error) for error in errors] == [ProcessingError]
+        assert len(pods.requests) == before
+        await informer.wait_for("default/b", timeout=60)
+        await settled()
+        assert str(informer.state) == "watching"
+
+
+@pytest.mark.parametrize("kind", [DeltaFIFO, RealFIFO])
+async def test_version_is_not_reached_by_a_change_that_was_lost(
+    monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
+) -> None:
+    pods = Collection("a", "b")
+    queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue)
+    original, failures = kind._popping, [MemoryError()]
+
+    def popping(self: FIFO[Any, Any]) -> Any:
+        for number, step in enumerate(original(self)):
+            if number and failures:
+                raise failures.pop()
+            yield step
+
+    async with informer:
+        await informer.wait_for_sync()
+        monkeypatch.setattr(kind, "_popping", popping)
+        with pods.at_once():
+            pods.put("a")
+            pods.put("b")
+        waiting = asyncio.create_task(informer.wait_for_resource_version(str(pods.version)), name="waits")
+        await settled()
+        assert not failures
+        assert not waiting.done()
+        await asyncio.wait_for(waiting, 60)
+        assert {pod.metadata.resource_version for pod in informer.get_indexer().list()} == {
+            pod["metadata"]["resourceVersion"] for pod in pods.objects.values()
+        }

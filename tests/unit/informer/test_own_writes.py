@@ -1,0 +1,460 @@
+"""Waiting for own writes: the cache shows them, or never will."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+import pytest
+from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
+
+from aioinformer.errors import DecodeError, InformerStopped, NotFound, UsageError
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.factory.reselecting import ReselectingInformer
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.reflector.listwatch import ListWatch
+from tests.support.collection import PODS, Collection, cut, line
+from tests.support.virtual_time import settled
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+
+class Selected(Collection):
+    """Pods with the label app=x. Others leave the collection, or never come."""
+
+    def excludes(self, item: Any, *, whole: bool = True) -> str:
+        collection: ListWatch[Any] = ListWatch(self, PODS, "default", "app=x")  # type: ignore[arg-type]
+        return collection.excludes(item, whole=whole)
+
+
+def pod_in(pods: Collection, name: str = "a") -> Any:
+    return deepcopy(pods.objects[f"default/{name}"])
+
+
+def written(name: str = "a", *, version: str = "7", uid: str = "uid-1", **metadata: Any) -> Any:
+    identity = {"name": name, "namespace": "default", "uid": uid, "resourceVersion": version}
+    return {"metadata": identity | metadata}
+
+
+def waiters_of(informer: SharedIndexInformer[Any]) -> int:
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
+
+
+def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
+    return asyncio.ensure_future(informer.wait_for(obj, **options))
+
+
+async def test_wait_ends_when_the_write_arrives() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        with pods.at_once():
+            pods.put("a")
+            waiting = begin(informer, pod_in(pods))
+            await settled()
+            assert not waiting.done()
+        assert (await waiting).metadata.resource_version == "2"
+        assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
+        assert waiters_of(informer) == 0
+
+
+async def test_later_state_of_the_object_ends_the_wait() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="2"))
+        await settled()
+        pods.version = 5
+        pods.put("a")
+        assert (await waiting).metadata.resource_version == "6"
+
+
+async def test_version_of_a_write_does_not_advance_the_cache() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="9"))
+        await settled()
+        assert informer.last_sync_resource_version == "1"
+        with pytest.raises(TimeoutError):
+            await informer.wait_for_resource_version("9", timeout=1)
+        pods.version = 8
+        pods.put("b")  # version 9: everything up to it has been received
+        assert (await waiting).metadata.resource_version == "1"
+
+
+async def test_bookmark_proves_that_the_write_was_received() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="3"))
+        await settled()
+        assert not waiting.done()
+        pods.version = 3
+        pods.bookmark()
+        assert await waiting is None  # deleted meanwhile, and both events were compressed
+
+
+async def test_live_read_of_the_cached_version_needs_no_event() -> None:
+    pods = Collection("a")
+    pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="x-0"), timeout=100)  # an earlier one, which no event brings
+        assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_opaque_version_ends_the_wait_when_it_is_seen() -> None:
+    pods = Collection("a")
+    pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="x-9"))
+        await settled()
+        later = written(version="x-5"), written(version="x-9"), written(version="x-2")
+        pods.send(b"".join(line("MODIFIED", obj) for obj in later))
+        assert (await waiting).metadata.resource_version == "x-2"
+
+
+async def test_timeout_says_what_the_cache_has() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods, name="pods")
+    async with informer:
+        await informer.wait_for_sync()
+        message = (
+            "pods: the version '7' of default/a was not received within 30.0 s; the cache has version '1' of it, "
+            "and is at '1'"
+        )
+        with pytest.raises(TimeoutError, match=message):
+            await informer.wait_for(written())
+        with pytest.raises(TimeoutError, match=r"the deletion of default/a .* within 2 s"):
+            await informer.wait_for(written(), gone=True, timeout=2)
+        with pytest.raises(TimeoutError, match=r"the cache has no such object.*only this version itself"):
+            await informer.wait_for(written("b", version="x"), timeout=2)
+        assert waiters_of(informer) == 0
+
+
+# Deletions.
+
+
+async def test_deletion_mark_ends_the_wait() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        mark = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+        answer = written(version="2", **mark)
+        shown, gone = begin(informer, answer), begin(informer, answer, gone=True)
+        await settled()
+        pods.put("a", metadata=mark)
+        assert (await shown).metadata.deletion_timestamp is not None
+        await settled()
+        assert not gone.done()
+        pods.delete("a")
+        assert await gone is None
+
+
+async def test_removal_ends_all_waits_for_the_object() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        status = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-1"}}
+        waiting = [begin(informer, written(version="100")), begin(informer, written(version="1"), gone=True)]
+        waiting.append(begin(informer, status))
+        await settled()
+        assert not any(each.done() for each in waiting)
+        pods.delete("a")
+        assert await asyncio.gather(*waiting) == [None, None, None]
+        assert await informer.wait_for(status, timeout=0) is None
+
+
+async def test_gone_waits_for_the_uid_and_not_for_the_name() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        gone = begin(informer, written(version="1"), gone=True)
+        await settled()
+        with pods.at_once():
+            pods.delete("a")
+            pods.put("a")
+        assert await gone is None
+        assert informer.lister().get("default/a").metadata.uid == "uid-3"
+
+
+async def test_object_that_has_not_arrived_yet_is_not_gone() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        gone = begin(informer, written(version="1", uid="uid-1"), gone=True)
+        await settled()
+        assert not gone.done()
+        pods.put("a")
+        await settled()
+        assert not gone.done()
+        pods.delete("a")
+        assert await gone is None
+
+
+async def test_predecessor_of_the_same_name_does_not_end_the_wait() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(uid="uid-3", version="3"))
+        await settled()
+        pods.delete("a")
+        await settled()
+        assert not waiting.done()
+        pods.put("a")
+        assert (await waiting).metadata.uid == "uid-3"
+
+
+async def test_successor_of_the_same_name_ends_the_wait_with_none() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="1", uid="uid-of-before"))
+        await settled()
+        pods.version = 4
+        pods.put("a")
+        assert await waiting is None
+
+
+# Objects outside of the selection.
+
+
+async def test_object_outside_of_the_selection_is_not_waited_for() -> None:
+    informer = SharedIndexInformer(Selected())
+    async with informer:
+        await informer.wait_for_sync()
+        assert await informer.wait_for(written(labels={"app": "y"}), timeout=0) is None
+        assert await informer.wait_for({"metadata": {**written()["metadata"], "namespace": "other"}}, timeout=0) is None
+        with pytest.raises(TimeoutError):
+            await informer.wait_for(written(labels={"app": "x"}), timeout=1)
+
+
+class Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    resource_version: str
+
+
+class Partial(msgspec.Struct):
+    metadata: Metadata
+
+
+async def test_object_of_a_class_without_labels_and_uid_is_waited_for() -> None:
+    pods = Selected()
+    informer = SharedIndexInformer(pods, decoder=Partial)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, Partial(Metadata("a", "default", "1")))
+        await settled()
+        assert not waiting.done()
+        assert await informer.wait_for(Partial(Metadata("a", "other", "1")), timeout=0) is None
+        pods.put("a", metadata={"labels": {"app": "x"}})
+        obj = await waiting
+        assert obj == Partial(Metadata("a", "default", "1"))
+        gone = begin(informer, obj, gone=True)
+        await settled()
+        pods.delete("a")
+        assert await gone is None
+
+
+async def test_model_of_kubernetes_asyncio_is_checked_against_the_selection() -> None:
+    informer = SharedIndexInformer(Selected())
+    metadata = V1ObjectMeta(name="a", namespace="default", uid="u", resource_version="7")
+    async with informer:
+        await informer.wait_for_sync()
+        assert await informer.wait_for(V1Pod(metadata=metadata), timeout=0) is None
+        metadata.labels = {"app": "x"}
+        with pytest.raises(TimeoutError):
+            await informer.wait_for(V1Pod(metadata=metadata), timeout=1)
+
+
+async def test_write_that_moves_the_object_outside_waits_for_its_removal() -> None:
+    pods = Selected("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="2", labels={"app": "y"}))
+        await settled()
+        assert not waiting.done()
+        pods.delete("a")  # what a server sends then
+        assert await waiting is None
+
+
+async def test_other_namespaces_of_a_multi_namespace_informer_are_outside() -> None:
+    pods = {"": Collection(), "default": Collection("a")}
+    informer = MultiNamespaceInformer(pods.__getitem__, ["default"])
+    async with informer:
+        await informer.wait_for_sync()
+        elsewhere = {"metadata": {**written()["metadata"], "namespace": "other"}}
+        assert await informer.wait_for(elsewhere, timeout=0) is None
+        waiting = begin(informer, written(version="2"))
+        await settled()
+        pods["default"].put("a")
+        assert (await waiting).metadata.resource_version == "2"
+
+
+async def test_version_of_other_namespaces_proves_nothing_for_a_new_one() -> None:
+    pods = {"": Collection(), "default": Collection("a"), "new": Collection()}
+    pods["default"].version = 50
+    pods["new"].gate.clear()
+    informer = MultiNamespaceInformer(pods.__getitem__, ["default"])
+    async with informer:
+        await informer.wait_for_sync()
+        adding = asyncio.ensure_future(informer.add_namespace("new"))
+        await settled()
+        waiting = begin(informer, {"metadata": {**written(version="1")["metadata"], "namespace": "new"}})
+        await settled()
+        assert informer.last_sync_resource_version == "50"
+        assert not waiting.done()
+        pods["new"].put("a", "new")
+        pods["new"].gate.set()
+        await adding
+        assert (await waiting).metadata.namespace == "new"
+
+
+async def test_version_of_the_previous_selection_proves_nothing() -> None:
+    old, new = Collection("a"), Collection("a", "b")
+    old.version = 50
+    new.gate.clear()
+    informer = ReselectingInformer(old)
+    async with informer:
+        await informer.wait_for_sync()
+        selecting = asyncio.ensure_future(informer.select(new))
+        await settled()
+        waiting = begin(informer, written("b", version="2", uid="uid-2"))
+        await settled()
+        assert not waiting.done()
+        new.gate.set()
+        await selecting
+        assert (await waiting).metadata.name == "b"
+
+
+async def test_version_of_another_object_proves_nothing_without_an_order() -> None:
+    pods = Collection("a")
+    pods.version = 100
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.send(line("MODIFIED", written("b", version="3", uid="u")))  # a version for each object
+        await settled()
+        waiting = begin(informer, written(version="2"))
+        await settled()
+        pods.send(line("MODIFIED", written("b", version="500", uid="u")))
+        await settled()
+        assert not waiting.done()
+        pods.send(line("MODIFIED", written(version="2")))
+        assert (await waiting).metadata.resource_version == "2"
+
+
+# Other ends.
+
+
+async def test_stop_ends_the_wait_with_an_error() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written())
+        await settled()
+    with pytest.raises(InformerStopped):
+        await waiting
+    with pytest.raises(InformerStopped):
+        await informer.wait_for(written())
+    assert (await informer.wait_for(written(version="1"))).metadata.name == "a"
+
+
+async def test_cancelled_wait_leaves_nothing_and_others_go_on() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waits = [begin(informer, written(version=version)) for version in ("2", "2", "x")]
+        await settled()
+        waits[0].cancel()
+        waits[2].cancel()
+        await settled()
+        pods.put("a")
+        assert (await waits[1]).metadata.resource_version == "2"
+        assert waiters_of(informer) == 0
+
+
+async def test_write_during_an_outage_is_shown_by_the_relist() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        pods.refusals.extend(cut() for _ in range(3))
+        pods.end_watches()
+        pods.put("a")
+        assert (await informer.wait_for(pod_in(pods), timeout=600)).metadata.resource_version == "2"
+
+
+async def test_write_that_cannot_be_decoded_is_an_error() -> None:
+    pods = Collection("a")
+
+    def decoder(raw: bytes) -> bytes:
+        if b"broken" in raw:
+            raise LookupError
+        return raw
+
+    informer = SharedIndexInformer(pods, decoder=decoder)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = begin(informer, written(version="2"))
+        await settled()
+        pods.put("a", status={"phase": "broken"})
+        pods.bookmark()
+        with pytest.raises(DecodeError, match="LookupError"):
+            await waiting
+
+
+@pytest.mark.parametrize(
+    ("obj", "options", "hint"),
+    [
+        ({"metadata": {"name": "a"}}, {}, "has no resourceVersion; pass the object that the server has returned"),
+        (3, {}, "expected an object as the server has returned it, not int"),
+        ({"kind": "Status", "status": "Success"}, {}, "expected an object"),
+        (written(), {"predicate": bool}, "pass a predicate with a key"),
+        ("default/a", {"gone": True}, "gone=True needs the object"),
+    ],
+)
+async def test_wrong_arguments_are_refused(obj: Any, options: Any, hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        await SharedIndexInformer(Collection()).wait_for(obj, **options)
+
+
+# Listers.
+
+
+async def test_lister_can_be_read_after_a_write() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    lister = informer.lister()
+    async with informer:
+        await informer.wait_for_sync()
+        reading = asyncio.ensure_future(lister.after(written("b", version="2", uid="uid-2")))
+        await settled()
+        with pytest.raises(NotFound):
+            lister.get("default/b")
+        pods.put("b")
+        assert len((await reading).list()) == 2
+        assert (await lister.namespaced("default").after(pod_in(pods, "b"))).get("b").metadata.name == "b"
+        with pytest.raises(TimeoutError):
+            await lister.after(written(), timeout=1)

@@ -1,0 +1,288 @@
+"""Waiting for an object or a version, to read own writes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
+
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
+from aioinformer.client import Status
+from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sync import wait_for_cache_sync
+from aioinformer.models import core_v1
+from tests.support.collection import Collection
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+
+def running(pod: Any) -> bool:
+    return pod is not None and pod.status is not None and pod.status.phase == "Running"
+
+
+def gone(pod: Any) -> bool:
+    return pod is None
+
+
+def version_of(pod: Any) -> str:
+    return str(pod.metadata.resource_version)
+
+
+def waiters_of(informer: SharedIndexInformer[Any]) -> int:
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
+
+
+async def test_true_condition_returns_at_once() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+        pod = await informer.wait_for("default/a", timeout=0)
+        assert version_of(pod) == "1"
+        assert await informer.wait_for("default/nobody", gone) is None
+        await informer.wait_for_resource_version("1")
+
+
+async def test_wait_ends_when_the_object_exists() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a"))
+        await settled()
+        pods.put("b")
+        await settled()
+        assert not waiting.done()
+        pods.put("a")
+        assert version_of(await waiting) == "2"
+
+
+@pytest.mark.conformance("TW-06")
+async def test_wait_skips_states_that_do_not_match() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", running))
+        await settled()
+        pods.put("a", status={"phase": "Pending"})
+        await settled()
+        assert not waiting.done()
+        version = pods.put("a", status={"phase": "Running"})
+        pods.put("a", status={"phase": "Succeeded"})
+        assert version_of(await waiting) == version
+
+
+@pytest.mark.conformance("TW-06")
+async def test_wait_for_absence_ends_with_the_deletion() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", gone))
+        await settled()
+        assert not waiting.done()
+        pods.delete("a")
+        assert await waiting is None
+
+
+async def test_wait_may_begin_before_the_start() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(informer.wait_for("default/a"))]
+    waiting.append(asyncio.ensure_future(informer.wait_for_resource_version("1")))
+    await settled()
+    async with informer:
+        await asyncio.wait_for(asyncio.gather(*waiting), 1)
+
+
+@pytest.mark.conformance("TW-08")
+async def test_timeout_raises_and_leaves_no_waiter() -> None:
+    informer = SharedIndexInformer(Collection())
+    async with informer:
+        with pytest.raises(TimeoutError, match=r"informer of pods: default/a did not exist within 30 s"):
+            await informer.wait_for("default/a", timeout=30)
+        assert waiters_of(informer) == 0
+
+
+async def test_timeout_names_the_condition() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+
+    def is_running(pod: Any) -> bool:
+        return False
+
+    async with informer:
+        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*is_running within 30 s"):
+            await informer.wait_for("default/a", is_running, timeout=30)
+
+
+async def test_predicate_error_reaches_its_caller_only() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+
+    def picky(pod: Any) -> bool:
+        if pod is not None:
+            raise LookupError("not this one")
+        return False
+
+    async with informer:
+        refused = asyncio.ensure_future(informer.wait_for("default/a", picky))
+        served = asyncio.ensure_future(informer.wait_for("default/a"))
+        await settled()
+        pods.put("a")
+        with pytest.raises(LookupError, match="not this one"):
+            await refused
+        assert version_of(await served) == "1"
+        with pytest.raises(LookupError, match="not this one"):
+            await informer.wait_for("default/a", picky)
+
+
+@pytest.mark.parametrize("what", ["object", "version"])
+async def test_cancelled_wait_leaves_no_waiter(what: str) -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+
+        def wait() -> Coroutine[Any, Any, Any]:
+            return informer.wait_for("default/a") if what == "object" else informer.wait_for_resource_version("9")
+
+        cancelled, kept = asyncio.ensure_future(wait()), asyncio.ensure_future(wait())
+        await settled()
+        cancelled.cancel()
+        await settled()
+        assert waiters_of(informer) == 1
+        for _ in range(9):
+            pods.put("a")
+        await kept
+        assert waiters_of(informer) == 0
+
+
+@pytest.mark.conformance("STO-13", "SI-08", "WEAK-19")
+async def test_version_wait_ends_with_any_later_version() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(str(version))) for version in (5, 3, 4)]
+        await settled()
+        pods.put("a")
+        await settled()
+        assert [wait.done() for wait in waiting] == [False, False, False]
+        with pods.at_once():
+            pods.put("a")
+            pods.put("b")
+        await settled()
+        assert [wait.done() for wait in waiting] == [False, True, True]
+        pods.put("a")
+        await asyncio.gather(*waiting)
+        assert informer.last_sync_resource_version == "5"
+
+
+@pytest.mark.conformance("STO-13")
+async def test_bookmarks_and_relists_end_version_waits() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("2"), _soon(pods.bookmark)), 1)
+        pods.version = 9
+        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("9"), _soon(pods.expire_watches)), 1)
+
+
+async def _soon(action: Any) -> None:
+    await settled()
+    action()
+
+
+@pytest.mark.conformance("WEAK-19")
+async def test_reached_version_shows_the_write() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await informer.wait_for_sync()
+        for number in range(20):
+            await informer.wait_for_resource_version(pods.put(f"p{number}"))
+            assert f"default/p{number}" in informer.get_store()
+
+
+@pytest.mark.parametrize("version", ["", None, 7])
+async def test_invalid_version_is_refused(version: Any) -> None:
+    with pytest.raises(UsageError, match="resource_version must be the server"):
+        await SharedIndexInformer(Collection()).wait_for_resource_version(version)
+
+
+async def test_waits_after_the_stop_are_answered_from_the_cache() -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        await informer.wait_for_sync()
+    assert version_of(await informer.wait_for("default/a")) == "1"
+    await informer.wait_for_resource_version("1")
+    with pytest.raises(InformerStopped):
+        await informer.wait_for("default/b")
+    with pytest.raises(InformerStopped):
+        await informer.wait_for_resource_version("2")
+
+
+async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
+    pods = Collection()
+    informer = SharedIndexInformer(pods)
+
+    def raises(pod: Any) -> bool:
+        if pod is not None:
+            waiting.cancel()
+            raise LookupError
+        return False
+
+    async with informer:
+        waiting = asyncio.ensure_future(informer.wait_for("default/a", raises))
+        await settled()
+        pods.put("a")
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        assert waiters_of(informer) == 0
+    gc.collect()
+
+
+def written(kind: str, api_version: str = "v1", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": api_version, "metadata": {"name": "a", "resourceVersion": "9"}, **more}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        written("ConfigMap"),
+        written("Pod", "example.com/v1"),
+        view_class(core_v1.CONFIG_MAPS)(decode_record(b'{"metadata":{"name":"a","resourceVersion":"9"}}')),
+        V1ConfigMap(api_version="v1", kind="ConfigMap", metadata=V1ObjectMeta(name="a", resource_version="9")),
+        Status(status="Success", details={"kind": "configmaps", "uid": "u"}),
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "details": {"group": "x", "kind": "pods", "uid": "u"}},
+    ],
+    ids=["mapping", "group", "view", "model", "Status", "decoded Status"],
+)
+async def test_wait_for_an_object_of_another_resource_is_refused(other: Any) -> None:
+    informer = SharedIndexInformer(Collection())
+    with pytest.raises(UsageError, match=r"is not of v1/pods; wait with an informer"):
+        await informer.wait_for(other, timeout=0.01)
+
+
+@pytest.mark.parametrize("seconds", [None, float("inf")])
+async def test_wait_without_a_limit(seconds: float | None) -> None:
+    informer = SharedIndexInformer(Collection("a"))
+    async with informer:
+        assert await wait_for_cache_sync(informer, timeout=seconds)
+        assert await informer.wait_for("default/a", timeout=seconds) is not None
+        waits = [
+            asyncio.create_task(informer.wait_for("ns/b", timeout=seconds)),
+            asyncio.create_task(informer.wait_for_resource_version("1000", timeout=seconds)),
+        ]
+        await settled()
+        assert not any(wait.done() for wait in waits)
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

@@ -1,0 +1,222 @@
+"""The detector of controllers that trigger themselves."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+
+from aioinformer.controller import Cause, LoopDetector, Primary
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.inputs.content import differing_fields
+from aioinformer.models import core_v1
+from aioinformer.resources.keys import ObjectName
+from tests.support.collection import Collection
+from tests.support.virtual_time import settled
+from tests.unit.inputs.states import WIDGETS, document, view_of, widget
+
+WEB = ObjectName("shop", "web")
+UPDATED = Cause("updated", "widgets.example.com", "shop/web")
+
+
+def run(
+    detector: LoopDetector,
+    times: int = 10,
+    *,
+    key: ObjectName = WEB,
+    cause: Cause = UPDATED,
+    step: float = 1.0,
+    begin: float = 0.0,
+    wrote: bool = True,
+) -> None:
+    """Run a key so often, each time after a change of the widget's size."""
+    for number in range(times):
+        detector.ran(key, [cause], begin + number * step, wrote=wrote)
+        old, new = (widget(spec={"size": 2 + (number + at) % 2}) for at in (0, 1))
+        detector.saw(key, WIDGETS, key, old, new)
+
+
+@pytest.mark.behaviour("C-35")
+def test_a_loop_is_logged_with_the_field_that_flaps(caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    run(detector)
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.message.startswith("controller widgets triggers itself: shop/web ran 10 times in 9.0 s, ")
+    assert "spec.size of widgets.example.com shop/web alternates between 2 and 3. " in warning.message
+    assert detector.detected == 1
+
+
+@pytest.mark.behaviour("C-35")
+def test_one_warning_a_minute_and_all_runs_counted(caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(130):
+        for name in ("web", "shop"):
+            detector.ran(ObjectName("shop", name), [UPDATED], float(number), wrote=True)
+    assert len(caplog.records) == 3
+    assert detector.detected == 2 * (130 - 9)
+
+
+@pytest.mark.behaviour("C-35")
+@pytest.mark.parametrize(
+    "differently",
+    [
+        {"times": 9},
+        {"step": 7.0},
+        {"wrote": False},
+        {"cause": Cause("result")},
+        {"cause": Cause("retry")},
+        {"cause": Cause("resync", "every 60 s")},
+        {"cause": Cause("requested")},
+    ],
+)
+def test_other_repeated_runs_are_no_loop(differently: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    run(detector, **differently)
+    assert detector.detected == 0
+    assert caplog.records == []
+
+
+@pytest.mark.behaviour("C-35")
+@pytest.mark.parametrize("between", [{"wrote": False}, {"wrote": True, "causes": [UPDATED, Cause("requested")]}])
+def test_a_run_of_another_kind_ends_the_streak(between: dict[str, Any]) -> None:
+    detector = LoopDetector("widgets")
+    run(detector, 9)
+    detector.ran(WEB, between.get("causes", [UPDATED]), 9.0, wrote=between["wrote"])
+    run(detector, 8, begin=10.0)
+    assert detector.detected == 0
+    run(detector, 2, begin=18.0)
+    assert detector.detected == 1 + between["wrote"]
+
+
+@pytest.mark.behaviour("C-35")
+def test_values_of_secrets_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        old, new = (
+            view_of(document(data={"password": value}, stringData={"password": value}), core_v1.SECRETS)
+            for value in (("aHVudGVyMg==", "c2VjcmV0") if number % 2 else ("c2VjcmV0", "aHVudGVyMg=="))
+        )
+        detector.saw(WEB, core_v1.SECRETS, WEB, old, new)
+    assert "data.password of secrets shop/web changes (values of Secrets are not shown)" in caplog.text
+    assert "aHVudGVyMg" not in caplog.text
+    assert "c2VjcmV0" not in caplog.text
+
+
+def test_fields_are_described(caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        old, new = (
+            widget(
+                spec={"parts": [{"image": "x" * 100}, at]},
+                metadata={"annotations": {"example.com/at": str(at)}, "resourceVersion": str(at), "generation": at},
+            )
+            for at in (number, number + 1)
+        )
+        detector.saw(WEB, WIDGETS, WEB, old, new)
+    assert "metadata.annotations['example.com/at'] of widgets.example.com shop/web takes the values " in caplog.text
+    assert '"6", "7", "8", "9"' in caplog.text
+    assert "spec.parts.1 of widgets.example.com shop/web takes the values 6, 7, 8, 9" in caplog.text
+    assert "resourceVersion" not in caplog.text
+    assert "generation" not in caplog.text
+
+
+class State:
+    """A state of an object that counts how often it is read."""
+
+    read = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        State.read += 1
+        return document()
+
+
+@pytest.mark.behaviour("C-35")
+def test_fields_are_compared_for_hot_keys_only() -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.saw(WEB, WIDGETS, WEB, State(), State())
+        assert bool(State.read) == (number >= 5), number
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+
+
+@pytest.mark.behaviour("C-35")
+def test_memory_is_bounded() -> None:
+    detector = LoopDetector("widgets", keys=100)
+    for number in range(1000):
+        run(detector, 6, key=ObjectName("shop", f"web-{number}"), begin=number / 100, step=0.001)
+    assert len(detector._streaks) <= 100
+    assert len(detector._hot) <= 32
+    detector.ran(WEB, [UPDATED], 200.0, wrote=True)
+    detector.ran(WEB, [UPDATED], 201.0, wrote=False)
+    for number in range(200):
+        detector.ran(ObjectName("shop", "other"), [UPDATED], 202.0 + number, wrote=True)
+    assert len(detector._streaks) == 1
+    assert not detector._hot or list(detector._hot) == [ObjectName("shop", "other")]
+
+
+def test_differing_fields_are_limited_and_typed() -> None:
+    old, new = (widget(spec={f"field-{at}": value for at in range(50)}) for value in (1, True))
+    assert differing_fields(old, new, 3) == {f"spec.field-{at}": (1, True) for at in (0, 1, 10)}
+
+
+def test_unreadable_states_are_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        detector.saw(WEB, WIDGETS, WEB, object(), object())
+    assert "the changed fields are not known" in caplog.text
+
+
+@dataclass
+class AsDataclass:
+    metadata: dict[str, Any]
+
+
+class AsStruct(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+class AsModel(pydantic.BaseModel):
+    metadata: dict[str, Any]
+
+
+@pytest.mark.behaviour("C-35")
+@pytest.mark.parametrize("kind", [AsDataclass, AsStruct, AsModel])
+def test_field_that_the_class_lacks_is_named_so(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    detector = LoopDetector("widgets")
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        old, new = (kind(metadata={"name": "web", "resourceVersion": str(at)}) for at in (number, number + 1))
+        detector.saw(WEB, WIDGETS, WEB, old, new)
+    assert (
+        f"widgets.example.com shop/web changes in a field that class {kind.__name__} does not have (versions and "
+        "managed fields are not compared). Write only"
+    ) in caplog.text
+
+
+@pytest.mark.behaviour("C-35")
+async def test_inputs_pass_the_states_of_updates_on(caplog: pytest.LogCaptureFixture) -> None:
+    collection = Collection("web", resource=WIDGETS)
+    informer, detector = SharedIndexInformer(collection), LoopDetector("widgets")
+
+    times = count()
+
+    def enqueue(key: ObjectName, cause: Cause, priority: int) -> None:
+        detector.ran(key, [cause], float(next(times)), wrote=True)
+
+    Primary(WIDGETS).attach(informer, informer, enqueue, loops=detector)
+    async with informer:
+        await settled()
+        for number in range(10):
+            collection.put("web", spec={"size": number % 2})
+        await settled()
+    assert "default/web ran 10 times" in caplog.text
+    assert "spec.size of widgets.example.com default/web alternates between 0 and 1" in caplog.text

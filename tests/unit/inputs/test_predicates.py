@@ -1,0 +1,169 @@
+"""Predicates: which updates make a controller run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer.controller import (
+    annotations_changed,
+    condition_changed,
+    content_changed,
+    fields_changed,
+    generation_changed,
+    labels_changed,
+    object_changed,
+    predicate,
+    version_changed,
+)
+from aioinformer.errors import UsageError
+from aioinformer.inputs import content
+from aioinformer.inputs.change import Change
+from tests.unit.inputs.states import document, update, view_of, widget
+
+FINALIZED = {"finalizers": ["example.com/cleanup"]}
+
+
+@pytest.mark.behaviour("C-19")
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"status": {"ready": 1}},
+        {"metadata": {"generation": 2}},
+        {"metadata": {"managedFields": [{"manager": "other"}]}},
+        {"metadata": {"managedFields": None}},
+        {"status": {"ready": 1}, "metadata": {"generation": 2, "managedFields": []}},
+    ],
+)
+def test_updates_without_new_content_do_not_count(members: dict[str, Any]) -> None:
+    assert not content_changed(update(**members))
+
+
+@pytest.mark.behaviour("C-20")
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"spec": {"size": 2, "image": "a"}},
+        {"spec": {"size": 1}},
+        {"data": {"key": "value"}},
+        {"metadata": {"labels": {"app": "shop"}}},
+        {"metadata": {"annotations": None}},
+        {"metadata": FINALIZED},
+        {"metadata": {"deletionTimestamp": "2026-03-01T09:10:11Z"}},
+        {"metadata": {"ownerReferences": [{"uid": "a"}]}},
+        {"spec": {"size": True, "image": "a"}},
+        {"spec": {"size": 1.0, "image": "a"}},
+        {"spec": {"size": 1, "image": "a", "template": {"metadata": {"managedFields": []}}}},
+    ],
+)
+def test_new_content_counts(members: dict[str, Any]) -> None:
+    assert content_changed(update(**members))
+    assert content_changed(update(**members, status={"ready": 1}))
+
+
+@pytest.mark.behaviour("C-19")
+@pytest.mark.parametrize("encoding", [{"sort_keys": True}, {"indent": 2}])
+def test_formatting_of_the_json_is_no_content(encoding: dict[str, Any]) -> None:
+    new = view_of(document(status={"ready": 1}, metadata={"resourceVersion": "2"}), **encoding)
+    assert not content_changed(Change("updated", widget(), new))
+
+
+@pytest.mark.behaviour("C-24")
+def test_other_predicates_compare_their_part() -> None:
+    status = update(status={"conditions": [{"type": "Ready", "status": "True"}]})
+    assert object_changed(status)
+    assert version_changed(status)
+    assert condition_changed("Ready")(status)
+    assert not condition_changed("Available")(status)
+    assert not generation_changed(status)
+    assert generation_changed(update(metadata={"generation": 2}))
+    assert labels_changed(update(metadata={"labels": None}))
+    assert not labels_changed(status)
+    assert annotations_changed(update(metadata={"annotations": {"note": "b"}}))
+    assert not annotations_changed(status)
+    assert fields_changed("spec.size")(update(spec={"size": 2, "image": "a"}))
+    assert not fields_changed("spec.size", "metadata.labels['app']")(update(spec={"size": 1, "image": "b"}))
+    assert not object_changed(update(metadata={"managedFields": []}))
+
+
+@pytest.mark.behaviour("C-19")
+def test_members_with_equal_bytes_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    monkeypatch.setattr(content, "decode", decoded.append)
+    assert not content_changed(update(status={"ready": 1}))
+    assert object_changed(update(status={"ready": 1}))
+    assert decoded == []
+
+
+@pytest.mark.behaviour("C-20")
+def test_managed_fields_of_an_object_within_the_object_count() -> None:
+    def state(manager: str) -> Any:
+        template = {"metadata": {"name": "a", "managedFields": [{"manager": manager, "fieldsV1": {}}]}}
+        return widget(metadata={"managedFields": None}, spec={"template": template})
+
+    assert content_changed(Change("updated", state("kubectl"), state("other")))
+
+
+@pytest.mark.behaviour("C-24")
+def test_paths_lead_through_lists() -> None:
+    def state(*images: str) -> Any:
+        return widget(spec={"containers": [{"image": each} for each in images]})
+
+    second = fields_changed("spec.containers.1.image")
+    assert second(Change("updated", state("a", "b"), state("a", "c")))
+    assert not second(Change("updated", state("a", "b"), state("c", "b")))
+    assert second(Change("updated", state("a"), state("a", "b")))
+    assert not fields_changed("spec.containers.image")(Change("updated", state("a"), state("b")))
+
+
+@pytest.mark.behaviour("C-24")
+def test_kinds_without_a_generation_pass() -> None:
+    old, new = (widget(metadata={"generation": None}, data={"key": value}) for value in "ab")
+    assert generation_changed(Change("updated", old, new))
+
+
+@pytest.mark.behaviour("C-23")
+def test_predicates_are_combined() -> None:
+    both = update(metadata={"labels": {}, "generation": 2})
+    labels = update(metadata={"labels": {}})
+    assert (labels_changed & generation_changed)(both)
+    assert not (labels_changed & generation_changed)(labels)
+    assert (labels_changed | generation_changed)(labels)
+    assert not (~labels_changed)(labels)
+
+
+@pytest.mark.behaviour("C-23")
+def test_added_objects_and_resyncs_pass_any_combination() -> None:
+    obj = widget()
+    for change in (Change("added", None, obj), Change("resync", obj, obj)):
+        for each in (
+            labels_changed,
+            labels_changed | generation_changed,
+            ~labels_changed,
+            labels_changed & ~generation_changed,
+            ~(labels_changed | object_changed),
+        ):
+            assert each(change), (each, change.trigger)
+
+
+@pytest.mark.behaviour("C-23")
+def test_a_function_decides_about_added_objects_too() -> None:
+    small = predicate(lambda change: change.new.spec["size"] < 2)
+    assert not (content_changed & small)(Change("added", None, widget(spec={"size": 2})))
+    assert (content_changed & ~small)(Change("added", None, widget(spec={"size": 2})))
+
+
+@pytest.mark.behaviour("C-31")
+def test_wrong_uses_are_refused() -> None:
+    async def asynchronous(change: Change) -> bool:
+        return True
+
+    with pytest.raises(UsageError, match="coroutine function"):
+        predicate(asynchronous)
+    with pytest.raises(UsageError, match="combine predicates with &"):
+        bool(labels_changed and generation_changed)
+    with pytest.raises(UsageError, match="wrap a function"):
+        labels_changed & (lambda change: True)  # type: ignore[operator]
+    with pytest.raises(UsageError, match="returned NoneType; return True or False"):
+        predicate(lambda change: None)(update())

@@ -1,0 +1,176 @@
+"""A Lease that is deleted while a candidate leads, and another holder, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+import pytest
+
+from aioinformer.leaderelection.elector import LeadershipLost, Term
+from aioinformer.leaderelection.lease import LeaderElectionOptions
+from tests.support.lease_server import LeaseServer
+from tests.unit.leaderelection.candidates import candidate, led_for, now, work
+
+#: With these times, what happens within seconds does not happen because of the retry period.
+SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0)
+BLIND = LeaderElectionOptions(watch=False)
+
+
+async def leads_after(server: LeaseServer, options: LeaderElectionOptions) -> float:
+    """Return the number of seconds until a candidate leads."""
+    start = now()
+    async with candidate(server, options=options).leading() as term:
+        assert (server.holder, server.spec["leaseTransitions"]) == ("me", term.token)
+        return now() - start
+
+
+# Candidates.
+
+
+@pytest.mark.behaviour("C-75")
+@pytest.mark.parametrize("watch", [True, False])
+async def test_candidate_waits_for_the_term_of_a_deleted_lease(watch: bool) -> None:
+    server = LeaseServer()
+    server.take("other")
+    asyncio.get_running_loop().call_later(5.5, server.delete)
+    waited = await leads_after(server, LeaderElectionOptions(watch=watch))
+    # Without a watch, the last renewal may have been as late as the answer that the Lease is gone.
+    assert 15 <= waited <= 17 if watch else 20.5 <= waited <= 24
+    assert server.spec["leaseTransitions"] == 2
+
+
+@pytest.mark.behaviour("C-75")
+@pytest.mark.parametrize("watch", [True, False])
+async def test_candidate_waits_for_a_renewal_right_before_the_deletion(watch: bool) -> None:
+    server, loop = LeaseServer(), asyncio.get_running_loop()
+    server.take("other")
+    loop.call_later(5.5, server.take, "other")
+    loop.call_later(5.6, server.delete)
+    assert 20.5 <= await leads_after(server, LeaderElectionOptions(watch=watch)) <= 24
+
+
+@pytest.mark.behaviour("C-75")
+async def test_candidate_that_has_observed_no_term_creates_the_lease() -> None:
+    assert await leads_after(LeaseServer(), SLOW) < 0.1
+
+
+async def test_candidate_obeys_the_leader_that_creates_the_lease_again() -> None:
+    server, loop = LeaseServer(), asyncio.get_running_loop()
+    server.take("other")
+    loop.call_later(5, server.delete)
+    loop.call_later(14.9, server.take, "other")
+    assert 29.9 <= await leads_after(server, LeaderElectionOptions()) <= 32
+
+
+@pytest.mark.behaviour("C-112")
+async def test_waiting_is_logged_once_for_each_holder(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.leaderelection")
+    server, loop = LeaseServer(), asyncio.get_running_loop()
+    server.take("first")
+    for second in range(1, 60):
+        loop.call_later(second, server.take, "first" if second < 30 else "second")
+    for seconds in (60.5, 64.5):
+        loop.call_later(seconds, server.delete)
+        loop.call_later(seconds + 3, server.take, "second")
+    loop.call_later(70, server.take, "")
+    await leads_after(server, LeaderElectionOptions())
+    assert [record.getMessage() for record in caplog.records] == [
+        "me waits for lease default/it, held by first",
+        "me waits for lease default/it, held by second",
+        "me waits for lease default/it, which was deleted: the last observed term of second may last for 12.0 s more",
+        "me leads: it holds lease default/it, term 2",
+    ]
+
+
+# The leader.
+
+
+@pytest.mark.behaviour("C-110")
+async def test_leader_creates_its_deleted_lease_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    server = LeaseServer()
+    async with candidate(server, options=SLOW).leading() as term:
+        for number in range(3):
+            await asyncio.sleep(1)
+            server.verbs.clear()
+            server.delete()
+            await asyncio.sleep(0.1)
+            assert (server.holder, server.spec["leaseTransitions"]) == ("me", term.token)
+            assert server.verbs == ["get", "create"], number
+        term.check()
+        assert 599 < term.remaining <= 600
+        assert len(server.watch_requests) == 1
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
+        "lease default/it was deleted; its leader me has created it again"
+    ] * 3
+
+
+@pytest.mark.behaviour("C-110")
+@pytest.mark.parametrize("watch_status", [403, 410, 0])
+async def test_leader_without_a_watch_notices_at_its_renewal(watch_status: int) -> None:
+    server = LeaseServer()
+    server.watch_status = watch_status
+    async with candidate(server).leading() as term:
+        await asyncio.sleep(100.5)
+        server.delete()
+        await asyncio.sleep(2)
+        assert server.holder == "me"
+        term.check()
+    assert len(server.watch_requests) == (52 if watch_status == 410 else 1)
+
+
+@pytest.mark.behaviour("C-110")
+@pytest.mark.parametrize("holder", ["other", "me", ""])
+async def test_leader_stops_at_once_when_it_sees_another_holder(holder: str) -> None:
+    server, refused = LeaseServer(), False
+
+    async def protected(term: Term) -> None:
+        nonlocal refused
+        try:
+            await work(term)
+        finally:
+            with pytest.raises(LeadershipLost):
+                term.check()
+            refused = True
+
+    asyncio.get_running_loop().call_later(5, partial(server.take, holder, transitions=7))
+    start = now()
+    with pytest.raises(LeadershipLost):
+        await candidate(server, options=SLOW).run(protected)
+    assert now() - start < 5.1
+    assert refused
+    assert server.holder == holder
+
+
+@pytest.mark.behaviour("C-110")
+async def test_late_answer_to_a_renewal_does_not_revive_the_term() -> None:
+    server, loop = LeaseServer(), asyncio.get_running_loop()
+    loop.call_later(11, setattr, server, "latency", 3.0)  # the renewal at 12 is processed at 13.5, and answered at 15
+    loop.call_later(14, server.take, "other")
+    assert await led_for(candidate(server)) == pytest.approx(14, abs=0.1)
+    assert server.holder == "other"
+
+
+@pytest.mark.behaviour("C-110")
+async def test_leader_stops_at_once_when_another_candidate_was_faster() -> None:
+    server = LeaseServer()
+
+    def be_faster(verb: str) -> None:
+        if verb == "create":
+            server.take("other")
+
+    async with asyncio.timeout(1000):
+        loop = asyncio.get_running_loop()
+        loop.call_later(5.5, server.delete)
+        loop.call_later(5.5, setattr, server, "on_request", be_faster)
+        assert await led_for(candidate(server, options=BLIND)) == pytest.approx(6, abs=0.1)
+    assert server.holder == "other"
+
+
+async def test_leader_that_cannot_create_its_lease_stops_at_its_deadline() -> None:
+    server, loop = LeaseServer(), asyncio.get_running_loop()
+    loop.call_later(5.5, server.delete)
+    loop.call_later(5.5, setattr, server, "down", True)
+    assert 13 <= await led_for(candidate(server, options=LeaderElectionOptions(release=False))) <= 15
+    assert server.lease is None

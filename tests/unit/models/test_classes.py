@@ -1,0 +1,220 @@
+"""Model classes: their attributes, immutability, pickling and reprs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import weakref
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer.cache.objects.frozen import FrozenDict
+from aioinformer.cache.objects.models import Model, decoder_for, struct_for
+from aioinformer.errors import DecodeError
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from tests.unit.models.pods import pod_as_in_clusters, pod_bytes
+
+
+@pytest.fixture
+def pod() -> Any:
+    return decoder_for("V1Pod")(pod_bytes())
+
+
+def test_attributes_have_the_names_of_the_client_library(pod: Any) -> None:
+    assert pod.spec.node_name == "node-17.example.net"
+    assert pod.status.host_ips[0].ip == "10.0.3.17"
+    assert pod.spec.containers[1].env[2].value_from.secret_key_ref.key == "token"
+
+
+def test_times_are_datetimes(pod: Any) -> None:
+    assert pod.metadata.creation_timestamp == datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+
+
+def test_absent_attributes_are_none(pod: Any) -> None:
+    assert pod.spec.affinity is None
+    assert pod.status.conditions[0].last_probe_time is None
+
+
+def test_lists_and_maps_are_immutable(pod: Any) -> None:
+    assert isinstance(pod.spec.containers, tuple)
+    with pytest.raises(TypeError, match="to_dict"):
+        pod.metadata.labels["app"] = "other"
+
+
+def test_values_of_any_json_are_deeply_immutable(pod: Any) -> None:
+    fields = pod.metadata.managed_fields[1].fields_v1
+    assert fields == pod_as_in_clusters()["metadata"]["managedFields"][1]["fieldsV1"]
+    with pytest.raises(TypeError, match="to_dict"):
+        fields["f:status"]["f:phase"]["."] = {}
+
+
+def test_invalid_managed_fields_raise_on_access() -> None:
+    entry: Any = decoder_for("V1ManagedFieldsEntry")(b'{"manager":"a","fieldsV1":{"f:\xff":{}}}')
+    assert entry.manager == "a"
+    with pytest.raises(DecodeError, match="fields_v1"):
+        _ = entry.fields_v1
+
+
+def test_int_or_string_keeps_its_type() -> None:
+    service: Any = decoder_for("V1ServiceSpec")(b'{"ports":[{"targetPort":80},{"targetPort":"http"}]}')
+    assert [port.target_port for port in service.ports] == [80, "http"]
+
+
+@pytest.mark.parametrize("part", ["spec", "metadata", "status"])
+def test_setting_an_attribute_raises_with_a_remedy(pod: Any, part: str) -> None:
+    with pytest.raises(AttributeError, match=r"labels cannot be changed; change a copy, from to_dict\(\)"):
+        getattr(pod, part).labels = {}
+
+
+def test_deleting_an_attribute_raises(pod: Any) -> None:
+    with pytest.raises(AttributeError, match="to_dict"):
+        del pod.spec.node_name
+
+
+def test_to_dict_returns_a_copy_with_json_keys(pod: Any) -> None:
+    spec = pod.spec.to_dict()
+    assert spec == pod_as_in_clusters()["spec"]
+    spec["containers"][0]["args"].append("--verbose")
+    assert len(pod.spec.containers[0].args) == 2
+
+
+def test_copy_returns_the_same_object(pod: Any) -> None:
+    assert copy.copy(pod) is pod
+    assert copy.deepcopy(pod) is pod
+
+
+def test_object_survives_pickling(pod: Any) -> None:
+    assert pickle.loads(pickle.dumps(pod)) == pod
+
+
+def test_object_unpickles_before_its_class_is_built(pod: Any) -> None:
+    program = "import pickle, sys; print(pickle.load(sys.stdin.buffer).spec.node_name)"
+    run = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(pod), capture_output=True, check=False)
+    assert run.stdout.decode().strip() == "node-17.example.net", run.stderr.decode()
+
+
+def test_equal_objects_are_equal(pod: Any) -> None:
+    assert decoder_for("V1Pod")(pod_bytes()) == pod
+    assert msgspec.structs.replace(pod, spec=None) != pod
+
+
+def test_recursive_model_is_decoded_in_depth() -> None:
+    schema: Any = decoder_for("V1JSONSchemaProps")(
+        b'{"properties":{"a":{"properties":{"b":{"type":"string"}}}},"allOf":[{"not":{"$ref":"x"}}],"default":{"c":[1]}}'
+    )
+    assert schema.properties["a"].properties["b"].type == "string"
+    assert schema.all_of[0]._not.ref == "x"
+    assert schema.default == {"c": (1,)}
+    assert type(schema.properties["a"].properties) is FrozenDict
+
+
+def test_null_means_absent() -> None:
+    pod: Any = decoder_for("V1Pod")(
+        b'{"metadata":{"labels":null,"creationTimestamp":null,"ownerReferences":null},"spec":{"containers":null}}'
+    )
+    assert pod.metadata.labels is pod.metadata.creation_timestamp is pod.metadata.owner_references is None
+
+
+@pytest.mark.parametrize("spec", [b"{}", b'{"drivers":null}', b'{"drivers":[]}'])
+def test_a_required_list_is_never_none(spec: bytes) -> None:
+    node: Any = decoder_for("V1CSINode")(b'{"metadata":{"name":"a"},"spec":%b}' % spec)
+    assert node.spec.drivers == ()
+    assert node.spec.to_dict() == {"drivers": []}
+
+
+def test_a_required_map_is_never_none() -> None:
+    counters: Any = decoder_for("V1CounterSet")(b'{"name":"a","counters":null}')
+    assert counters.counters == {}
+    with pytest.raises(TypeError, match="cannot be changed"):
+        counters.counters["a"] = 1
+
+
+def test_quantities_may_be_numbers() -> None:
+    resources: Any = decoder_for("V1ResourceRequirements")(
+        b'{"requests":{"cpu":1,"memory":"1Gi"},"limits":{"cpu":0.5}}'
+    )
+    assert resources.requests == {"cpu": "1", "memory": "1Gi"}
+    assert resources.limits == {"cpu": "0.5"}
+
+
+def test_unknown_attributes_are_ignored() -> None:
+    pod: Any = decoder_for("V1Pod")(b'{"spec":{"nodeName":"a","invented":{"b":1}},"invented":2}')
+    assert pod.spec.node_name == "a"
+
+
+def test_class_is_built_once() -> None:
+    assert struct_for("V1Pod") is struct_for("V1Pod")
+    assert decoder_for("V1Pod") is decoder_for("V1Pod")
+
+
+def test_unknown_model_is_named_in_the_error() -> None:
+    with pytest.raises(LookupError, match="V9Pod"):
+        struct_for("V9Pod")
+
+
+@pytest.mark.parametrize("model", sorted({resource.model for resource in BUILTIN_RESOURCES}))
+def test_whole_objects_support_weak_references(model: str) -> None:
+    decoded = decoder_for(model)(b"{}")
+    assert weakref.ref(decoded)() is decoded
+
+
+def test_concurrent_threads_build_each_class_once() -> None:
+    program = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from aioinformer.cache.objects.models import decoder_for, struct_for
+start, found = threading.Barrier(8), []
+def use(model):
+    start.wait()
+    decoder_for(model)(b"{}")
+    found.append(struct_for("V1ObjectMeta"))
+models = ["V1Pod", "V1Deployment", "V1CustomResourceDefinition", "V1JSONSchemaProps"] * 2
+threads = [threading.Thread(target=use, args=(model,)) for model in models]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert len(found) == 8 and len(set(map(id, found))) == 1, found
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_reading_an_object_does_not_import_the_client_library() -> None:
+    program = "import sys; from aioinformer.cache.objects.models import decoder_for; decoder_for('V1Pod')(b'{}')"
+    program += "; sys.exit('kubernetes_asyncio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_repr_shows_set_attributes() -> None:
+    pod = decoder_for("V1Pod")(b'{"metadata":{"name":"a","labels":{"b":"c"}},"spec":{"containers":[{"name":"d"}]}}')
+    assert repr(pod) == (
+        "Pod(metadata=ObjectMeta(labels={'b': 'c'}, name='a'), spec=PodSpec(containers=(Container(name='d'),)))"
+    )
+
+
+SECRET = (
+    b'{"data":{"password":"aHVudGVyMg=="},"stringData":{"token":"hunter3"},"metadata":{"name":"a","annotations":'
+    b'{"kubectl.kubernetes.io/last-applied-configuration":"{\\"data\\":{\\"password\\":\\"aHVudGVyMg==\\"}}"}}}'
+)
+
+
+def test_repr_hides_the_values_of_a_secret() -> None:
+    secret = decoder_for("V1Secret")(SECRET)
+    secrets = decoder_for("V1SecretList")(b'{"items":[%s]}' % SECRET)
+    for shown in (repr(secret), str(secret.__rich_repr__()), repr(secrets)):
+        assert "password" in shown
+        assert "aHVudGVyMg" not in shown
+        assert "hunter3" not in shown
+
+
+def test_values_of_a_secret_are_readable() -> None:
+    secret: Any = decoder_for("V1Secret")(SECRET)
+    assert secret.data["password"] == "aHVudGVyMg=="
+
+
+def test_all_classes_are_models() -> None:
+    assert issubclass(struct_for("V1Lease"), Model)

@@ -1,0 +1,338 @@
+"""The writes of a reconciler are checked before they are sent: declared, permitted by the fence, and no dry run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.client.targets import target_of
+from aioinformer.controller import OwnWrites, UndeclaredWrite, WritePolicy
+from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
+from aioinformer.leaderelection import LeadershipLost
+from aioinformer.own_writes.dry_run import pretend
+from aioinformer.transport import Request as HttpRequest
+from tests.support.cluster import built_in
+from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
+from tests.unit.own_writes.support import KEY, config_map, running, settling
+
+if TYPE_CHECKING:
+    from aioinformer.client import Client, ResourceClient
+    from aioinformer.transport import Request, Response
+
+SECRETS = built_in("v1/secrets")
+
+
+@pytest.fixture
+def server() -> Server:
+    """Return a server with a ConfigMap, a Deployment and a Pod of the name `a`."""
+    server = Server()
+    for plural in ("configmaps", "deployments", "pods", "secrets"):
+        server.put(plural, {**config_map("a"), "spec": {"replicas": 1}})
+    return server
+
+
+# The fence.
+
+
+class Fence:
+    """A term of leadership that ends after a number of calls, or at a time."""
+
+    def __init__(self, calls: int, seconds: float | None = None) -> None:
+        self.left = calls
+        self.seconds = seconds
+
+    def __call__(self) -> float | None:
+        if not self.left:
+            raise LeadershipLost("lost")
+        self.left -= 1
+        return self.seconds
+
+
+@pytest.mark.behaviour("C-46")
+async def test_each_attempt_needs_the_permission_of_the_fence(server: Server) -> None:
+    async with running(server, policy=WritePolicy(fence=Fence(0))) as writes:
+        maps = writes.client(KEY, fence=Fence(2)).core.v1.configmaps
+        await maps.create(config_map("b"))
+        server.fault = lambda request: "busy"
+        with pytest.raises(LeadershipLost):
+            await maps.create(config_map("c"))
+        assert len(server.writes) == 2
+        await maps.get("shop/a")
+        with pytest.raises(LeadershipLost):
+            await writes.client(KEY).core.v1.configmaps.create(config_map("d"))
+        assert len(server.writes) == 2
+
+
+@pytest.mark.behaviour("C-46")
+async def test_write_under_way_ends_with_the_leadership(server: Server) -> None:
+    async with running(server, informer := server.informer(), policy=WritePolicy(fence=Fence(1, 3.0))) as writes:
+        server.answers.clear()
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(WriteOutcomeUnknown, match="before the leadership ended"):
+            await writes.client(KEY).core.v1.configmaps.create(config_map("b"))
+        assert 3 <= asyncio.get_running_loop().time() - begun < 4
+        await settling(writes)
+        assert informer.get_indexer().get_by_key("shop/b")
+
+
+async def test_slow_write_is_awaited_while_the_leadership_lasts(server: Server) -> None:
+    async with running(server, policy=WritePolicy(fence=Fence(6, 3.0))) as writes:
+        answers = server.hold_answers()
+        write = asyncio.create_task(writes.client(KEY).core.v1.configmaps.create(config_map("b")))
+        await asyncio.sleep(8)
+        answers.set()
+        assert (await write).metadata.name == "b"
+
+
+class Connecting:
+    """A transport that connects to the server for ever, and asks for permission afterwards."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def request(self, request: Request) -> Response:
+        if request.check is not None:
+            request.check.unsent = True
+            await asyncio.Event().wait()
+        return await self._server.request(request)
+
+
+@pytest.mark.behaviour("C-111")
+async def test_write_that_waits_for_a_connection_ends_unsent(server: Server) -> None:
+    async with running(server, informer := server.informer()):
+        own = OwnWrites(lambda group, plural: [informer], Connecting(server))
+        maps = own.client(KEY, fence=Fence(1, 3.0)).core.v1.configmaps
+        with pytest.raises(LeadershipLost):
+            await maps.create(config_map("b"))
+        assert not own.pending(KEY)
+        maps = own.client(KEY, fence=Fence(1, None)).core.v1.configmaps
+        with pytest.raises(TransportError) as failure:
+            await maps.create(config_map("b"), timeout=2)
+        assert not isinstance(failure.value, WriteOutcomeUnknown)
+        assert not own.pending(KEY)
+
+
+# Declared writes.
+
+
+async def create(client: Client) -> Any:
+    await client.core.v1.configmaps.create(config_map("b"))
+
+
+async def replace(client: Client) -> Any:
+    await client.core.v1.configmaps.replace(config_map("a"))
+
+
+async def delete(client: Client) -> Any:
+    await client.core.v1.configmaps.delete("shop/a")
+
+
+async def delete_collection(client: Client) -> Any:
+    await client.core.v1.configmaps.delete_collection(namespace="shop")
+
+
+async def patch_scale(client: Client) -> Any:
+    await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 2}})
+
+
+async def patch_status(client: Client) -> Any:
+    await client.apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
+
+
+async def evict(client: Client) -> Any:
+    await client.core.v1.pods.evict("shop/a")
+
+
+@pytest.mark.behaviour("C-47")
+@pytest.mark.parametrize(
+    ("write", "resource", "verb"),
+    [
+        (create, CONFIG_MAPS, "create"),
+        (replace, CONFIG_MAPS, "update"),
+        (delete, CONFIG_MAPS, "delete"),
+        (delete_collection, CONFIG_MAPS, "deletecollection"),
+        (patch_status, DEPLOYMENTS, "patch"),
+        (patch_status, DEPLOYMENTS, "status/patch"),
+        (patch_scale, DEPLOYMENTS, "scale/patch"),
+        (evict, PODS, "eviction/create"),
+    ],
+)
+async def test_undeclared_write_is_refused(server: Server, write: Any, resource: Any, verb: str) -> None:
+    # The roles that `aioinformer check` prints do not permit any other subresource than the status, either.
+    plain = ("patch",) if verb == "scale/patch" else ()
+    others = {CONFIG_MAPS: (), DEPLOYMENTS: ("update", *plain), PODS: ("delete", "create")}
+    async with running(server, policy=WritePolicy(others, strict=True)) as writes:
+        with pytest.raises(UndeclaredWrite, match="is not declared"):
+            await write(writes.client(KEY))
+        assert server.writes == []
+    async with running(server, policy=WritePolicy({**others, resource: (verb,)}, strict=True)) as writes:
+        await write(writes.client(KEY))
+        assert len(server.writes) == 1
+
+
+@pytest.mark.behaviour("C-47")
+async def test_undeclared_write_is_warned_of_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async with running(server, policy=WritePolicy({DEPLOYMENTS: ("update",)})) as writes:
+        for _ in range(2):
+            await patch_scale(writes.client(KEY))
+            await writes.client(KEY).apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [message.partition(";")[0] for message in warnings] == [
+        f"patch deployments.apps/{part} shop/a is not declared: add '{part}/patch' for deployments.apps to writes= "
+        "of the controller"
+        for part in ("scale", "status")
+    ]
+
+
+def test_unknown_verb_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"v1/configmaps has 'replace'; the verbs are create, update"):
+        WritePolicy({CONFIG_MAPS: ("replace",)})
+
+
+# Dry runs.
+
+
+@pytest.mark.behaviour("C-48")
+async def test_dry_run_logs_writes_and_sends_none(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.controller")
+    server.put("configmaps", {**config_map("a", labels={"app": "x"}), "data": {"n": "1", "m": "1"}})
+    informers = server.informer(), server.informer(DEPLOYMENTS)
+    async with running(server, *informers, policy=WritePolicy(dry_run=True), field_manager="test") as writes:
+        client = writes.client(KEY)
+        maps: ResourceClient[Any] = client.core.v1.configmaps
+        made = await maps.create({"metadata": {"generateName": "b-", "namespace": "shop"}})
+        assert (made.metadata.name, made.metadata.namespace) == ("b-dryrun", "shop")
+        assert made.metadata.uid
+        changed = await maps.patch("shop/a", {"data": {"n": "2", "m": None}})
+        assert dict(changed.data) == {"n": "2"}
+        assert changed.metadata.uid == server.objects["configmaps"]["shop/a"]["metadata"]["uid"]
+        assert server.reads == []
+        assert (await maps.patch("shop/a", [{"op": "remove", "path": "/data/n"}], "json")).metadata.name == "a"
+        assert (await maps.apply({**config_map("c"), "data": {"n": "1"}})).data["n"] == "1"
+        scale: Any = await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 5}})
+        assert (scale.spec.replicas, len(server.reads)) == (5, 2)
+        with pytest.raises(ApiNotFound):
+            await maps.patch("shop/none", {"data": {"n": "1"}})
+        gone = await maps.delete("shop/a")
+        assert gone.status == "Success"
+        assert (await client.core.v1.pods.evict("shop/a")).status == "Success"
+        await client.core.v1.secrets.create({**config_map("s"), "stringData": {"password": "hunter2"}})
+        await maps.delete_collection("app=x", namespace="shop")
+        assert not writes.pending(KEY)
+    assert server.writes == []
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[3:13] == [
+        "dry run: patch configmaps shop/a is not sent:",
+        *('  - data.n: "1"', '  + data.n: "2"', '  - data.m: "1"'),
+        "dry run: patch configmaps shop/a is not sent:",
+        "  * remove /data/n",
+        "dry run: patch configmaps shop/c is not sent:",
+        *('  + metadata.name: "c"', '  + metadata.namespace: "shop"', '  + data.n: "1"'),
+    ]
+    lines = [line for line in lines if line.startswith("dry run")]
+    assert lines[5] == "dry run: patch configmaps shop/none is not sent, and would fail: 404 NotFound"
+    assert lines[-1] == "dry run: deletecollection configmaps in shop with labelSelector app=x is not sent"
+    assert len(lines) == 10
+    assert "hunter2" not in caplog.text
+
+
+async def change(old: dict[str, Any], new: dict[str, Any], *, plural: str = "configmaps") -> list[str]:
+    """Return the lines that a dry run logs for a replacement of the cached object."""
+    cached = decode_record(msgspec.json.encode(old))
+    request = HttpRequest(f"/api/v1/namespaces/shop/{plural}/a", (), "PUT", {}, msgspec.json.encode(new))
+    target = target_of(request)
+    assert target is not None
+    return (await pretend(target, request, cached, None)).lines  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_names_members() -> None:
+    old = {
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "1", "labels": {"app.io/name": "x"}},
+        "spec": {"containers": [{"name": "one", "args": ["a", "b"]}, {"name": "two"}], "gone": {"deep": 1}},
+    }
+    new = {
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "1", "labels": {"app.io/name": "\x1b[0m"}},
+        "spec": {"containers": [{"name": "one", "args": ["a"]}, {"name": "two"}, {"name": "three"}]},
+    }
+    assert await change(old, new) == [
+        "- metadata.labels['app.io/name']: \"x\"",
+        "+ metadata.labels['app.io/name']: \"\\u001b[0m\"",
+        '- spec.containers.0.args: ["a","b"]',
+        '+ spec.containers.0.args: ["a"]',
+        '+ spec.containers.2.name: "three"',
+        "- spec.gone.deep: 1",
+    ]
+    assert await change(old, old) == []
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_hides_secret_values() -> None:
+    metadata = {"name": "a", "namespace": "shop", "resourceVersion": "1"}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"p":"hunter1"}}'}
+    old = {"metadata": metadata, "data": {"p": "hunter2", "same": "hunter3"}, "type": "Opaque"}
+    new = {"metadata": {**metadata, "annotations": applied, "managedFields": [{"f:p": "hunter4"}]}}
+    lines = await change(
+        old, {**new, "data": {"p": "hunter5", "same": "hunter3"}, "stringData": {"q": "hunter6"}}, plural="secrets"
+    )
+    assert lines == [
+        "+ metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']: <redacted>",
+        "- data.p: <redacted>",
+        "+ data.p: <redacted>",
+        '- type: "Opaque"',
+        "+ stringData.q: <redacted>",
+    ]
+    assert "hunter" not in "".join(await change(old, {**new, "data": None, "stringData": "hunter7"}, plural="secrets"))
+    assert "hunter1" not in "".join(await change(old, new))
+
+
+@pytest.mark.behaviour("C-48")
+async def test_change_of_a_dry_run_is_bounded() -> None:
+    metadata = {"name": "a", "namespace": "shop", "resourceVersion": "1"}
+    data = {f"key{number}": "x" * 10_000 for number in range(100)}
+    lines = await change({"metadata": metadata}, {"metadata": metadata, "data": data})
+    assert len(lines) == 41
+    assert lines[-1] == "… and 60 more lines"
+    assert max(map(len, lines)) < 250
+
+
+@pytest.mark.behaviour("C-48")
+async def test_dry_run_patches_the_live_object_if_the_cache_has_a_part(server: Server) -> None:
+    server.put("configmaps", {**config_map("a"), "data": {"n": "1", "m": "1"}})
+    informer = server.informer(storage="projection", fields=["data.n"])
+    async with running(server, informer, policy=WritePolicy(dry_run=True)) as writes:
+        changed = await writes.client(KEY).core.v1.configmaps.patch("shop/a", {"data": {"n": "2"}})
+        assert changed.data == {"n": "2", "m": "1"}
+    assert server.writes == []
+
+
+async def test_copies_of_the_client_record_their_writes(server: Server) -> None:
+    server.delay = lambda: 2.0
+    async with running(server) as writes:
+        client = writes.client(KEY).with_options(field_manager="other")
+        await client.resource(CONFIG_MAPS).namespaced("shop").create(config_map("b"))
+        assert dict(server.writes[0].query)["fieldManager"] == "other"
+        assert writes.pending(KEY)
+
+
+async def test_each_warning_of_the_server_is_logged_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    server.warning = "deprecated"
+    async with running(server) as writes:
+        for name in ("b", "c"):
+            await writes.client(KEY).core.v1.configmaps.create(config_map(name))
+    assert [record.getMessage() for record in caplog.records] == ["the server warns: deprecated"]
+
+
+async def test_dry_run_sends_no_raw_write(server: Server) -> None:
+    async with running(server, server.informer(), policy=WritePolicy(dry_run=True)) as writes:
+        client = writes.client(KEY)
+        raw = await client.request("PUT", "/api/v1/namespaces/shop/configmaps/a", body=config_map("a"))
+        assert (raw.status, raw.json()["metadata"]["name"]) == (200, "a")
+        with pytest.raises(UsageError, match="dry run: POST /reports is not sent"):
+            await client.request("POST", "/reports")
+    assert server.writes == []

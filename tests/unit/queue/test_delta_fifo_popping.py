@@ -1,0 +1,265 @@
+"""The consumer's side of DeltaFIFO: waiting, batches, versions, errors and the end."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.cache.store import ThreadSafeStore
+from aioinformer.errors import FIFOClosed
+from aioinformer.queue.delta_fifo import DeltaFIFO
+from aioinformer.queue.deltas import Delta, DeltaType
+from aioinformer.queue.listed_objects import ListedObjects
+from tests.support.batches import check_flushes, process_batch
+
+if TYPE_CHECKING:
+    from aioinformer.queue.deltas import Deltas
+
+
+def obj(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}}
+
+
+def ignore(deltas: Deltas[Any], initial: bool) -> None:
+    """A consumer that wants nothing."""
+
+
+class Broken(Exception):
+    """What a consumer raises."""
+
+
+def refuse(deltas: Deltas[Any], initial: bool) -> None:
+    raise Broken
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_pop_waits_for_an_item() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    assert not consumer.done()
+    await queue.add(obj("a"))
+    deltas = await consumer
+    assert [delta.object for delta in deltas] == [obj("a")]
+
+
+async def test_pop_batch_waits_for_an_item() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(process_batch(queue, ignore))
+    await turns()
+    assert not consumer.done()
+    await queue.apply([Delta(DeltaType.ADDED, obj("a"))], "4")
+    assert await consumer == "4"
+
+
+@pytest.mark.parametrize("what", ["replace", "resync"])
+async def test_replace_and_resync_wake_consumers(what: str) -> None:
+    known: ThreadSafeStore[Any] = ThreadSafeStore()
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known)
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    known.put("a", obj("a"))
+    await (queue.resync() if what == "resync" else queue.replace([obj("a")]))
+    await consumer
+
+
+async def test_version_alone_does_not_wake_pop() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await queue.apply([], "5")
+    await turns()
+    assert not consumer.done()
+    await queue.add(obj("a"))
+    await consumer
+
+
+@pytest.mark.conformance("Q-02")
+async def test_batch_has_all_queued_keys_and_the_version() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([obj("a"), obj("b")], "7")
+    await queue.add(obj("c"))
+    keys: list[str] = []
+    version = await process_batch(queue, lambda deltas, initial: keys.append(queue.key_of(deltas)))
+    assert (keys, version, len(queue)) == (["a", "b", "c"], "7", 0)
+
+
+async def test_version_alone_is_a_batch_once() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.apply([], "5")
+    assert await process_batch(queue, refuse) == "5"
+    consumer = asyncio.create_task(process_batch(queue, refuse))
+    await turns()
+    assert not consumer.done()
+    await queue.apply([], "6")
+    assert await consumer == "6"
+
+
+async def test_changes_without_a_version_keep_the_last_one() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.apply([], "5")
+    await queue.add(obj("a"))
+    assert await process_batch(queue, ignore) == "5"
+
+
+async def test_empty_list_reaches_the_consumer() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([], "3")
+    assert await process_batch(queue, refuse) == "3"
+
+
+@pytest.mark.conformance("ARC-08", "CTL-15")
+async def test_batch_is_flushed_before_yielding_and_at_its_end() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    await queue.replace([obj(f"o{number}") for number in range(100)])
+    await check_flushes(queue)
+
+
+@pytest.mark.conformance("CTL-15")
+async def test_changes_during_a_batch_go_into_the_next() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    await queue.replace([obj(f"o{number}") for number in range(100)])
+    seen: list[str] = []
+    batch = asyncio.create_task(process_batch(queue, lambda deltas, initial: seen.append(queue.key_of(deltas))))
+    await asyncio.sleep(0)
+    await queue.add(obj("late"))
+    await batch
+    assert len(seen) == 100
+    assert len(queue) == 1
+
+
+@pytest.mark.conformance("Q-01")
+async def test_item_whose_consumer_raises_is_not_queued_again() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.add(obj("a"))
+    with pytest.raises(Broken):
+        await queue.pop(refuse)
+    assert len(queue) == 0
+    await queue.add(obj("b"))
+    await queue.pop(ignore)
+
+
+async def test_batch_whose_consumer_raises_is_flushed() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace([obj("a"), obj("b")], "4")
+    flushed: list[bool] = []
+    with pytest.raises(Broken):
+        await process_batch(queue, refuse, lambda: flushed.append(True))
+    assert flushed == [True]
+    assert await process_batch(queue, ignore) == "4"
+
+
+@pytest.mark.conformance("Q-03")
+async def test_closed_queue_is_drained_first() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.add(obj("a"))
+    await queue.add(obj("b"))
+    await queue.close()
+    await queue.pop(ignore)
+    await process_batch(queue, ignore)
+    for pop in (queue.pop, partial(process_batch, queue)):
+        with pytest.raises(FIFOClosed):
+            await pop(ignore)
+
+
+@pytest.mark.conformance("Q-03")
+async def test_close_wakes_all_consumers() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    waiting = [asyncio.create_task(queue.pop(ignore)) for _ in range(10)]
+    await turns()
+    await queue.close()
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ended] == [FIFOClosed] * 10
+
+
+async def test_cancelled_pop_loses_nothing() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    consumer = asyncio.create_task(queue.pop(ignore))
+    await turns()
+    await queue.add(obj("a"))
+    consumer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await consumer
+    assert len(queue) == 1
+
+
+@pytest.mark.conformance("WEAK-23")
+async def test_replace_yields_to_the_event_loop() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    replacing = asyncio.create_task(queue.replace([obj(f"o{number}") for number in range(200)]))
+    await turns()
+    assert not replacing.done()
+    assert not queue.has_synced()
+    await replacing
+    assert len(queue) == 200
+
+
+def listed(*names: str) -> ListedObjects[Any]:
+    objects: ListedObjects[Any] = ListedObjects()
+    for name in names:
+        objects.put(name, obj(name))
+    return objects
+
+
+async def test_take_over_replaces_all_objects() -> None:
+    store: ThreadSafeStore[Any] = ThreadSafeStore()
+    store.put("gone", obj("gone"))
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
+    await queue.replace_owned(listed("a", "b"), "7")
+    popped: list[tuple[str, str, bool]] = []
+    version = await process_batch(
+        queue, lambda deltas, initial: popped.extend((queue.key_of(deltas), delta.type, initial) for delta in deltas)
+    )
+    assert popped == [("a", "Replaced", True), ("b", "Replaced", True), ("gone", "Deleted", True)]
+    assert version == "7"
+
+
+async def test_later_change_of_a_taken_over_object_is_popped_with_it() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    await queue.replace_owned(listed("a", "b"))
+    await queue.update(obj("a"))
+    deltas = await queue.pop(ignore)
+    assert [delta.type for delta in deltas] == [DeltaType.REPLACED, DeltaType.UPDATED]
+
+
+@pytest.mark.parametrize("waiting", [[], ["w"]])
+async def test_taken_over_objects_are_released_one_by_one(waiting: list[str]) -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO()
+    for name in waiting:
+        await queue.add(obj(name))
+    objects = listed(*[f"o{number}" for number in range(300)])
+    await queue.replace_owned(objects)
+    assert len(queue) == 300 + len(waiting)
+    await process_batch(queue, ignore)
+    assert objects == {}
+
+
+async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
+    objects = listed(*[f"o{number}" for number in range(2000)])
+    store: ThreadSafeStore[Any] = ThreadSafeStore()
+    store.replace(objects)
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store, slice_seconds=1e-9)
+    popped: list[str] = []
+    consumer = asyncio.create_task(process_batch(queue, lambda deltas, initial: popped.append(queue.key_of(deltas))))
+    names = [*objects]
+    taking_over = asyncio.create_task(queue.replace_owned(objects))
+    await turns()
+    assert not taking_over.done()
+    taking_over.cancel()
+    await asyncio.wait({taking_over})
+    async with asyncio.timeout(10):
+        await consumer
+    assert popped == names
+
+
+async def test_taken_over_objects_are_transformed() -> None:
+    queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
+    await queue.replace_owned(listed("a"))
+    deltas = await queue.pop(ignore)
+    assert deltas[0].object == obj("a") | {"seen": True}

@@ -1,0 +1,240 @@
+"""Objects that are undecodable or refused: skipped, shown, and without effect on other objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from aioinformer.errors import DecodeError
+from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.protocol.messages import Accepted, Listed, PageEnded
+from aioinformer.reflector.state import Phase
+from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
+from tests.support.conversation import Conversation, watching
+from tests.support.wire_objects import added, deleted, initial_events_end, modified, record, undecodable
+
+
+def relisting(*names: str) -> Conversation:
+    """A conversation that had these objects and has just been accepted to list them again."""
+    talk = watching(*names)
+    talk.error(500, after=60)
+    talk.ask()
+    talk.accept()
+    return talk
+
+
+@pytest.mark.conformance("REF-42", "REF-43")
+def test_undecodable_event_is_skipped_and_the_cache_kept() -> None:
+    talk = watching("a", "b")
+    talk.events(undecodable("a"), modified("b", 12))
+    assert talk.news == ["replaced", "Updated ns/b"]
+    assert talk.cache["ns/a"].resource_version == "1"
+    assert talk.reads
+
+
+@pytest.mark.conformance("REF-43", "WEAK-08")
+def test_undecodable_object_makes_the_state_degraded() -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"))
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.DEGRADED, "1 object cannot be decoded (ns/a)")
+
+
+@pytest.mark.parametrize("event", [modified("a", 12), deleted("a", 12)], ids=["decodes", "is-gone"])
+def test_state_recovers_when_the_object(event: WatchEvent) -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"))
+    talk.events(event)
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
+
+
+def test_state_stays_degraded_for_another_object() -> None:
+    talk = watching("a", "b")
+    talk.events(undecodable("a"), undecodable("b"), modified("a", 12))
+    assert talk.protocol.reason == "1 object cannot be decoded (ns/b)"
+
+
+def test_skipped_versions_are_counted_and_logged_once_a_key() -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"), undecodable("a"), undecodable("b"))
+    assert talk.protocol.quarantine.total == 3
+    assert talk.lines == ["ns/a is skipped: not to be read", "ns/b is skipped: not to be read"]
+
+
+def test_object_with_an_unreadable_key_is_skipped() -> None:
+    talk = watching("a")
+    talk.events(undecodable(), modified("a", 12))
+    assert talk.news == ["replaced", "Updated ns/a"]
+    assert talk.protocol.reason.startswith("1 object cannot be decoded;")
+
+
+def test_refused_delete_still_deletes() -> None:
+    talk = watching("a")
+    talk.events(WatchEvent(DELETED, record("a", 12), error=DecodeError("refused", key="ns/a", version="12")))
+    assert talk.news == ["replaced", "Deleted ns/a"]
+    assert talk.protocol.version == "12"
+
+
+def test_delete_with_only_a_readable_key_deletes() -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"), undecodable("a", DELETED))
+    assert talk.news == ["replaced", "Deleted ns/a"]
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+def test_delete_with_an_unreadable_key_leads_to_a_list() -> None:
+    talk = watching("a", "b")
+    talk.events(undecodable("", DELETED), after=60)
+    assert talk.ask() == "watch @10"
+    talk.accept()
+    talk.events(undecodable("", DELETED))
+    assert talk.ask() == "list limit=500"
+    talk.page("b", version=20)
+    assert list(talk.cache) == ["ns/b"]
+
+
+def test_reopened_watch_stays_degraded() -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"))
+    talk.end(after=60)
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.DEGRADED
+
+
+# In lists.
+
+
+def test_undecodable_item_keeps_its_cached_version() -> None:
+    talk = relisting("a", "b")
+    talk.answer(Listed([DecodeError("no", key="ns/a"), record("c")]), PageEnded("20"))
+    assert sorted(talk.cache) == ["ns/a", "ns/c"]
+
+
+def test_undecodable_new_item_is_left_out() -> None:
+    talk = relisting("a")
+    talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
+    assert list(talk.cache) == ["ns/a"]
+
+
+def test_list_with_an_unreadable_name_deletes_nothing() -> None:
+    talk = relisting("a", "b")
+    talk.answer(Listed([DecodeError("no"), record("b", 15), record("c")]), PageEnded("20"))
+    assert {key: item.resource_version for key, item in talk.cache.items()} == {"ns/a": "1", "ns/b": "15", "ns/c": "1"}
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.DEGRADED
+    assert talk.protocol.reason.endswith("a list with an object without a readable name deletes nothing")
+
+
+def test_next_readable_list_deletes_again() -> None:
+    talk = relisting("a", "b")
+    talk.answer(Listed([DecodeError("no"), record("b")]), PageEnded("20"))
+    talk.ask()
+    talk.accept()
+    talk.error(500, after=60)
+    talk.ask()
+    talk.page("b", version=30)
+    talk.ask()
+    talk.accept()
+    assert list(talk.cache) == ["ns/b"]
+    assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
+
+
+def test_streaming_list_with_an_unreadable_name_deletes_nothing() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(added("a", 9), added("b", 10), initial_events_end(10))
+    talk.error(500, after=60)
+    assert talk.ask().startswith("stream")
+    talk.accept()
+    talk.events(undecodable("", ADDED), added("b", 15), initial_events_end(20))
+    assert sorted(talk.cache) == ["ns/a", "ns/b"]
+
+
+def test_list_with_undecodable_objects_starts_a_degraded_watch() -> None:
+    talk = relisting("a")
+    talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.DEGRADED
+
+
+def test_fully_decoded_list_ends_the_degraded_state() -> None:
+    talk = watching("a")
+    talk.events(undecodable("a"))
+    talk.error(500, after=60)
+    talk.ask()
+    talk.page("a", version=20)
+    talk.ask()
+    talk.accept()
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+# In streaming lists.
+
+
+def test_streaming_list_skips_undecodable_objects() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(undecodable("a", ADDED), added("b", 3), initial_events_end(4))
+    assert list(talk.cache) == ["ns/b"]
+    assert talk.protocol.phase is Phase.DEGRADED
+
+
+def test_object_decoded_later_in_a_streaming_list_recovers() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(undecodable("a", ADDED), modified("a", 3), initial_events_end(4))
+    assert list(talk.cache) == ["ns/a"]
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+@pytest.mark.parametrize("event", [deleted("a", 5), undecodable("a", DELETED)], ids=["whole", "key-only"])
+def test_deleted_object_in_a_streaming_list_is_not_degraded(event: WatchEvent) -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(added("a", 3), undecodable("a"), event, initial_events_end(6))
+    assert talk.cache == {}
+    assert talk.protocol.phase is Phase.WATCHING
+
+
+def test_unreadable_delete_restarts_a_streaming_list() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    talk.events(added("a", 3), undecodable("", DELETED), initial_events_end(6))
+    assert talk.news == []
+    assert talk.delay() > 0
+    assert talk.ask() == "stream"
+
+
+def test_undecodable_version_keeps_the_newer_cached_object() -> None:
+    talk = watching("a", options=ReflectorOptions(streaming_list=False))
+    talk.protocol.options = ReflectorOptions()
+    talk.error(500, after=60)
+    assert talk.ask() == "stream @10"
+    talk.answer(Accepted())
+    talk.events(added("a", 12), undecodable("a"), initial_events_end(13))
+    assert talk.cache["ns/a"].resource_version == "12"
+
+
+def test_stream_of_one_broken_object_is_no_streaming_list() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    for _ in range(31):
+        if talk.reads:
+            talk.events(undecodable("a"), after=1)
+    assert talk.ask() == "list limit=500"
+
+
+def test_undecodable_objects_count_as_progress() -> None:
+    talk = Conversation()
+    talk.ask()
+    talk.accept()
+    for number in range(60):
+        talk.events(undecodable(f"pod-{number}", ADDED), after=1)
+    assert talk.reads

@@ -1,0 +1,76 @@
+"""The catalog of built-in resources."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.resources.catalog import BUILTIN_RESOURCES, by_kind, find
+
+if TYPE_CHECKING:
+    from aioinformer.resources.resource import Resource
+
+DISCOVERY = json.loads((Path(__file__).parents[3] / "scripts" / "discovery.json").read_text())
+
+
+def test_resource_is_found_by_its_plural() -> None:
+    deployments = find("apps", "v1", "deployments")
+    assert deployments is not None
+    assert (deployments.kind, deployments.model, deployments.namespaced) == ("Deployment", "V1Deployment", True)
+    assert (deployments.singular, deployments.short_names) == ("deployment", ("deploy",))
+    assert deployments.categories == ("all",)
+    assert deployments.subresources == ("scale", "status")
+
+
+def test_resource_is_found_by_its_kind() -> None:
+    assert by_kind("", "v1", "Node") is find("", "v1", "nodes")
+
+
+@pytest.mark.parametrize("name", [("", "v1", "gadgets"), ("apps", "v0", "deployments"), ("app", "v1", "deployments")])
+def test_other_resources_are_not_found(name: tuple[str, str, str]) -> None:
+    assert find(*name) is None
+    assert by_kind(*name) is None
+
+
+def test_resources_of_equal_name_have_different_models() -> None:
+    core, events = find("", "v1", "events"), find("events.k8s.io", "v1", "events")
+    assert core is not None
+    assert events is not None
+    assert (core.kind, core.model) == ("Event", "CoreV1Event")
+    assert (events.kind, events.model) == ("Event", "EventsV1Event")
+
+
+def test_cluster_scoped_resources_are_not_namespaced() -> None:
+    scopes = {resource.gvr: resource.namespaced for resource in BUILTIN_RESOURCES}
+    assert not scopes["v1/nodes"]
+    assert not scopes["v1/namespaces"]
+    assert not scopes["rbac.authorization.k8s.io/v1/clusterroles"]
+    assert scopes["rbac.authorization.k8s.io/v1/roles"]
+
+
+@pytest.mark.parametrize("resource", BUILTIN_RESOURCES, ids=lambda resource: resource.gvr)
+def test_catalog_equals_the_discovery_of_a_real_server(resource: Resource[Any]) -> None:
+    recorded = DISCOVERY[resource.gvr]
+    assert {
+        "kind": resource.kind,
+        "namespaced": resource.namespaced,
+        "singular": resource.singular,
+        "shortNames": list(resource.short_names),
+        "subresources": list(resource.subresources),
+        "verbs": list(resource.verbs),
+        "categories": list(resource.categories),
+    } == recorded
+
+
+def test_names_are_unique() -> None:
+    assert len({resource.gvr for resource in BUILTIN_RESOURCES}) == len(BUILTIN_RESOURCES) == len(DISCOVERY)
+
+
+def test_catalog_does_not_import_kubernetes_asyncio() -> None:
+    program = "import sys, aioinformer.resources.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from aioinformer.testing import ApiServer, StatusError
+from tests.support.api import CONFIGMAPS, Api
+
+
+@pytest.mark.conformance("FK-02")
+async def test_created_object_has_server_metadata(api: Api, server: ApiServer) -> None:
+    created = await api.create("a", labels={"k": "v"})
+    metadata = created["metadata"]
+    assert list(metadata)[:6] == ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels"]
+    assert metadata["resourceVersion"] == server.resource_version
+
+
+async def test_generated_name_has_five_random_characters(api: Api) -> None:
+    _, created = await api("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}})
+    assert re.fullmatch("gen-[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
+
+
+async def test_unchanged_write_keeps_the_version(api: Api, server: ApiServer) -> None:
+    first = await api.create("a")
+    await api("PUT", f"{CONFIGMAPS}/a", {"metadata": {"name": "a"}})
+    await api("POST", f"{CONFIGMAPS}?dryRun=All", {"metadata": {"name": "b"}})
+    assert server.resource_version == first["metadata"]["resourceVersion"]
+
+
+async def test_status_subresource_separates_spec_and_status(server: ApiServer) -> None:
+    spec = {"replicas": 1, "selector": {}, "template": {}}
+    made = server.create("deployments", {"metadata": {"name": "d"}, "spec": spec, "status": {"replicas": 9}})
+    by_status = server.patch(
+        "deployments", "d", {"spec": {"replicas": 5}, "status": {"replicas": 1}}, subresource="status"
+    )
+    by_spec = server.patch("deployments", "d", {"spec": {"replicas": 5}, "status": {"replicas": 7}})
+    assert made["status"] == {}
+    assert (by_status["spec"]["replicas"], by_status["status"], by_status["metadata"]["generation"]) == (
+        1,
+        {"replicas": 1},
+        1,
+    )
+    assert (by_spec["spec"]["replicas"], by_spec["status"], by_spec["metadata"]["generation"]) == (
+        5,
+        {"replicas": 1},
+        2,
+    )
+
+
+async def test_namespace_deletion_deletes_its_objects(api: Api, server: ApiServer) -> None:
+    server.create("namespaces", {"metadata": {"name": "team"}})
+    server.create("configmaps", {"metadata": {"name": "a", "namespace": "team"}})
+    async with api.session.get("/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dteam") as watch:
+        assert b'"ADDED"' in await watch.content.readline()
+        server.delete("namespaces", "team")
+        assert b'"Terminating"' in await watch.content.readline()
+        assert b'"DELETED"' in await watch.content.readline()
+    assert server.list("configmaps", "team") == []
+
+
+@pytest.mark.conformance("FK-02")
+async def test_python_and_http_follow_the_same_rules(server: ApiServer) -> None:
+    server.create("configmaps", {"metadata": {"name": "a"}})
+    with pytest.raises(StatusError, match='configmaps "a" already exists'):
+        server.create("configmaps", {"metadata": {"name": "a"}})

@@ -1,0 +1,391 @@
+"""`connect`: which configuration it uses, and whether the credentials work for transport and client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import subprocess
+import sys
+from base64 import b64encode, urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+import yaml
+from aiohttp import web
+from kubernetes_asyncio.client import CoreV1Api
+
+from aioinformer.errors import UsageError
+from aioinformer.transport import Request
+from aioinformer.transport.auth import credentials
+from aioinformer.transport.auth.credentials import connect
+from tests.support.loopback import Server, body, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+async def identity(request: web.BaseRequest) -> web.StreamResponse:
+    """Answer with the identity of the client, in the form of a ConfigMap."""
+    assert request.transport is not None
+    certificate = request.transport.get_extra_info("peercert") or {}
+    names = [value for part in certificate.get("subject", ()) for name, value in part if name == "commonName"]
+    data = {
+        "authorization": request.headers.get("Authorization", ""),
+        "certificate": ",".join(names),
+        "user": request.headers.get("Impersonate-User", ""),
+        "groups": ",".join(request.headers.getall("Impersonate-Group", [])),
+    }
+    return web.json_response({"data": data})
+
+
+@pytest.fixture
+async def api(authority: trustme.CA) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server()
+    server.answer = identity
+    await server.start(context)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_around(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Provide an environment without kubeconfig and pod."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path / "service-account")
+
+
+class Kubeconfig:
+    def __init__(self, path: Path, api: Server, authority: trustme.CA) -> None:
+        self.path = path
+        self.cluster: dict[str, Any] = {
+            "server": api.url,
+            "certificate-authority-data": b64encode(authority.cert_pem.bytes()).decode(),
+        }
+
+    def write(self, **user: Any) -> Path:
+        self.path.parent.mkdir(exist_ok=True, parents=True)
+        content = {
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "mine"}}],
+            "clusters": [{"name": "c", "cluster": self.cluster}],
+            "users": [{"name": "u", "user": user}],
+        }
+        self.path.write_text(yaml.safe_dump(content))
+        return self.path
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, api: Server, authority: trustme.CA) -> Kubeconfig:
+    return Kubeconfig(tmp_path / "config", api, authority)
+
+
+async def identify(**arguments: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the identities that the server saw, from the transport and from the client."""
+    async with await connect(**arguments) as connection:
+        response = await connection.transport.request(Request("/api/v1/namespaces/default/configmaps/me"))
+        seen = json.loads(await body(response))["data"]
+        config_map = await CoreV1Api(connection.api_client).read_namespaced_config_map("me", "default")
+        return seen, config_map.data
+
+
+async def test_token_works_for_transport_and_client(kubeconfig: Kubeconfig) -> None:
+    seen = await identify(kubeconfig=kubeconfig.write(token="abc"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_token_file_works_for_both_without_its_newline(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc\n")
+    seen = await identify(kubeconfig=kubeconfig.write(tokenFile="token"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_plugin_works_for_both(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "abc"}}
+    plugin = {"command": sys.executable, "args": ["-c", f"print({json.dumps(json.dumps(answer))})"]}
+    seen = await identify(kubeconfig=kubeconfig.write(exec={**plugin, "apiVersion": answer["apiVersion"]}))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_basic_authentication_works_for_both(kubeconfig: Kubeconfig) -> None:
+    seen = await identify(kubeconfig=kubeconfig.write(username="me", password="pw"))
+    assert [each["authorization"] for each in seen] == [f"Basic {b64encode(b'me:pw').decode()}"] * 2
+
+
+async def test_id_token_works_for_both(kubeconfig: Kubeconfig) -> None:
+    claims = urlsafe_b64encode(json.dumps({"exp": 32503680000}).encode()).decode().rstrip("=")
+    config = {"idp-issuer-url": "https://idp", "client-id": "me", "id-token": f"e30.{claims}.sig"}
+    seen = await identify(kubeconfig=kubeconfig.write(**{"auth-provider": {"name": "oidc", "config": config}}))
+    assert [each["authorization"] for each in seen] == [f"Bearer e30.{claims}.sig"] * 2
+
+
+async def test_client_certificate_works_for_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    data = {
+        "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
+        "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
+    }
+    seen = await identify(kubeconfig=kubeconfig.write(**data))
+    assert [(each["certificate"], each["authorization"]) for each in seen] == [("me", "")] * 2
+
+
+async def test_client_certificate_of_a_plugin_works_for_the_transport(
+    kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
+) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="plugin")
+    status = {
+        "clientCertificateData": leaf.cert_chain_pems[0].bytes().decode(),
+        "clientKeyData": leaf.private_key_pem.bytes().decode(),
+    }
+    answer = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": status}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    plugin = {"command": "cat", "args": [str(tmp_path / "answer")], "apiVersion": answer["apiVersion"]}
+    async with await connect(kubeconfig=kubeconfig.write(exec=plugin)) as connection:
+        assert json.loads(await fetch(connection.transport))["data"]["certificate"] == "plugin"
+
+
+async def test_impersonation_sends_headers(kubeconfig: Kubeconfig) -> None:
+    seen, _ = await identify(kubeconfig=kubeconfig.write(**{"token": "abc", "as": "her", "as-groups": ["a", "b"]}))
+    assert (seen["user"], seen["groups"]) == ("her", "a,b")
+
+
+async def test_connection_has_name_and_namespace_of_the_context(kubeconfig: Kubeconfig) -> None:
+    async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
+        assert (connection.context, connection.namespace) == ("here", "mine")
+
+
+async def test_kubeconfig_of_the_environment_is_used(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+async def test_kubeconfig_in_the_home_folder_is_used(kubeconfig: Kubeconfig, tmp_path: Path) -> None:
+    kubeconfig.path = tmp_path / "home" / ".kube" / "config"
+    kubeconfig.write(token="abc")
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+@pytest.fixture
+def pod(tmp_path: Path, api: Server, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "service-account"
+    folder.mkdir()
+    (folder / "token").write_text("pod\n")
+    (folder / "namespace").write_text("here\n")
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", api.url.rpartition(":")[2])
+    return folder
+
+
+@pytest.mark.parametrize("in_cluster", [True, None])
+@pytest.mark.usefixtures("pod")
+async def test_service_account_works_for_both(in_cluster: bool | None) -> None:
+    seen = await identify(in_cluster=in_cluster)
+    assert [each["authorization"] for each in seen] == ["Bearer pod"] * 2
+
+
+async def test_rotated_service_account_token_is_used(pod: Path) -> None:
+    async with await connect() as connection:
+        (pod / "token").write_text("rotated\n")
+        assert json.loads(await fetch(connection.transport))["data"]["authorization"] == "Bearer rotated"
+        assert connection.namespace == "here"
+
+
+@pytest.mark.usefixtures("pod")
+async def test_kubeconfig_precedes_the_service_account(kubeconfig: Kubeconfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig.write(token="abc")))
+    async with await connect() as connection:
+        assert connection.context == "here"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, r"no cluster found: .*\.kube/config.*set KUBECONFIG"),
+        ({"in_cluster": False}, "does not exist"),
+        ({"in_cluster": True}, "service account cannot be used"),
+        ({"context": "x"}, "does not exist"),
+        ({"kubeconfig": "/no/such/file"}, "kubeconfig /no/such/file does not exist"),
+        ({"kubeconfig": "f", "in_cluster": True}, "leave out kubeconfig and context"),
+    ],
+)
+async def test_missing_configuration_raises_with_a_remedy(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        await connect(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ({"tokenFile": "missing"}, r"users\[u\]\.tokenFile: .*missing cannot be read"),
+        ({"token": "s3cret with spaces"}, r"users\[u\]\.token holds something"),
+        ({"client-certificate": "missing.crt", "client-key": "missing.key"}, r"missing\.crt"),
+        ({"client-certificate-data": "s3cret!"}, "client-certificate"),
+        ({"auth-provider": {"name": "gcp"}}, r"auth-provider 'gcp' is not supported.*exec plugin"),
+        ({"exec": {"command": "no-such-program", "apiVersion": "client.authentication.k8s.io/v1"}}, "no-such-program"),
+    ],
+)
+async def test_invalid_user_section_raises(kubeconfig: Kubeconfig, user: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        await connect(kubeconfig=kubeconfig.write(**user))
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_missing_certificate_authority_raises(kubeconfig: Kubeconfig) -> None:
+    del kubeconfig.cluster["certificate-authority-data"]
+    kubeconfig.cluster["certificate-authority"] = "missing.crt"
+    with pytest.raises(UsageError, match=r"certificate-authority.*"):
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+
+
+async def test_connect_reads_and_imports_in_a_thread(kubeconfig: Kubeconfig) -> None:
+    path = kubeconfig.write(token="abc")
+    steps = 0
+
+    async def count() -> None:
+        nonlocal steps
+        while True:
+            steps += 1
+            await asyncio.sleep(0)
+
+    counter = asyncio.ensure_future(count())
+    async with await connect(kubeconfig=path):
+        counter.cancel()
+    assert steps > 2
+
+
+def test_transports_do_not_import_kubernetes_asyncio() -> None:
+    code = (
+        "import sys, aioinformer.transport.http, aioinformer.transport.kubernetes;"
+        "import aioinformer.transport.auth.credentials;"
+        "sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+#: Connects, and loads the `ApiClient`. Prints whether the library was there before, and which thread imported it.
+LOADS = """
+import asyncio, sys, threading
+from aioinformer import connect
+
+class Witness:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kubernetes_asyncio":
+            print(threading.current_thread() is threading.main_thread())
+
+async def main():
+    async with await connect(kubeconfig=sys.argv[1]) as connection:
+        print("kubernetes_asyncio" in sys.modules)
+        assert await connection.load_api_client() is connection.api_client is connection.transport.api_client
+
+sys.meta_path.insert(0, Witness())
+asyncio.run(main())
+"""
+
+
+async def test_api_client_is_imported_in_a_thread_on_demand(kubeconfig: Kubeconfig) -> None:
+    path = str(kubeconfig.write(token="abc"))
+    run = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", LOADS, path], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["False", "False"]
+
+
+async def test_closed_connection_makes_no_api_client(kubeconfig: Kubeconfig) -> None:
+    async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
+        pass
+    with pytest.raises(UsageError, match="this connection is closed"):
+        _ = connection.api_client
+
+
+async def test_keys_of_the_api_client_are_deleted(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    data = {
+        "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
+        "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
+    }
+    async with await connect(kubeconfig=kubeconfig.write(**data)) as connection:
+        key = connection.api_client.configuration.key_file or ""
+        modes = [os.stat(path).st_mode & 0o777 for path in (key, os.path.dirname(key))]
+    assert modes == [0o600, 0o700]
+    with pytest.raises(FileNotFoundError):
+        os.stat(os.path.dirname(key))
+
+
+async def test_certificate_and_key_may_be_file_and_data(
+    kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
+) -> None:
+    leaf = authority.issue_cert("me@example.org", common_name="me")
+    leaf.cert_chain_pems[0].write_to_path(tmp_path / "me.crt")
+    key = b64encode(leaf.private_key_pem.bytes()).decode()
+    path = kubeconfig.write(**{"client-certificate": "me.crt", "client-key-data": key})
+    assert [each["certificate"] for each in await identify(kubeconfig=path)] == ["me", "me"]
+
+
+async def test_data_precedes_files(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.cluster["certificate-authority"] = "missing.crt"
+    assert len(await identify(kubeconfig=kubeconfig.write(token="abc"))) == 2
+
+
+async def test_insecure_server_is_accepted_on_request(kubeconfig: Kubeconfig) -> None:
+    del kubeconfig.cluster["certificate-authority-data"]
+    kubeconfig.cluster["insecure-skip-tls-verify"] = True
+    seen = await identify(kubeconfig=kubeconfig.write(token="abc"))
+    assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
+
+
+async def test_server_name_of_the_kubeconfig_is_verified(kubeconfig: Kubeconfig) -> None:
+    kubeconfig.cluster["server"] = kubeconfig.cluster["server"].replace("127.0.0.1", "localhost")
+    kubeconfig.cluster["tls-server-name"] = "127.0.0.1"
+    assert len(await identify(kubeconfig=kubeconfig.write(token="abc"))) == 2
+
+
+async def test_files_of_the_environment_are_merged(
+    kubeconfig: Kubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first"
+    context = {"name": "there", "context": {"cluster": "c", "user": "other"}}
+    first.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "there",
+                "contexts": [context],
+                "users": [{"name": "other", "user": {"token": "first"}}],
+            }
+        )
+    )
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(first), str(kubeconfig.write(token="abc"))]))
+    assert [each["authorization"] for each in await identify()] == ["Bearer first"] * 2
+    assert [each["authorization"] for each in await identify(context="here")] == ["Bearer abc"] * 2
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://here", "https://me:s3cret@here"])
+async def test_invalid_server_names_file_and_field(kubeconfig: Kubeconfig, server: str) -> None:
+    kubeconfig.cluster["server"] = server
+    with pytest.raises(UsageError, match=r"^kubeconfig .*: clusters\[c\]\.server must ") as caught:
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", ["s3cret!", b64encode(b"s3cret").decode()])
+async def test_invalid_authority_data_is_named(kubeconfig: Kubeconfig, data: str) -> None:
+    kubeconfig.cluster["certificate-authority-data"] = data
+    with pytest.raises(UsageError, match=r"kubeconfig .*certificate-authority-data") as caught:
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
+    assert "s3cret" not in str(caught.value)

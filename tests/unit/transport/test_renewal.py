@@ -1,0 +1,358 @@
+"""Renewal of credentials: when it happens, which requests share it, and which requests are sent again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from aioinformer.errors import TransportError
+from aioinformer.transport import Request
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+from tests.support.loopback import Server, body, fetch, needs_async_hooks
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+class Source(RenewedCredentials):
+    """Returns token-1, token-2 …, each valid for ten minutes, up to `last`; fails if `broken` is set."""
+
+    def __init__(self, clock: Clock, last: int | None = None) -> None:
+        super().__init__(now=clock, clock=clock)
+        self.clock = clock
+        self.last = last
+        self.asked = 0
+        self.broken = False
+        self.life = 600.0
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        self.asked += 1
+        await asyncio.sleep(0)
+        await self.go_on.wait()
+        if self.broken:
+            raise TransportError("the source is broken")
+        number = self.asked if self.last is None else min(self.asked, self.last)
+        return Credential(authorization=f"Bearer token-{number}"), self.clock() + self.life
+
+
+class Gate:
+    """Accepts requests with the right token."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        granted = request.headers.get("Authorization") == f"Bearer {self.token}"
+        return web.Response(text=request.headers.get("Authorization", ""), status=200 if granted else 401)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_valid_credential_is_not_renewed(clock: Clock) -> None:
+    source = Source(clock)
+    await source.current()
+    clock.time += 500
+    assert (await source.current()).authorization == "Bearer token-1"
+
+
+async def test_credential_is_renewed_before_it_expires(clock: Clock) -> None:
+    source = Source(clock)
+    await source.current()
+    clock.time += 545
+    assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_failed_renewal_before_the_expiry_is_ignored(clock: Clock) -> None:
+    source = Source(clock)
+    await source.current()
+    source.broken = True
+    clock.time += 545
+    assert [(await source.current()).authorization for _ in range(3)] == ["Bearer token-1"] * 3
+    assert source.asked == 2
+
+
+async def test_failed_renewal_after_the_expiry_raises(clock: Clock) -> None:
+    source = Source(clock)
+    await source.current()
+    source.broken = True
+    clock.time += 601
+    with pytest.raises(TransportError, match="broken"):
+        await source.current()
+
+
+async def test_concurrent_refusals_share_one_renewal(clock: Clock) -> None:
+    source = Source(clock)
+    refused = await source.current()
+    renewed = await asyncio.gather(*(source.renew(refused) for _ in range(20)))
+    assert source.asked == 2
+    assert {credential.authorization for credential in renewed} == {"Bearer token-2"}
+
+
+async def test_first_requests_share_one_fetch(clock: Clock) -> None:
+    source = Source(clock)
+    await asyncio.gather(*(source.current() for _ in range(20)))
+    assert source.asked == 1
+
+
+async def test_waiting_requests_share_a_failure(clock: Clock) -> None:
+    source = Source(clock)
+    source.broken = True
+    results = await asyncio.gather(*(source.current() for _ in range(20)), return_exceptions=True)
+    assert source.asked == 1
+    assert [str(result) for result in results] == ["the source is broken"] * 20
+
+
+async def test_failed_source_is_asked_again_after_a_pause(clock: Clock) -> None:
+    source = Source(clock)
+    source.broken = True
+    for _ in range(3):
+        with pytest.raises(TransportError, match="the source is broken"):
+            await source.current()
+    assert source.asked == 1
+    source.broken = False
+    clock.time += 1
+    assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_refused_credential_returned_again_is_fetched_once(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    renewed = await asyncio.gather(*(source.renew(refused) for _ in range(50)))
+    assert source.asked == 2
+    assert set(renewed) == {refused}
+    assert await source.renew(refused) == refused
+    assert source.asked == 2
+
+
+async def test_pauses_between_failures_grow_to_a_minute(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    start, runs = clock.time, []
+    for second in range(4 * 60):
+        clock.time = start + second
+        asked = source.asked
+        await source.renew(refused)
+        if source.asked > asked:
+            runs.append(second)
+    assert runs == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+
+
+async def test_refusal_after_two_quiet_minutes_has_no_pause(clock: Clock) -> None:
+    source = Source(clock, last=1)
+    refused = await source.current()
+    for _ in range(5):
+        clock.time += 32
+        await source.renew(refused)
+    source.last = None
+    clock.time += 121
+    assert await source.renew(refused) != refused
+    assert await source.renew(await source.current()) == await source.current()
+    clock.time += 1  # the first pause
+    assert await source.renew(await source.current()) == await source.current()
+    assert source.asked == 8
+
+
+async def test_source_of_expired_credentials_is_paced(clock: Clock) -> None:
+    source = Source(clock)
+    source.life = -5
+    tokens = [(await source.current()).authorization for _ in range(50)]
+    assert source.asked == 1
+    assert set(tokens) == {"Bearer token-1"}
+    clock.time += 1
+    await source.current()
+    assert source.asked == 2
+
+
+async def test_cancelled_caller_does_not_cancel_the_renewal(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
+    first, second = (asyncio.ensure_future(source.current()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait({first})
+    source.go_on.set()
+    assert (await second).authorization == "Bearer token-1"
+    assert source.asked == 1
+
+
+def renewals() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if "renewal" in task.get_name()]
+
+
+async def test_renewal_continues_without_callers(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
+    callers = [asyncio.ensure_future(source.current()) for _ in range(2)]
+    await asyncio.sleep(0)
+    for caller in callers:
+        caller.cancel()
+    await asyncio.wait(callers)
+    assert all(caller.cancelled() for caller in callers)
+    source.go_on.set()
+    assert (await source.current()).authorization == "Bearer token-1"
+    assert renewals() == []
+
+
+async def test_aclose_ends_a_renewal_and_another_can_start(clock: Clock) -> None:
+    source = Source(clock)
+    source.go_on.clear()
+    waiting = asyncio.ensure_future(source.current())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert source.asked == 1
+    await source.aclose()
+    assert renewals() == []
+    with pytest.raises(TransportError, match="cancelled"):
+        await waiting
+    source.go_on.set()
+    assert (await source.current()).authorization == "Bearer token-2"
+
+
+async def test_renewal_has_a_timeout(clock: Clock) -> None:
+    source = Source(clock)
+    source._longest = 0.01
+    source.go_on.clear()
+    with pytest.raises(TransportError, match=r"returned no credential within 0\.01 s"):
+        await source.current()
+
+
+async def test_refused_requests_share_one_renewal(clock: Clock, server: Server) -> None:
+    server.answer = Gate("another")
+    source = Source(clock, last=1)
+    async with HttpTransport(server.url, credentials=source) as transport:
+        for _ in range(3):
+            responses = await asyncio.gather(*(transport.request(Request("/")) for _ in range(20)))
+            assert {response.status for response in responses} == {401}
+            for response in responses:
+                await body(response)
+    assert source.asked == 2
+    assert len(server.requests) == 60
+
+
+async def test_repeated_renewal_failure_is_logged_once(
+    clock: Clock, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = Gate("another")
+    source = Source(clock)
+    await source.current()
+    source.broken = True
+    async with HttpTransport(server.url, credentials=source) as transport:
+        for _ in range(5):
+            await body(await transport.request(Request("/")))
+            clock.time += 60
+    assert source.asked > 2
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "401 Unauthorized, and the credentials cannot be renewed: the source is broken"
+    ]
+
+
+async def test_refused_request_is_sent_again_after_renewal(clock: Clock, server: Server) -> None:
+    server.answer = Gate("token-2")
+    async with HttpTransport(server.url, credentials=Source(clock)) as transport:
+        assert await fetch(transport) == b"Bearer token-2"
+    assert len(server.requests) == 2
+
+
+async def test_request_refused_twice_is_not_sent_again(clock: Clock, server: Server) -> None:
+    server.answer = Gate("another")
+    async with HttpTransport(server.url, credentials=Source(clock)) as transport:
+        response = await transport.request(Request("/"))
+        assert (response.status, await body(response)) == (401, b"Bearer token-2")
+    assert len(server.requests) == 2
+
+
+async def test_request_is_not_sent_again_with_an_equal_credential(clock: Clock, server: Server) -> None:
+    server.answer = Gate("another")
+    async with HttpTransport(server.url, credentials=Source(clock, last=1)) as transport:
+        response = await transport.request(Request("/"))
+        assert (response.status, await body(response)) == (401, b"Bearer token-1")
+    assert len(server.requests) == 1
+
+
+async def test_failed_renewal_returns_the_401(clock: Clock, server: Server) -> None:
+    server.answer = Gate("another")
+    source = Source(clock)
+    await source.current()
+    source.broken = True
+    async with HttpTransport(server.url, credentials=source) as transport:
+        response = await transport.request(Request("/"))
+        assert (response.status, await body(response)) == (401, b"Bearer token-1")
+
+
+@needs_async_hooks
+async def test_hook_runs_once_more_after_a_refusal(server: Server) -> None:
+    server.answer = Gate("2")
+    asked = 0
+
+    async def hook(configuration: Configuration) -> None:
+        nonlocal asked
+        asked += 1
+        configuration.api_key["BearerToken"] = f"Bearer {asked}\n"
+
+    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
+    configuration.refresh_api_key_hook = hook
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        assert await fetch(transport) == b"Bearer 2"
+
+
+async def test_hook_may_be_a_plain_function(server: Server) -> None:
+    server.answer = Gate("plain")
+
+    def hook(configuration: Configuration) -> None:
+        configuration.api_key["BearerToken"] = "plain"
+
+    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
+    configuration.api_key_prefix["BearerToken"] = "Bearer"
+    configuration.refresh_api_key_hook = hook
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        assert await fetch(transport) == b"Bearer plain"
+
+
+async def test_failed_hook_raises_without_its_message(server: Server) -> None:
+    def hook(configuration: Configuration) -> None:
+        raise ValueError("the token is s3cret")
+
+    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
+    configuration.refresh_api_key_hook = hook
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        with pytest.raises(TransportError, match=r"refresh_api_key_hook.*ValueError") as caught:
+            await fetch(transport)
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_hook_runs_once_for_all_waiting_requests(server: Server) -> None:
+    server.answer = Gate("another")
+    asked = 0
+
+    def hook(configuration: Configuration) -> None:
+        nonlocal asked
+        asked += 1
+        configuration.api_key["BearerToken"] = "Bearer same"
+
+    configuration = Configuration(host=server.url, api_key={"BearerToken": "unset"})
+    configuration.refresh_api_key_hook = hook
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        for _ in range(2):
+            for response in await asyncio.gather(*(transport.request(Request("/")) for _ in range(10))):
+                assert response.status == 401
+                await body(response)
+    assert asked == 2  # before the requests, and after their refusals; then there is a pause
+
+
+def test_repr_of_a_credential_hides_its_values() -> None:
+    assert "s3cret" not in repr(Credential("Bearer s3cret", "s3cret", "s3cret"))

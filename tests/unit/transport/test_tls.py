@@ -1,0 +1,260 @@
+"""TLS: which certificates are trusted and sent, and the rotation of their files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+from aiohttp import web
+from kubernetes_asyncio.client import ApiClient, Configuration
+
+from aioinformer.errors import TransportError, UsageError
+from aioinformer.transport import Request
+from aioinformer.transport.auth.tokens import Credential, FixedCredentials, RenewedCredentials
+from aioinformer.transport.http import HttpTransport
+from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport.session import TLS, TLSContexts
+from tests.support.loopback import Server, Stalled, body, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+async def who(request: web.BaseRequest) -> web.StreamResponse:
+    """Answer with the common name of the client's certificate."""
+    assert request.transport is not None
+    certificate = request.transport.get_extra_info("peercert")
+    names = [value for part in (certificate or {}).get("subject", ()) for name, value in part if name == "commonName"]
+    return web.Response(text=",".join(names))
+
+
+def client_certificate(authority: trustme.CA, name: str) -> trustme.LeafCert:
+    return authority.issue_cert("client@example.org", common_name=name)
+
+
+def write(folder: Path, certificate: trustme.LeafCert) -> None:
+    """Replace certificate and key as rotations do: by new files with the old names."""
+    for name, pem in (("tls.crt", certificate.cert_chain_pems[0]), ("tls.key", certificate.private_key_pem)):
+        (folder / "next").write_bytes(pem.bytes())
+        os.replace(folder / "next", folder / name)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+async def tls_server(authority: trustme.CA) -> AsyncIterator[Server]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1", "kubernetes.default.svc").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    server = Server()
+    server.answer = who
+    await server.start(context)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    path = tmp_path / "ca.crt"
+    authority.cert_pem.write_to_path(path)
+    return path
+
+
+async def test_server_with_a_certificate_of_the_authority_is_trusted(tls_server: Server, ca_file: Path) -> None:
+    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=ca_file)) as transport:
+        assert await fetch(transport) == b""
+
+
+async def test_unknown_authority_is_the_reason(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url) as transport:
+        with pytest.raises(
+            TransportError, match=f"^{tls_server.authority}: its certificate is not trusted: .*certificate"
+        ):
+            await fetch(transport)
+
+
+async def test_verification_can_be_disabled(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url, ssl=TLS(verify=False)) as transport:
+        assert await fetch(transport) == b""
+
+
+@pytest.mark.parametrize("strict", [True, False])
+async def test_strict_verification_is_an_option(strict: bool) -> None:
+    context = await TLSContexts(TLS(strict=strict)).context(Credential())
+    assert bool(context.verify_flags & ssl.VERIFY_X509_STRICT) is strict
+
+
+async def test_server_name_option_is_verified(tls_server: Server, ca_file: Path) -> None:
+    settings = TLS(certificate_authority=ca_file, server_name="kubernetes.default.svc")
+    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
+        assert await fetch(transport) == b""
+
+
+async def test_name_missing_in_the_certificate_raises(tls_server: Server, ca_file: Path) -> None:
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
+        with pytest.raises(TransportError, match="not trusted"):
+            await fetch(transport)
+
+
+class BlackHole:
+    """A network between client and server that drops the server's bytes on demand."""
+
+    def __init__(self) -> None:
+        self.lossy = False
+        self.client_is_gone = asyncio.Event()
+
+    async def start(self, server: Server) -> asyncio.Server:
+        host, _, port = server.authority.rpartition(":")
+
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            server_reader, server_writer = await asyncio.open_connection(host, int(port))
+            async with asyncio.TaskGroup() as group:
+                back = group.create_task(self._pump(server_reader, writer))
+                with contextlib.suppress(ConnectionError):
+                    await self._pump(reader, server_writer)
+                self.client_is_gone.set()
+                back.cancel()
+            for each in (writer, server_writer):
+                each.close()
+
+        return await asyncio.start_server(carry, "127.0.0.1", 0)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            if not self.lossy:
+                writer.write(data)
+
+
+async def test_close_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, ca_file: Path) -> None:
+    tls_server.answer = Stalled()
+    network = BlackHole()
+    async with await network.start(tls_server) as listener:
+        url = f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        async with HttpTransport(url, ssl=TLS(certificate_authority=ca_file)) as transport:
+            response = await transport.request(Request("/"))
+            await anext(response.chunks())
+            network.lossy = True
+            await response.close()
+            async with asyncio.timeout(10):
+                await network.client_is_gone.wait()
+
+
+async def test_new_requests_use_a_rotated_client_certificate(
+    tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path
+) -> None:
+    write(tmp_path, client_certificate(authority, "first"))
+    configuration = Configuration(host=tls_server.url, ssl_ca_cert=str(ca_file))
+    configuration.cert_file, configuration.key_file = str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        before = await fetch(transport)
+        tls_server.answer = stalled = Stalled()
+        watch = await transport.request(Request("/"))
+        tls_server.answer = who
+        write(tmp_path, client_certificate(authority, "second"))
+        after = await fetch(transport)
+        stalled.go_on.set()
+        assert await body(watch) == b"first"
+    assert (before, after) == (b"first", b"second")
+
+
+async def test_half_rotated_certificate_is_not_used(
+    tls_server: Server, authority: trustme.CA, ca_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, client_certificate(authority, "first"))
+    settings = TLS(
+        certificate_authority=ca_file, client_certificate=tmp_path / "tls.crt", client_key=tmp_path / "tls.key"
+    )
+    async with HttpTransport(tls_server.url, ssl=settings) as transport:
+        await fetch(transport)
+        second = client_certificate(authority, "second")
+        (tmp_path / "tls.crt").write_bytes(second.cert_chain_pems[0].bytes())
+        with caplog.at_level(logging.WARNING):
+            between = [await fetch(transport) for _ in range(3)]
+        write(tmp_path, second)
+        after = await fetch(transport)
+    assert (between, after) == ([b"first"] * 3, b"second")
+    assert len(caplog.records) == 1
+
+
+async def test_new_requests_trust_a_rotated_authority(
+    tls_server: Server, authority: trustme.CA, tmp_path: Path
+) -> None:
+    path = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(path)
+    async with HttpTransport(tls_server.url, ssl=TLS(certificate_authority=path)) as transport:
+        with pytest.raises(TransportError, match="not trusted"):
+            await fetch(transport)
+        authority.cert_pem.write_to_path(tmp_path / "next")
+        os.replace(tmp_path / "next", path)
+        assert await fetch(transport) == b""
+
+
+async def test_client_certificate_of_the_credentials_is_used(
+    tls_server: Server, authority: trustme.CA, ca_file: Path
+) -> None:
+    leaf = client_certificate(authority, "plugin")
+    credential = Credential(
+        certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
+    )
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url, credentials=FixedCredentials(credential), ssl=settings) as transport:
+        assert await fetch(transport) == b"plugin"
+
+
+async def test_renewed_client_certificate_uses_a_new_connection(
+    tls_server: Server, authority: trustme.CA, ca_file: Path
+) -> None:
+    class Certificates(RenewedCredentials):
+        count = 0
+
+        async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+            self.count += 1
+            leaf = client_certificate(authority, f"number {self.count}")
+            return Credential(
+                certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
+            ), None
+
+    async def only_the_second(request: web.BaseRequest) -> web.StreamResponse:
+        answer = await who(request)
+        assert isinstance(answer, web.Response)
+        return answer if answer.text == "number 2" else web.Response(status=401)
+
+    tls_server.answer = only_the_second
+    settings = TLS(certificate_authority=ca_file)
+    async with HttpTransport(tls_server.url, credentials=Certificates(), ssl=settings) as transport:
+        assert await fetch(transport) == b"number 2"
+
+
+@pytest.mark.parametrize("content", [None, "", "not PEM"])
+async def test_invalid_authority_raises_before_the_first_request(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "ca.crt"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError, match=f"certificate-authority file {path} cannot be used.*PEM"):
+        async with HttpTransport("https://127.0.0.1:1", ssl=TLS(certificate_authority=path)):
+            pass
+
+
+async def test_invalid_client_certificate_is_named(ca_file: Path, tmp_path: Path) -> None:
+    settings = TLS(certificate_authority=ca_file, client_certificate=ca_file, client_key=tmp_path / "tls.key")
+    with pytest.raises(UsageError, match=f"client certificate {ca_file} with key {tmp_path / 'tls.key'}"):
+        async with HttpTransport("https://127.0.0.1:1", ssl=settings):
+            pass
+
+
+async def test_http_to_a_tls_port_raises(tls_server: Server) -> None:
+    async with HttpTransport(tls_server.url.replace("https", "http")) as transport:
+        with pytest.raises(TransportError, match=f"^{tls_server.authority}: "):
+            await fetch(transport)

@@ -1,0 +1,317 @@
+"""The queue of requests on an event loop in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.resources.keys import ObjectName
+from aioinformer.workqueue.queue import QueueShutDown
+from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.outcomes import Again, Finished, Park, QueueOptions, Run, Unfinished
+from aioinformer.workqueue.requests.request_queue import RequestQueue
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ONE, TWO, THREE = (ObjectName("a", name) for name in "123")
+UPDATED = Cause("updated")
+
+
+class Workers:
+    """Tasks that wait in `get`, and what they got."""
+
+    def __init__(self, queue: RequestQueue, tasks: asyncio.TaskGroup, count: int) -> None:
+        self.got: list[Run] = []
+        self.tasks = [tasks.create_task(self._get(queue)) for _ in range(count)]
+
+    async def _get(self, queue: RequestQueue) -> None:
+        self.got.append(await queue.get())
+
+    @property
+    def keys(self) -> list[ObjectName]:
+        return [run.key for run in self.got]
+
+
+@pytest.fixture
+async def tasks() -> AsyncIterator[asyncio.TaskGroup]:
+    async with asyncio.TaskGroup() as group:
+        yield group
+
+
+@pytest.mark.behaviour("C-03")
+async def test_batch_of_adds_wakes_one_worker(tasks: asyncio.TaskGroup, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = RequestQueue()
+    workers = Workers(queue, tasks, 3)
+    await settled()
+    loop = asyncio.get_running_loop()
+    calls: list[object] = []
+
+    def call_soon(*args: Any, **options: Any) -> asyncio.Handle:
+        calls.append(args)
+        return original(*args, **options)
+
+    original = loop.call_soon
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "call_soon", call_soon)
+        for number in range(1000):
+            queue.add(ObjectName("a", str(number)), UPDATED)
+            queue.add(ObjectName("a", str(number)), UPDATED)
+    assert len(calls) == 1
+    await settled()
+    assert len(workers.got) == 3, "one worker wakes the next one"
+
+
+@pytest.mark.behaviour("C-02")
+async def test_delayed_request_wakes_a_worker_at_the_earliest_time(tasks: asyncio.TaskGroup) -> None:
+    queue, loop = RequestQueue(), asyncio.get_running_loop()
+    workers = Workers(queue, tasks, 2)
+    start = loop.time()
+    queue.add(ONE, UPDATED, after=100.0)
+    queue.add(TWO, UPDATED, after=50.0)
+    queue.add(ONE, UPDATED, after=20.0)
+    await asyncio.gather(*workers.tasks)
+    assert [(run.key, run.started - start) for run in workers.got] == [(ONE, 20.0), (TWO, 50.0)]
+
+
+@pytest.mark.behaviour("C-01", "C-02")
+async def test_add_during_the_run_causes_one_more_run() -> None:
+    queue = RequestQueue()
+    queue.add(ONE, UPDATED)
+    run = await queue.get()
+    for _ in range(5):
+        queue.add(ONE, UPDATED)
+    assert queue.take() is None
+    assert queue.finish(run, Finished()) is not None
+    second = await queue.get()
+    assert queue.finish(second, Finished()) is None
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-15")
+@pytest.mark.parametrize("woken", [0, 1])
+async def test_cancelled_worker_leaves_its_request_to_another(woken: int) -> None:
+    """The first worker is woken for the request; it or the other one is cancelled before it can run."""
+    queue = RequestQueue()
+    workers = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await settled()
+    queue.add(ONE, UPDATED)
+    workers[woken].cancel()
+    await asyncio.wait(workers)
+    assert workers[woken].cancelled()
+    assert workers[1 - woken].result().key == ONE
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-15")
+async def test_request_stays_if_all_workers_are_cancelled() -> None:
+    queue = RequestQueue()
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settled()
+    for worker in workers:
+        worker.cancel()
+    queue.add(ONE, UPDATED)
+    await asyncio.wait(workers)
+    assert all(worker.cancelled() for worker in workers)
+    async with asyncio.timeout(1):
+        assert (await queue.get()).key == ONE
+
+
+@pytest.mark.behaviour("C-16")
+async def test_drain_finishes_what_is_ready_and_drops_the_rest(tasks: asyncio.TaskGroup) -> None:
+    queue = RequestQueue("widgets")
+    for key in ONE, TWO:
+        queue.add(key, UPDATED)
+    queue.add(THREE, UPDATED, after=1.0)
+    first = await queue.get()
+    queue.add(ONE, UPDATED)
+    drain = tasks.create_task(queue.drain())
+    await settled()
+    queue.add(ObjectName("a", "4"), UPDATED)
+    second = await queue.get()
+    waiting = tasks.create_task(queue.get())
+    await settled()
+    assert not waiting.done(), "the run of the first key is not finished, and it is requested again"
+    queue.finish(first, Finished())
+    third = await waiting
+    assert [run.key for run in (first, second, third)] == [ONE, TWO, ONE]
+    queue.finish(second, Unfinished(ValueError("no")))
+    await settled()
+    assert not drain.done()
+    queue.finish(third, Again(asyncio.get_running_loop().time() + 5))
+    await drain
+    assert queue.snapshot().delayed == 0, "no retry comes after the end"
+    with pytest.raises(QueueShutDown, match="request queue 'widgets' was shut down"):
+        await queue.get()
+
+
+@pytest.mark.behaviour("C-16")
+async def test_shutdown_drops_requests_and_ends_workers(tasks: asyncio.TaskGroup) -> None:
+    queue = RequestQueue()
+    queue.add(ONE, UPDATED)
+    run = await queue.get()
+    workers = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await settled()
+    for key in ONE, TWO:
+        queue.add(key, UPDATED, after=float(key is TWO))
+    queue.shut_down()
+    drain = tasks.create_task(queue.drain())
+    await settled()
+    assert not drain.done()
+    queue.finish(run, Unfinished(ValueError("no"), 0.0))
+    await drain
+    for worker in workers:
+        with pytest.raises(QueueShutDown):
+            await worker
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-16")
+async def test_workers_end_at_shutdown_of_an_idle_queue() -> None:
+    queue = RequestQueue()
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await settled()
+    queue.shut_down()
+    assert all(isinstance(each, QueueShutDown) for each in await asyncio.gather(*workers, return_exceptions=True))
+
+
+@pytest.mark.behaviour("C-17")
+async def test_scrape_has_the_metrics_of_client_go() -> None:
+    registry = CollectorRegistry()
+    queue = RequestQueue("widgets", metrics=PrometheusMetrics(registry))
+    for key in ONE, TWO, THREE:
+        queue.add(key, UPDATED)
+    queue.add(ObjectName("a", "later"), UPDATED, after=60.0)
+    await asyncio.sleep(2)
+    first, second = await queue.get(), await queue.get()
+    await asyncio.sleep(3)
+    queue.release(first)
+    await asyncio.sleep(1)
+
+    def shown(name: str) -> float | None:
+        return registry.get_sample_value(f"workqueue_{name}", {"name": "widgets"})
+
+    assert shown("depth") == 1
+    assert shown("adds_total") == 3
+    assert shown("retries_total") == 1
+    assert shown("queue_duration_seconds_sum") == pytest.approx(4)
+    assert shown("work_duration_seconds_sum") == pytest.approx(3), "a released run needs no worker"
+    assert shown("unfinished_work_seconds") == shown("longest_running_processor_seconds") == pytest.approx(4)
+    queue.finish(first, Finished())
+    queue.finish(second, Finished())
+    assert shown("work_duration_seconds_count") == 2
+
+
+@pytest.mark.behaviour("C-17")
+async def test_snapshot_names_what_runs_fails_and_is_parked() -> None:
+    queue = RequestQueue("widgets", random=lambda: 0.0)
+    for key in ONE, TWO, THREE:
+        queue.add(key, UPDATED)
+    runs = [await queue.get() for _ in range(3)]
+    queue.finish(runs[0], Unfinished(ValueError("a secret")))
+    queue.finish(runs[1], Park("the spec is wrong"))
+    snapshot = queue.snapshot()
+    assert (snapshot.ready, snapshot.delayed, snapshot.running) == (0, 1, (runs[2],))
+    assert {key: each.reason for key, each in snapshot.parked.items()} == {TWO: "the spec is wrong"}
+    failing = snapshot.failing[ONE]
+    assert (failing.attempts, failing.error, failing.until) == (1, "ValueError", snapshot.time + 0.05)
+    assert queue.retry_parked() == 1
+    assert queue.parked() == {}
+
+
+@pytest.mark.behaviour("C-05")
+async def test_takeover_requests_known_keys_at_low_priority() -> None:
+    queue = RequestQueue()
+    queue.add(TWO, UPDATED)
+    queue.take_over([ONE, TWO, THREE])
+    runs = [await queue.get() for _ in range(3)]
+    takeover = Cause("takeover")
+    assert [(run.key, run.priority, run.causes) for run in runs] == [
+        (TWO, 0, (UPDATED, takeover)),
+        (ONE, LOW_PRIORITY, (takeover,)),
+        (THREE, LOW_PRIORITY, (takeover,)),
+    ]
+
+
+@pytest.mark.behaviour("C-115")
+@pytest.mark.parametrize("state", ["new", "ready", "delayed", "failing", "parked", "running", "requested"])
+async def test_gone_key_of_a_standby_leaves_the_queue(state: str) -> None:
+    queue, deleted = RequestQueue(), Cause("deleted")
+    if state != "new":
+        queue.add(ONE, Cause("requested") if state == "requested" else UPDATED, after=9 if state == "delayed" else 0)
+    run = await queue.get() if state in ("failing", "parked", "running") else None
+    if run is not None and state != "running":
+        queue.finish(run, Park("no") if state == "parked" else Unfinished(ValueError()))
+    queue.add(TWO, UPDATED)
+    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)
+    snapshot = queue.snapshot()
+    kept = state in ("running", "requested")
+    assert (snapshot.gone, snapshot.delayed, snapshot.parked, snapshot.failing) == (not kept, 0, {}, {})
+    assert snapshot.ready == 1 + (state == "requested")
+    if run is not None and state == "running":
+        queue.finish(run, Finished())
+    queue.take_over([THREE])
+    runs = [await queue.get() for _ in range(3)]
+    assert [each.key for each in runs] == {"running": [TWO, ONE, THREE], "requested": [ONE, TWO, THREE]}.get(
+        state, [TWO, THREE, ONE]
+    )
+    assert queue.take() is None
+
+
+@pytest.mark.behaviour("C-115")
+async def test_gone_keys_are_dropped_when_the_leader_has_seen_that() -> None:
+    queue, deleted = RequestQueue(), Cause("deleted")
+    for key in ONE, TWO:
+        queue.add_as_standby(key, deleted, priority=0, gone=True, seen=0.0)
+        await asyncio.sleep(10)
+    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)  # its children are gone now, too
+    now = asyncio.get_running_loop().time()
+    queue.add_as_standby(THREE, UPDATED, priority=0, gone=False, seen=now - 5)
+    assert queue.snapshot().gone == 1
+    queue.take_over([], now)
+    assert [(await queue.get()).key for _ in range(2)] == [THREE, ONE]
+
+
+@pytest.mark.behaviour("C-116")
+async def test_next_queue_has_the_requests_of_the_former() -> None:
+    queue, options = RequestQueue(), QueueOptions(min_interval=1.0)
+    queue.add(ONE, UPDATED)
+    run = await queue.get()
+    queue.add(ONE, Cause("requested"))
+    queue.add(TWO, UPDATED, priority=3)
+    queue.add(TWO, Cause("deleted"))
+    queue.add(THREE, UPDATED, after=60)
+    queue.add_as_standby(ObjectName("a", "4"), Cause("deleted"), priority=0, gone=True, seen=0.0)
+    following = queue.hand_over(lambda: RequestQueue(options=options))
+    queue.finish(run, Finished())
+    queue.add(ONE, UPDATED)
+    assert (queue.snapshot().ready, following.snapshot().gone) == (0, 1)
+    began = asyncio.get_running_loop().time()
+    runs = [await following.get() for _ in range(3)]
+    assert [(each.key, each.priority, [cause.trigger for cause in each.causes]) for each in runs] == [
+        (TWO, 3, ["updated", "deleted"]),
+        (ONE, 0, ["updated", "requested"]),
+        (THREE, 0, ["updated"]),
+    ]
+    assert asyncio.get_running_loop().time() - began == pytest.approx(60)
+
+
+@pytest.mark.behaviour("C-08")
+async def test_end_of_a_run_wakes_a_worker_for_its_group(tasks: asyncio.TaskGroup) -> None:
+    queue = RequestQueue(options=QueueOptions(group_limit=1))
+    for key in ONE, TWO, THREE:
+        queue.add(key, UPDATED)
+    workers = Workers(queue, tasks, 3)
+    await settled()
+    assert workers.keys == [ONE]
+    queue.release(workers.got[0])
+    await settled()
+    assert workers.keys == [ONE, TWO]
+    queue.finish(workers.got[1], Finished())
+    await settled()
+    assert workers.keys == [ONE, TWO, THREE]
