@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.real.contract.recordings import Exchanges
 
-SUITE = PROJECT / "tests" / "contract"
+SUITE = PROJECT / "tests" / "real" / "contract"
 PAGE = PROJECT / "docs" / "contract.md"
 
 HEAD = """# One contract, two servers

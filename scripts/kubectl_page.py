@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
-SUITE = PROJECT / "tests" / "kubectl"
+SUITE = PROJECT / "tests" / "real" / "kubectl"
 PAGE = PROJECT / "docs" / "kubectl.md"
 
 HEAD = """# kubectl

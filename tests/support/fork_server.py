@@ -1,8 +1,8 @@
 """Starts commands as forks of a process that has imported the package: a start takes milliseconds, not a second.
 
 `python -m tests.support.fork_server SOCKET` listens on a Unix socket until its standard input is closed. A connection
-is a command: the request has its arguments, environment and folder, and its three standard files. The response is its pid,
-and later its exit status. A forked command has everything a process has: signals, pipes, its own end.
+is a command: the request has its arguments, environment and folder, and its three standard files. The response is its
+pid, and later its exit status. A forked command has everything a process has: signals, pipes, its own end.
 """
 
 from __future__ import annotations
