@@ -227,8 +227,8 @@ def _scripted(scripts: Sequence[Shown]) -> list[str]:
         "client-go's informer, whose records are in `tests/system/oracle/recorded`, and, in each test run, to "
         "aioinformer. The tests compare the type and start version of each request; whether it is immediate, after a "
         "backoff delay, or later; the notifications of each key; and the final store. All must be equal, or a rule "
-        "declares the difference. A general rule rewrites a line of client-go's record into the line that aioinformer's "
-        "record must have. For any other difference, the script states exactly what aioinformer does.",
+        "declares the difference. A general rule rewrites a line of client-go's record into the line that "
+        "aioinformer's record must have. For any other difference, the script states exactly what aioinformer does.",
         "\n".join(lines),
         "\n".join(rules),
     ]
