@@ -34,7 +34,7 @@ BLOCKS = in_language("python")
 PROGRAMS = [block for block in BLOCKS if "asyncio.run(" in block.code]
 TESTS = [block for block in BLOCKS if "def test_" in block.code]
 SNIPPETS = [block for block in BLOCKS if block not in (*PROGRAMS, *TESTS)]
-EXAMPLE_TESTS = (PROJECT / "tests" / "test_examples.py").read_text()
+EXAMPLE_TESTS = (PROJECT / "tests" / "system" / "examples" / "test_examples.py").read_text()
 
 
 @pytest.fixture(autouse=True)
