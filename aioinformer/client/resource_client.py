@@ -144,9 +144,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             AlreadyExists: there is an object of this name.
             Invalid: the object breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was created.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         settings = self._settings.changed(options, "create()")
         path = self.resource.path(place(self.resource, self.namespace, namespace_in(obj), namespace))
@@ -204,9 +202,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             ApiNotFound: there is no such object.
             Conflict: the object has another uid or version.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was deleted.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         settings = self._settings.changed(options, "delete()")
         body = delete_options(propagation, grace, uid, resource_version, dry_run=settings.dry_run)
@@ -238,9 +234,7 @@ class ResourceClient(ObjectMethods[T]):
 
         Raises:
             UsageError: the resource is namespaced, and no namespace is given.
-            ApiError: the server refused the request.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was deleted.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         settings = self._settings.changed(options, "delete_collection()")
         selected = list_options(label_selector, field_selector, 0)

@@ -31,6 +31,9 @@ T = TypeVar("T")
 class Verbs(Generic[T]):
     """The requests that objects and their subresources have in common.
 
+    Every request raises `ApiError` or a subclass of it if the server refuses it, and `TransportError` if there is no
+    answer; then nothing was written. If the answer to a write is lost, it raises `WriteOutcomeUnknown`.
+
     Args:
         sender: sends the requests.
         settings: of the requests.
@@ -133,9 +136,7 @@ class Verbs(Generic[T]):
             Conflict: the object has changed since this version.
             ApiNotFound: there is no such object.
             Invalid: the object breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         check_whole(obj, "replace()")
         settings = self._settings.changed(options, "replace()")
@@ -166,9 +167,7 @@ class Verbs(Generic[T]):
             Conflict: the patch contains `metadata.resourceVersion`, and the object has another version.
             ApiNotFound: there is no such object.
             Invalid: the result breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         settings = self._settings.changed(options, "patch()")
         content_type = PATCHES.get(type)
@@ -200,9 +199,7 @@ class Verbs(Generic[T]):
             UsageError: there is no field manager.
             Conflict: another field manager owns one of the fields.
             Invalid: the result breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
         """
         settings = self._settings.changed(options, "apply()")
         settings.manager("apply()")
@@ -299,9 +296,7 @@ class Verbs(Generic[T]):
             Invalid: the new state breaks rules of its kind.
             UsageError: the function did not return a state of this object, or changed what this request does not store,
                 such as a status that is a subresource. If only the answer shows that, the rest has been written.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
             Exception: the function raised this.
         """
         settings = self._settings.changed(options, "edit()")

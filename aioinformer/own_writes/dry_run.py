@@ -7,6 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
+from aioinformer.cache.objects.changes import changed
 from aioinformer.client.changes.patches import is_same
 from aioinformer.client.requests import APPLY, PATCHES
 from aioinformer.errors import ApiError, ApiNotFound
@@ -77,7 +78,7 @@ async def pretend(
     if kind == PATCHES["json"]:
         lines = [f"* {each.get('op')} {each.get('path')}{_value_of(each, secret=is_secret)}" for each in body]
         return Pretended(_encode(_identified(known, target)), _bounded(lines))
-    made = _merged(known, body) if kind else body
+    made = _decode(changed(_encode(known), body)) if kind else body
     return Pretended(_encode(_identified(made, target)), _lines(known or _ABSENT, made, secret=is_secret))
 
 
@@ -137,15 +138,3 @@ def _identified(obj: dict[str, Any], target: Target) -> dict[str, Any]:
     metadata["uid"] = metadata.get("uid") or str(uuid5(NAMESPACE_URL, f"{target.what}/{target.namespace}/{name}"))
     metadata["resourceVersion"] = metadata.get("resourceVersion") or "0"
     return {**obj, "metadata": metadata}
-
-
-def _merged(old: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(old) if isinstance(old, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merged(merged.get(name), value)
-    return merged
