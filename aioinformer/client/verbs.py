@@ -103,11 +103,7 @@ class Verbs(Generic[T]):
         A server that does not serve the resource also answers 404. That is no proof that the object does not exist, and
         is raised.
 
-        Args:
-            target: as for `get`, as all arguments.
-            namespace: its namespace, if nothing else names it.
-            resource_version: "0" allows the server to answer from its cache, which may be older.
-            options: see `ReadOptions`.
+        The arguments are those of `get`.
 
         Raises:
             ApiNotFound: the server does not say that this object is missing.
@@ -230,11 +226,8 @@ class Verbs(Generic[T]):
         creation applied ones, so that those leave the object that `obj` lacks.
 
         Args:
-            obj: as for `apply`.
+            obj, force, namespace, options: as for `apply`.
             cached: the object in the cache; None if it is not there.
-            force: as for `apply`.
-            namespace: as for `apply`.
-            options: as for `apply`.
 
         Raises:
             Conflict: another object has the name now, or none; or another field manager owns one of the fields.

@@ -284,10 +284,7 @@ class LeaseMachine:
     def observe_event(self, lease: Mapping[str, Any], now: float, *, deleted: bool) -> bool:
         """Take an event of a watch into account. If it shows that the term is over, the machine gives up.
 
-        Args:
-            lease: the Lease; of a deletion, its last state.
-            now: when the event was received.
-            deleted: whether the Lease was deleted.
+        Of a deletion, the event has the last state of the Lease. `now` is when it was received.
 
         Returns:
             Whether to try at once: a leader that must create the Lease again, or is asked to make way; and a candidate

@@ -47,11 +47,8 @@ async def pretend(
     It is the body of a create or a replacement; the object after a merge patch, a strategic merge patch or an apply,
     all of which are merged as by RFC 7386; the unchanged object after a JSON patch; otherwise a Status.
 
-    Args:
-        target: what the write is about.
-        request: the write.
-        cached: the cached object, None if there is none.
-        live: sends a read. It is called for a patch or a replacement of what is not cached, or only in part.
+    `cached` is None if there is no cached object. `live` sends a read, for a patch or a replacement of what is not
+    cached, or only in part.
 
     Raises:
         ApiNotFound: a patch names an object that does not exist.

@@ -80,13 +80,7 @@ class InputEnded(AioinformerError):
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """One input in effect.
-
-    Attributes:
-        input: the declaration.
-        informer: of its objects.
-        registration: of its handler.
-    """
+    """One input in effect."""
 
     input: Input[Any]
     informer: SharedIndexInformer[Any]
@@ -111,9 +105,6 @@ class Inputs:
 
     async def attach(self, loops: LoopDetector) -> None:
         """Acquire the informers, and register the handlers. Start the informers afterwards.
-
-        Args:
-            loops: gets the states of updated objects.
 
         Raises:
             UsageError: the options of an informer contradict those of another controller. Nothing is attached.
@@ -227,9 +218,7 @@ class Inputs:
     async def follow(self, on_synced: Callable[[], None], resync_period: float) -> None:
         """Run the sources and the resyncs until cancelled.
 
-        Args:
-            on_synced: called when all objects of the first lists are enqueued.
-            resync_period: seconds between runs for all objects; 0 for never.
+        `on_synced` is called when all objects of the first lists are enqueued. A `resync_period` of 0 is none.
 
         Raises:
             Exception: an informer or a source ended with it.
