@@ -37,11 +37,9 @@ class Recorder(Protocol):
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Record an Event about an object."""
-        ...
 
     def eventf(self, obj: Any, type: str, reason: str, message: str, *args: object, **options: Any) -> None:
         """Record an Event with a message in %-format, as in `logging`."""
-        ...
 
     def annotated_eventf(
         self,
@@ -54,7 +52,6 @@ class Recorder(Protocol):
         **options: Any,
     ) -> None:
         """Record an Event with annotations and a message in %-format."""
-        ...
 
 
 class _BaseRecorder(ABC):

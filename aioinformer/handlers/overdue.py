@@ -35,21 +35,17 @@ class Caller(Protocol):
     @property
     def behind(self) -> int:
         """How many notifications are pending behind the running call."""
-        ...
 
     @property
     def busy(self) -> bool:
         """Whether notifications are being delivered."""
-        ...
 
     @property
     def call_began(self) -> float | None:
         """When the running call began, by the loop's clock; None if there is none."""
-        ...
 
     def call(self) -> HandlerCall | None:
         """Return the running call."""
-        ...
 
 
 class OverdueCalls:

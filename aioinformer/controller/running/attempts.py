@@ -24,7 +24,7 @@ from aioinformer.controller.request import (
 from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
-from aioinformer.inputs.change import uid_of
+from aioinformer.inputs.keys import uid_of
 from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
