@@ -213,7 +213,7 @@ class Client(ByName, Accessors):
 
         Raises:
             UsageError: the path contains an empty segment, "." or "..", or the body has no JSON form.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "request()")
         if method not in _METHODS:

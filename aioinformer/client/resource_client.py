@@ -37,6 +37,9 @@ class ResourceClient(ObjectMethods[T]):
 
     `client.core.v1.pods`, `client.resource(WIDGETS)` and `await client.resource_for(obj)` return one. What its methods
     return is what listers return: immutable objects that keep the bytes of the server.
+
+    Every request raises `ApiError`, or a subclass of it, if the server refuses it. Without an answer, it raises
+    `TransportError`, and nothing was written; only if the answer to a write was lost, it raises `WriteOutcomeUnknown`.
     """
 
     __slots__ = ()
@@ -142,7 +145,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             AlreadyExists: there is an object of this name.
             Invalid: the object breaks rules of its kind.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "create()")
         path = self.resource.path(place(self.resource, self.namespace, namespace_in(obj), namespace))
@@ -200,7 +203,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             ApiNotFound: there is no such object.
             Conflict: the object has another uid or version.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "delete()")
         body = delete_options(propagation, grace, uid, resource_version, dry_run=settings.dry_run)
@@ -230,7 +233,7 @@ class ResourceClient(ObjectMethods[T]):
 
         Raises:
             UsageError: the resource is namespaced, and no namespace is given.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "delete_collection()")
         selected = list_options(label_selector, field_selector, 0)

@@ -31,9 +31,6 @@ T = TypeVar("T")
 class Verbs(Generic[T]):
     """The requests that objects and their subresources have in common.
 
-    Every request raises `ApiError` or a subclass of it if the server refuses it, and `TransportError` if there is no
-    answer; then nothing was written. If the answer to a write is lost, it raises `WriteOutcomeUnknown`.
-
     Args:
         sender: sends the requests.
         settings: of the requests.
@@ -132,7 +129,7 @@ class Verbs(Generic[T]):
             Conflict: the object has changed since this version.
             ApiNotFound: there is no such object.
             Invalid: the object breaks rules of its kind.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         check_whole(obj, "replace()")
         settings = self._settings.changed(options, "replace()")
@@ -163,7 +160,7 @@ class Verbs(Generic[T]):
             Conflict: the patch contains `metadata.resourceVersion`, and the object has another version.
             ApiNotFound: there is no such object.
             Invalid: the result breaks rules of its kind.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "patch()")
         content_type = PATCHES.get(type)
@@ -195,7 +192,7 @@ class Verbs(Generic[T]):
             UsageError: there is no field manager.
             Conflict: another field manager owns one of the fields.
             Invalid: the result breaks rules of its kind.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "apply()")
         settings.manager("apply()")
@@ -289,7 +286,7 @@ class Verbs(Generic[T]):
             Invalid: the new state breaks rules of its kind.
             UsageError: the function did not return a state of this object, or changed what this request does not store,
                 such as a status that is a subresource. If only the answer shows that, the rest has been written.
-            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `Verbs`.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
             Exception: the function raised this.
         """
         settings = self._settings.changed(options, "edit()")

@@ -104,12 +104,8 @@ class OverdueCalls:
         self._quiet_until[caller] = now + AGAIN
         call = caller.call()
         if call is not None:
-            _log.warning(
-                "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it",
-                caller.name,
-                call.function,
-                now - began,
-                call.key,
-                caller.behind,
+            line = (
+                "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it"
             )
+            _log.warning(line, caller.name, call.function, now - began, call.key, caller.behind)
         return now + AGAIN

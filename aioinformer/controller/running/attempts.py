@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -33,7 +32,7 @@ from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, MutableMapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, MutableMapping
 
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
@@ -344,10 +343,10 @@ def _described(error: BaseException) -> str:
 
 def _conflicts_in(error: BaseException) -> str:
     """Return the fields and managers of a conflict that its text does not have: it may be cut."""
-    causes = error.details.get("causes") if isinstance(error, Conflict) else None
-    named = [each for each in causes if isinstance(each, Mapping)] if isinstance(causes, (list, tuple)) else []
-    fields = {str(each.get("field")): str(each.get("message"))[:_LENGTH] for each in named[:_NAMED]}
-    missing = [f"{field[:_LENGTH]}: {message}" for field, message in fields.items() if field not in str(error)]
+    if not isinstance(error, Conflict):
+        return ""
+    shown, conflicts = str(error), error.conflicts[:_NAMED]
+    missing = [f"{each.field[:_LENGTH]}: {each.message[:_LENGTH]}" for each in conflicts if each.field not in shown]
     return f" ({', '.join(missing)})" if missing else ""
 
 
