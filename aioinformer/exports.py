@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package that exports names of its modules; set a missing `__all__`.
+    """Return `__getattr__` and `__dir__` for a package that exports names of its modules, and set a missing `__all__`.
 
     Args:
         package: the `__name__` of the package.

@@ -36,7 +36,16 @@ _log = get_logger("aioinformer.leaderelection")
 
 
 class LeaseLock:
-    """Reads and writes one Lease. `template` is the Lease to create, without a spec."""
+    """Reads and writes one Lease.
+
+    Args:
+        transport: sends the requests.
+        name: the name of the Lease.
+        namespace: its namespace.
+
+    Attributes:
+        template: the Lease to create, without a spec.
+    """
 
     def __init__(self, transport: Transport, name: str, namespace: str) -> None:
         LEASES.path(namespace, name)  # raises now if no Lease can have this name

@@ -45,8 +45,8 @@ async def reconcile_undecodable(
 ) -> Result | None:
     """Run the controller's handler for an object that its class cannot decode; without one, record an Event and park.
 
-    The request gets the object as the server has it now: a mapping, by the decoder of its resource. `version` is the
-    one of which it is known that, and why, it cannot be decoded; "" if it could not be read.
+    The request gets the object as the server has it now: a mapping, by the decoder of its resource. The reason says why
+    this version cannot be decoded; the version is "" if it could not be read.
     """
     objects = request.client.resource(request.resource)
     # A list, which the inputs have the permission for.
