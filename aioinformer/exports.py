@@ -1,11 +1,13 @@
 """Lazy exports: a name of a package is imported when it is first used, so that a program loads only what it uses.
 
-The `__init__` of such a package states each name three times, because each reader understands one form only: type
-checkers need static imports under `if TYPE_CHECKING:` and a literal `__all__`, and the interpreter needs the table.
-tests/project/test_exports.py keeps the three equal.
+The `__init__` of such a package states each name twice, because each reader understands one form only: type checkers
+need static imports under `if TYPE_CHECKING:`, of the form `import name as name`, and the interpreter needs the table.
+tests/project/test_exports.py keeps the two equal.
 """
 
 from __future__ import annotations
+
+import sys
 
 TYPE_CHECKING = False  # importing `typing` would take as long as importing all of `aioinformer`
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package that exports names of its modules.
+    """Return `__getattr__` and `__dir__` for a package that exports names of its modules, and set a missing `__all__`.
 
     Args:
         package: the `__name__` of the package.
@@ -29,7 +31,6 @@ def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[s
 
     def load(name: str) -> object:
         import importlib
-        import sys
 
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -38,8 +39,7 @@ def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[s
         return value
 
     def names() -> list[str]:
-        import sys
-
         return sorted({*vars(sys.modules[package]), *modules})
 
+    vars(sys.modules[package]).setdefault("__all__", sorted(modules))
     return load, names

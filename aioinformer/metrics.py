@@ -51,7 +51,6 @@ class MetricsProvider(Protocol):
         Raises:
             UsageError: another source has the same name, and their metrics would mix.
         """
-        ...
 
 
 class MetricsSource(Protocol):
@@ -59,7 +58,6 @@ class MetricsSource(Protocol):
 
     def statistics(self) -> InformerStatistics | QueueStatistics:
         """Return its current numbers. Callable from any thread."""
-        ...
 
 
 class InformerStatistics(msgspec.Struct, frozen=True):

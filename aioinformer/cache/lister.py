@@ -39,19 +39,15 @@ class CacheOwner(Protocol):
 
     def check_readable(self) -> None:
         """Raise UsageError if the informer was never started."""
-        ...
 
     def check_absent(self, key: str) -> None:
         """Raise DecodeError if the object exists but does not decode, and so is not in the cache."""
-        ...
 
     def undecodable(self) -> dict[str, str]:
         """Return the objects whose last version does not decode: key -> why."""
-        ...
 
     async def wait_for(self, written: Any, /, *, timeout: float | None = ...) -> Any:  # noqa: ASYNC109
         """Wait until the cache shows a write."""
-        ...
 
 
 class _Reader(Generic[T]):

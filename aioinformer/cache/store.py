@@ -36,19 +36,15 @@ class Store(Protocol[T]):
 
     def list(self) -> builtins.list[T]:
         """Return all objects, in no order."""
-        ...
 
     def list_keys(self) -> builtins.list[str]:
         """Return all keys, in no order."""
-        ...
 
     def get(self, obj: Any) -> T | None:
         """Return the object with the same key as this one, or None."""
-        ...
 
     def get_by_key(self, key: str) -> T | None:
         """Return the object of a key, or None."""
-        ...
 
 
 class Indexer(Generic[T]):

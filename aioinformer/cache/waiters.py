@@ -14,13 +14,15 @@ from itertools import chain, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from aioinformer.concurrency import Failure
 from aioinformer.errors import USER_ERRORS, KeyFuncError, UsageError
 from aioinformer.resources.keys import meta_namespace_key_func, metadata_field, metadata_of
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, KeysView
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, KeysView
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.resources.resource import Resource
@@ -80,10 +82,7 @@ class VersionWaiters:
 
     def fail(self, error: BaseException) -> None:
         """Fail all waits: no further version will be reached."""
-        self._failure = Failure(error)
-        for future in chain.from_iterable(self._waiters.values()):
-            if not future.done():
-                future.set_exception(error)
+        self._failure = _fail(self._waiters, error)
 
     def includes(self, version: str) -> bool:
         """Return whether the cache has this version or a later one; if it is not a number, whether it was seen."""
@@ -125,12 +124,15 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-class KeyWaiters(Generic[T]):
-    """Waits for conditions of single objects.
+def _fail(waiters: Mapping[str, Iterable[asyncio.Future[Any]]], error: BaseException) -> Failure:
+    for future in chain.from_iterable(waiters.values()):
+        if not future.done():
+            future.set_exception(error)
+    return Failure(error)
 
-    Args:
-        versions: the waits for versions of the same cache.
-    """
+
+class KeyWaiters(Generic[T]):
+    """Waits for conditions of single objects. `versions` are the waits for versions of the same cache."""
 
     def __init__(self, versions: VersionWaiters | None = None) -> None:
         self.versions = versions or VersionWaiters()
@@ -159,10 +161,7 @@ class KeyWaiters(Generic[T]):
 
     def fail(self, error: BaseException) -> None:
         """Fail all waits: no object will change."""
-        self._failure = Failure(error)
-        for future in chain.from_iterable(self._waiters.values()):
-            if not future.done():
-                future.set_exception(error)
+        self._failure = _fail(self._waiters, error)
 
     async def wait(self, key: str, predicate: Callable[[T | None], Any]) -> T | None:
         """Return the object of a key, or None if it is deleted, once the predicate holds for it."""
@@ -309,44 +308,34 @@ def check_resource(written: Any, resource: Resource[Any]) -> None:
         raise UsageError(f"written: {where} is not of {resource.gvr}; wait with an informer of its own resource")
 
 
-class ShownWrite:
+class ShownWrite(msgspec.Struct, eq=False):
     """Whether a cache shows a write. It is called again after each change.
 
     The proof is the cached object itself, in this version or a later one; its removal from the cache; or the version of
     the whole cache, which only lists, events and bookmarks of its own watch advance.
 
-    Args:
+    Attributes:
         write: the write.
         item: returns the cached record of a key.
         reached: returns whether the whole cache has the version of the write.
         gone: wait until the object is not in the cache.
         outside: the object does not belong to the cache any more, or never did.
+        was_cached: the cache has had the object since then.
     """
 
-    def __init__(
-        self,
-        write: Write,
-        item: Callable[[str], Record | None],
-        reached: Callable[[Write], bool],
-        *,
-        gone: bool,
-        outside: bool,
-    ) -> None:
-        self.write = write
-        self._item = item
-        self._reached = reached
-        self._gone = gone
-        self._outside = outside
-        self._was_cached = False
+    write: Write
+    item: Callable[[str], Record | None]
+    reached: Callable[[Write], bool]
+    gone: bool
+    outside: bool
+    was_cached: bool = False
 
     def __call__(self) -> bool:
         version = self.write.version
-        record = self._item(self.write.key)
+        record = self.item(self.write.key)
         if record is not None and self.write.is_of(record):
-            self._was_cached = True
-            if self._gone or not version:
+            self.was_cached = True
+            if self.gone or not version:
                 return False
-            return covers(record.resource_version, version) or self._reached(self.write)
-        if self._was_cached or self._outside or not version:
-            return True
-        return self._reached(self.write)
+            return covers(record.resource_version, version) or self.reached(self.write)
+        return self.was_cached or self.outside or not version or self.reached(self.write)

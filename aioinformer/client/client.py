@@ -213,9 +213,7 @@ class Client(ByName, Accessors):
 
         Raises:
             UsageError: the path contains an empty segment, "." or "..", or the body has no JSON form.
-            ApiError: the server refused the request.
-            WriteOutcomeUnknown: the answer to anything but a "GET" was lost.
-            TransportError: there is no answer, and nothing was done.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "request()")
         if method not in _METHODS:

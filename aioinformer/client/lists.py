@@ -134,15 +134,7 @@ class _Opened(NamedTuple):
 
 
 class PageRequests(Generic[T]):
-    """Requests and reads single pages of one collection.
-
-    Args:
-        sender: sends the requests.
-        settings: of the requests.
-        resource: the resource.
-        path: the path of the collection.
-        objects: makes the objects.
-    """
+    """Requests and reads single pages of one collection."""
 
     def __init__(
         self, sender: Sender, settings: Settings, resource: Resource[T], path: str, objects: ObjectType[T]

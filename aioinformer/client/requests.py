@@ -277,11 +277,7 @@ def locate(resource: Resource[Any], bound: str, target: object, namespace: str) 
 def place(resource: Resource[Any], bound: str, own: str, namespace: str) -> str:
     """Return the namespace of an object, "" for a cluster-scoped resource.
 
-    Args:
-        resource: its resource.
-        bound: the namespace of the client, "" for none.
-        own: the namespace in the object or in its key, "" for none.
-        namespace: the argument of the call, "" for none.
+    The arguments are those of `locate`; `own` is the namespace in the object or in its key, "" for none.
 
     Raises:
         UsageError: no namespace is given, or two contradict each other.

@@ -37,6 +37,9 @@ class ResourceClient(ObjectMethods[T]):
 
     `client.core.v1.pods`, `client.resource(WIDGETS)` and `await client.resource_for(obj)` return one. What its methods
     return is what listers return: immutable objects that keep the bytes of the server.
+
+    Every request raises `ApiError`, or a subclass of it, if the server refuses it. Without an answer, it raises
+    `TransportError`, and nothing was written; only if the answer to a write was lost, it raises `WriteOutcomeUnknown`.
     """
 
     __slots__ = ()
@@ -106,9 +109,7 @@ class ResourceClient(ObjectMethods[T]):
         `contextlib.aclosing`; that closes the response.
 
         Args:
-            label_selector: as for `list`.
-            field_selector: as for `list`.
-            namespace: "" for that of the client.
+            label_selector, field_selector, namespace: as for `list`.
             resource_version: yield the changes after it. With "", the objects that exist come first, as ADDED.
             seconds: the server ends the watch after this time; None for its default.
             options: see `ReadOptions`. The timeout is that of the beginning of the answer, as are the repetitions.
@@ -144,9 +145,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             AlreadyExists: there is an object of this name.
             Invalid: the object breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was created.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "create()")
         path = self.resource.path(place(self.resource, self.namespace, namespace_in(obj), namespace))
@@ -204,9 +203,7 @@ class ResourceClient(ObjectMethods[T]):
         Raises:
             ApiNotFound: there is no such object.
             Conflict: the object has another uid or version.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was deleted.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "delete()")
         body = delete_options(propagation, grace, uid, resource_version, dry_run=settings.dry_run)
@@ -226,9 +223,7 @@ class ResourceClient(ObjectMethods[T]):
         """Delete all objects that match the selectors, in one namespace or, for a cluster-scoped resource, everywhere.
 
         Args:
-            label_selector: a string, a mapping of labels, or a parsed selector.
-            field_selector: a string, a mapping of fields, or a parsed selector.
-            namespace: "" for that of the client.
+            label_selector, field_selector, namespace: as for `list`.
             propagation: what happens to the objects that they own; None for the default of the resource.
             grace: seconds before the objects are removed, 0 for at once; None for the defaults of the objects.
             options: see `WriteOptions`.
@@ -238,9 +233,7 @@ class ResourceClient(ObjectMethods[T]):
 
         Raises:
             UsageError: the resource is namespaced, and no namespace is given.
-            ApiError: the server refused the request.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was deleted.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "delete_collection()")
         selected = list_options(label_selector, field_selector, 0)

@@ -79,15 +79,7 @@ def new_request(
 ) -> Request:
     """Return a request.
 
-    Args:
-        settings: the headers and the timeout.
-        method: the HTTP method.
-        path: the path, already quoted.
-        query: pairs, not yet quoted.
-        body: the body, None for none.
-        content_type: of the body.
-        accept: of the answer.
-        lane: see `Request`.
+    The path is quoted already, and the query is not. The lane is that of `Request`.
     """
     headers = settings.headers("" if body is None else content_type, accept)
     return Request(path, query, method, headers, body, settings.timeout, lane=lane, sending=Sending())
@@ -100,11 +92,6 @@ class Sender:
         transport: sends single requests.
         random: returns numbers in [0, 1), for the jitter of pauses.
         logged: the server's warnings that are in the log already. Several senders may share the set.
-
-    Attributes:
-        transport: sends single requests.
-        logged: as given.
-        random: as given.
     """
 
     def __init__(
@@ -160,11 +147,7 @@ class Sender:
     ) -> T:
         """Call a function that sends the request, until it succeeds or must not be repeated.
 
-        Args:
-            attempt: sends the request, and reads the answer.
-            request: for messages.
-            settings: the timeout, and whether to repeat.
-            safe: processing the request twice changes nothing.
+        The arguments are those of `exchange`; `attempt` sends the request, and reads the answer.
 
         Raises:
             AioinformerError: the failure of the last attempt.

@@ -62,9 +62,7 @@ class Subresource(Verbs[T]):
             options: see `WriteOptions`.
 
         Raises:
-            ApiError: the server refused the request.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was done.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "create()")
         path, raw = self._path(target, namespace), bodies.encode(body, self._form)
@@ -137,9 +135,7 @@ class ObjectMethods(Verbs[T]):
         Raises:
             TooManyRequests: the disruption budget does not permit it now.
             ApiNotFound: there is no such pod.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was deleted.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "evict()")
         found, name = locate(self.resource, self.namespace, target, namespace)
@@ -167,9 +163,7 @@ class ObjectMethods(Verbs[T]):
         Raises:
             Conflict: the pod has a node.
             ApiNotFound: there is no such pod.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         found, name = locate(self.resource, self.namespace, target, namespace)
         path_segment(node, "node")
@@ -199,9 +193,7 @@ class ObjectMethods(Verbs[T]):
 
         Raises:
             ApiNotFound: there is no such service account.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         spec: dict[str, Any] = {"audiences": list(audiences)}
         if seconds is not None:

@@ -100,11 +100,7 @@ class Verbs(Generic[T]):
         A server that does not serve the resource also answers 404. That is no proof that the object does not exist, and
         is raised.
 
-        Args:
-            target: as for `get`, as all arguments.
-            namespace: its namespace, if nothing else names it.
-            resource_version: "0" allows the server to answer from its cache, which may be older.
-            options: see `ReadOptions`.
+        The arguments are those of `get`.
 
         Raises:
             ApiNotFound: the server does not say that this object is missing.
@@ -133,9 +129,7 @@ class Verbs(Generic[T]):
             Conflict: the object has changed since this version.
             ApiNotFound: there is no such object.
             Invalid: the object breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         check_whole(obj, "replace()")
         settings = self._settings.changed(options, "replace()")
@@ -166,9 +160,7 @@ class Verbs(Generic[T]):
             Conflict: the patch contains `metadata.resourceVersion`, and the object has another version.
             ApiNotFound: there is no such object.
             Invalid: the result breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "patch()")
         content_type = PATCHES.get(type)
@@ -200,9 +192,7 @@ class Verbs(Generic[T]):
             UsageError: there is no field manager.
             Conflict: another field manager owns one of the fields.
             Invalid: the result breaks rules of its kind.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
         """
         settings = self._settings.changed(options, "apply()")
         settings.manager("apply()")
@@ -233,11 +223,8 @@ class Verbs(Generic[T]):
         creation applied ones, so that those leave the object that `obj` lacks.
 
         Args:
-            obj: as for `apply`.
+            obj, force, namespace, options: as for `apply`.
             cached: the object in the cache; None if it is not there.
-            force: as for `apply`.
-            namespace: as for `apply`.
-            options: as for `apply`.
 
         Raises:
             Conflict: another object has the name now, or none; or another field manager owns one of the fields.
@@ -299,9 +286,7 @@ class Verbs(Generic[T]):
             Invalid: the new state breaks rules of its kind.
             UsageError: the function did not return a state of this object, or changed what this request does not store,
                 such as a status that is a subresource. If only the answer shows that, the rest has been written.
-            ApiError: the server refused the request for another reason.
-            WriteOutcomeUnknown: the answer was lost.
-            TransportError: there is no answer, and nothing was written.
+            ApiError, WriteOutcomeUnknown, TransportError: as every write; see `ResourceClient`.
             Exception: the function raised this.
         """
         settings = self._settings.changed(options, "edit()")

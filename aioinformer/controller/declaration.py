@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from aioinformer.client.targets import VERBS
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
@@ -23,13 +23,11 @@ from aioinformer.workqueue.requests.outcomes import QueueOptions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
-    from aioinformer.controller.options import ControllerOptions, Writes
     from aioinformer.controller.request import Reconciler, UndecodableHandler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
     from aioinformer.informer.options import InformerOptions
-    from aioinformer.inputs.change import Change
-    from aioinformer.inputs.predicates import Predicate
+    from aioinformer.inputs.predicates import Change, Predicate
     from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.workqueue.requests.outcomes import Parked
 
@@ -37,6 +35,26 @@ T = TypeVar("T")
 
 #: A name is part of log lines, metrics, task names and the name of the field manager.
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+#: The verbs of resources. A type variable, because mypy refuses `READS | EVENTS` where a mapping is expected.
+Writes = TypeVar("Writes", bound="Mapping[Resource[Any], Iterable[str]]")
+
+
+class ControllerOptions(TypedDict, Generic[Writes], total=False):
+    """The keyword arguments of `Controller`, which describes them."""
+
+    owns: Iterable[Resource[Any] | Owns[Any]]
+    watches: Iterable[Watch[Any]]
+    sources: Iterable[Source | Every | AsyncIterable[Any]]
+    when: Predicate | Callable[[Change], Any] | None
+    workers: int
+    timeout: float | None
+    queue: QueueOptions | None
+    writes: Writes | None
+    elected: bool
+    resync_period: float
+    grace: float | None
+    informer: InformerOptions[Any] | None
 
 
 class Controller(Generic[T]):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
-    from aioinformer.controller.options import ControllerOptions, Writes
+    from aioinformer.controller.declaration import ControllerOptions, Writes
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.report import ManagerSnapshot, StopReport
     from aioinformer.events import Recorder

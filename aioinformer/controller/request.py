@@ -49,35 +49,27 @@ class Context(Protocol):
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that adds the controller and the key to each line."""
-        ...
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key."""
-        ...
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         """Return the lister of an input of the controller; of several, the one in `owns` if `owned`."""
-        ...
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
         """Return the cached objects of an input that an object owns, by its uid, in the order of their keys."""
-        ...
 
     def event(self, obj: Any, type: str, reason: str, message: str) -> None:
         """Record an Event about an object."""
-        ...
 
     def record(self, key: ObjectName) -> Record | None:
         """Return what the cache of the primary stores of an object."""
-        ...
 
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
-        ...
 
     async def to_thread(self, call: Callable[[], R], name: str) -> R:
         """Call a function in a thread."""
-        ...
 
 
 class Request(Generic[T_co]):

@@ -49,15 +49,12 @@ class Correlator(Protocol):
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:
         """Decide how to write an Event that is recorded now."""
-        ...
 
     def due(self, now: float) -> Sequence[EventCorrelateResult]:
         """Return the writes that are due now without a new Event."""
-        ...
 
     def finish(self) -> Sequence[EventCorrelateResult]:
         """Return the writes that are left at the end."""
-        ...
 
 
 def event_key(event: Event) -> Hashable:

@@ -37,11 +37,9 @@ class Recorder(Protocol):
         annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Record an Event about an object."""
-        ...
 
     def eventf(self, obj: Any, type: str, reason: str, message: str, *args: object, **options: Any) -> None:
         """Record an Event with a message in %-format, as in `logging`."""
-        ...
 
     def annotated_eventf(
         self,
@@ -54,7 +52,6 @@ class Recorder(Protocol):
         **options: Any,
     ) -> None:
         """Record an Event with annotations and a message in %-format."""
-        ...
 
 
 class _BaseRecorder(ABC):
@@ -107,11 +104,8 @@ class _BaseRecorder(ABC):
         """Record an Event with a message in %-format, as in `logging`.
 
         Args:
-            obj: the object.
-            type: "Normal" or "Warning".
-            reason: the reason, for machines.
-            message: the format of the message.
-            args: the arguments of the format.
+            obj, type, reason: as for `event`.
+            message, args: the format of the message, and its arguments.
             options: `action`, `related` and `annotations`, as for `event`.
         """
         self.event(obj, type, reason, message % args if args else message, **options)
@@ -129,12 +123,8 @@ class _BaseRecorder(ABC):
         """Record an Event with annotations and a message in %-format.
 
         Args:
-            obj: the object.
-            annotations: annotations for the Event.
-            type: "Normal" or "Warning".
-            reason: the reason, for machines.
-            message: the format of the message.
-            args: the arguments of the format.
+            obj, annotations, type, reason: as for `event`.
+            message, args: the format of the message, and its arguments.
             options: `action` and `related`, as for `event`.
         """
         self.eventf(obj, type, reason, message, *args, annotations=annotations, **options)

@@ -24,15 +24,12 @@ class EventSink(Protocol):
 
     def new_correlator(self) -> Correlator:
         """Return the default correlator for this sink."""
-        ...
 
     async def create(self, event: Event) -> None:
         """Create an Event."""
-        ...
 
     async def patch(self, event: Event) -> None:
         """Update the count and the last time of the Event with this name."""
-        ...
 
 
 class _ApiEventSink(ABC):

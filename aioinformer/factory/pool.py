@@ -31,23 +31,18 @@ class Informers(Protocol):
 
     def acquire(self, resource: Resource[Any], options: Mapping[str, Any]) -> SharedIndexInformer[Any]:
         """Return the informer of a resource and scope; each call counts as a use."""
-        ...
 
     async def release(self, informer: SharedIndexInformer[Any]) -> None:
         """End a use."""
-        ...
 
     def start(self) -> None:
         """Start the informers that do not run yet."""
-        ...
 
     async def stop(self) -> None:
         """Stop the informers that belong to this object."""
-        ...
 
     def snapshot(self) -> FactorySnapshot:
         """Return the state of the informers."""
-        ...
 
 
 class InformerPool:

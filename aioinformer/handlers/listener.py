@@ -419,11 +419,7 @@ class ProcessorListener(Generic[T]):
         _log.warning(
             "%s falls behind: %d notifications are pending; in the last %.0f s, %.0f arrived and %.0f were delivered "
             "per second. Make the handler faster, or merge the changes of an object with CoalescingHandler",
-            self.name,
-            pending,
-            seconds,
-            (self._taken - taken) / seconds,
-            (self.calls - calls) / seconds,
+            *(self.name, pending, seconds, (self._taken - taken) / seconds, (self.calls - calls) / seconds),
         )
 
     def _end_backlog(self) -> None:

@@ -49,15 +49,12 @@ class ResourceEventHandler(Protocol[T_contra]):
 
     def on_add(self, obj: T_contra, /) -> Any:
         """Handle a new object."""
-        ...
 
     def on_update(self, old: T_contra, new: T_contra, /) -> Any:
         """Handle a changed object, or a resync of it."""
-        ...
 
     def on_delete(self, obj: Any, /) -> Any:
         """Handle a deletion: the last state of the object, or a `DeletedFinalStateUnknown`."""
-        ...
 
 
 class ResourceEventHandlerFuncs(msgspec.Struct, Generic[T], frozen=True):

@@ -35,21 +35,17 @@ class Caller(Protocol):
     @property
     def behind(self) -> int:
         """How many notifications are pending behind the running call."""
-        ...
 
     @property
     def busy(self) -> bool:
         """Whether notifications are being delivered."""
-        ...
 
     @property
     def call_began(self) -> float | None:
         """When the running call began, by the loop's clock; None if there is none."""
-        ...
 
     def call(self) -> HandlerCall | None:
         """Return the running call."""
-        ...
 
 
 class OverdueCalls:
@@ -108,12 +104,8 @@ class OverdueCalls:
         self._quiet_until[caller] = now + AGAIN
         call = caller.call()
         if call is not None:
-            _log.warning(
-                "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it",
-                caller.name,
-                call.function,
-                now - began,
-                call.key,
-                caller.behind,
+            line = (
+                "%s: %s has not returned for %.0f s: it was called for %s, and %d notifications are pending behind it"
             )
+            _log.warning(line, caller.name, call.function, now - began, call.key, caller.behind)
         return now + AGAIN

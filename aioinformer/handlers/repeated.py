@@ -82,25 +82,23 @@ class RepeatedErrors:
             loop = None
         now = monotonic() if loop is None else loop.time()
         period = self._periods.get(subject)
-        if period is not None and now < period.ends:
-            if period.lines and not (once and (text := f"{key} {error}") in period.logged):
-                period.lines -= 1
-                if once:
-                    period.logged.add(text)
-                self._log.log(level, message, *arguments, extra=extra)
-                return
+        shown: BaseException | None = None
+        if period is None or now >= period.ends:
+            self._end(subject)
+            period = self._periods[subject] = _Period(now + QUIET, level, lines + 1)
+            if loop is not None:
+                period.timer = loop.call_at(period.ends, self._end, subject)
+            shown = error if level >= logging.ERROR else None
+        if not period.lines or (once and f"{key} {error}" in period.logged):
             period.suppressed += 1
             period.last = type(error)
             if key and len(period.keys) < _NAMED:
                 period.keys[key] = None
             return
-        self._end(subject)
-        period = self._periods[subject] = _Period(now + QUIET, level, lines)
+        period.lines -= 1
         if once:
             period.logged.add(f"{key} {error}")
-        if loop is not None:
-            period.timer = loop.call_at(period.ends, self._end, subject)
-        self._log.log(level, message, *arguments, exc_info=error if level >= logging.ERROR else None, extra=extra)
+        self._log.log(level, message, *arguments, exc_info=shown, extra=extra)
 
     def close(self) -> None:
         """Log the counts that have not been logged, and cancel the timers. Errors may be reported afterwards."""
@@ -114,13 +112,7 @@ class RepeatedErrors:
         if period.timer is not None:
             period.timer.cancel()
         if period.last is not None:
-            self._log.log(
-                period.level,
-                "%s raised %d more errors within %d s after the last %s; the last one was %s%s",
-                subject,
-                period.suppressed,
-                QUIET,
-                "traceback" if period.level >= logging.ERROR else "lines",
-                period.last.__name__,
-                f"; keys such as {', '.join(period.keys)}" if period.keys else "",
-            )
+            line = "%s raised %d more errors within %d s after the last %s; the last one was %s%s"
+            last, name = "traceback" if period.level >= logging.ERROR else "lines", period.last.__name__
+            keys = f"; keys such as {', '.join(period.keys)}" if period.keys else ""
+            self._log.log(period.level, line, subject, period.suppressed, QUIET, last, name, keys)

@@ -89,9 +89,7 @@ class Stalls:
         self._log.warning(
             "%s blocked the event loop for %.2f s with %s; all other tasks waited. Await slow operations, or run them "
             "in a thread",
-            subject,
-            seconds,
-            key,
+            *(subject, seconds, key),
         )
 
 

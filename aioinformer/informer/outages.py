@@ -41,7 +41,6 @@ class Follower(Protocol):
 
     def reflectors(self) -> dict[str, Reflector]:
         """Return the reflectors by namespace; a single one by ""."""
-        ...
 
 
 class Outages:

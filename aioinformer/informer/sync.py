@@ -23,15 +23,12 @@ class Syncing(Protocol):
     @property
     def name(self) -> str:
         """The name in results and messages."""
-        ...
 
     def has_synced(self) -> bool:
         """Return whether it has synced."""
-        ...
 
     async def wait_for_sync(self) -> None:
         """Wait until it has synced."""
-        ...
 
 
 class SyncResult(Mapping[str, bool]):

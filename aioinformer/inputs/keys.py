@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.cache.objects.views import View
 from aioinformer.errors import KeyFuncError, UsageError
-from aioinformer.resources.keys import ObjectName, object_name
+from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,16 @@ def key_of(obj: Any) -> ObjectName:
         return object_name(obj)
     except KeyFuncError as error:
         raise UsageError(f"{type(obj).__name__} has no key: give its class metadata with namespace and name") from error
+
+
+def uid_of(obj: Any) -> str:
+    """Return the uid of an object of any form; "" if it has none."""
+    if isinstance(obj, View):
+        return obj._record.uid
+    try:
+        return metadata_field(metadata_of(obj), "uid", "uid") or ""
+    except KeyFuncError:
+        return ""
 
 
 def keys_in(

@@ -141,14 +141,11 @@ class LoopDetector:
     def _warn(self, key: ObjectName, streak: _Streak) -> None:
         flaps = (streak.flaps or Counter()).most_common(3)
         fields = "; ".join(_described(field, list(streak.values.get(field, ()))) for field, _ in flaps)
+        count, seconds = len(streak.times), streak.times[-1] - streak.times[0]
         _log.warning(
             "controller %s triggers itself: %s ran %d times in %.1f s, each time after a change that followed its own "
             "write: %s. Write only what differs from the cached object, or filter the change with when=",
-            self._name,
-            key,
-            len(streak.times),
-            streak.times[-1] - streak.times[0],
-            fields or "the changed fields are not known",
+            *(self._name, key, count, seconds, fields or "the changed fields are not known"),
         )
 
 

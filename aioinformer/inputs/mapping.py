@@ -17,10 +17,9 @@ from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.informer.options import merge_indexers, named_options
-from aioinformer.inputs.change import Change, ChangeTrigger, uid_of
-from aioinformer.inputs.keys import key_of, keys_in
+from aioinformer.inputs.keys import key_of, keys_in, uid_of
 from aioinformer.inputs.owners import OWNER_INDEX, owner_references, owner_uids
-from aioinformer.inputs.predicates import Predicate, content_changed, object_changed, predicate
+from aioinformer.inputs.predicates import Change, ChangeTrigger, Predicate, content_changed, object_changed, predicate
 from aioinformer.inputs.references import ReferenceIndex, References, synchronous
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown, ObjectName, split_meta_namespace_key

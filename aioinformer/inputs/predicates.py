@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.record import labels_of
 from aioinformer.errors import UsageError
 from aioinformer.functions import function_name, plain_function
-from aioinformer.inputs.change import Change
 from aioinformer.inputs.content import (
     decode,
     json_of,
@@ -25,6 +26,28 @@ from aioinformer.inputs.content import (
     split,
     value_at,
 )
+
+ChangeTrigger: TypeAlias = Literal["initial", "added", "updated", "deleted", "resync"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One change of one object, or a resync of it.
+
+    Attributes:
+        trigger: what happened.
+        old: the state before an update, or the last known state of a deleted object, or None.
+        new: the present state; None for a deleted object.
+        initial: whether the object belongs to the first list.
+        whole: False if the storage tier of the informer drops members of objects. Then a member that is absent in both
+            states may have changed.
+    """
+
+    trigger: ChangeTrigger
+    old: Any = None
+    new: Any = None
+    initial: bool = False
+    whole: bool = True
+
 
 #: True, False, or None for no answer.
 Decide: TypeAlias = Callable[[Change], bool | None]

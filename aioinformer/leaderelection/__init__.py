@@ -5,21 +5,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from aioinformer.leaderelection.candidate import LeaseCandidate
-    from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
-    from aioinformer.leaderelection.lease import LeaderElectionOptions
-    from aioinformer.leaderelection.lock import LeaseLock
-
-__all__ = [
-    "LeaderElectionOptions",
-    "LeaderElector",
-    "LeadershipLost",
-    "LeaseCandidate",
-    "LeaseLock",
-    "Term",
-]
-
-if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.leaderelection.candidate import LeaseCandidate as LeaseCandidate
+    from aioinformer.leaderelection.elector import LeaderElector as LeaderElector
+    from aioinformer.leaderelection.elector import LeadershipLost as LeadershipLost
+    from aioinformer.leaderelection.elector import Term as Term
+    from aioinformer.leaderelection.lease import LeaderElectionOptions as LeaderElectionOptions
+    from aioinformer.leaderelection.lock import LeaseLock as LeaseLock
+else:  # a type checker must not accept misspelt names
     from aioinformer.exports import lazy_exports as _lazy_exports
 
     __getattr__, __dir__ = _lazy_exports(

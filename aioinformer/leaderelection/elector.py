@@ -45,6 +45,16 @@ class LeadershipLost(AioinformerError):
     """This process has lost the leadership. `__cause__` is the error of the last renewal, if it failed."""
 
 
+def check_election(caller: str, name: str, namespace: str, identity: str | None, options: object) -> None:
+    """Raise UsageError if an argument of an election is invalid; `caller` begins the message."""
+    if not name or not namespace:
+        raise UsageError(f"{caller}a Lease needs a name and a namespace, not {name!r} and {namespace!r}")
+    if identity == "":
+        raise UsageError(f"{caller}identity must not be empty; omit it to get a generated one")
+    if options is not None and not isinstance(options, LeaderElectionOptions):
+        raise UsageError(f"{caller}options must be LeaderElectionOptions(...), not {type(options).__name__}")
+
+
 class Term:
     """One period of leadership.
 
@@ -124,12 +134,7 @@ class LeaderElector:
         on_new_leader: Callable[[str], object] | None = None,
         random: Callable[[], float] = random.random,
     ) -> None:
-        if not name or not namespace:
-            raise UsageError(f"a Lease needs a name and a namespace, not {name!r} and {namespace!r}")
-        if identity == "":
-            raise UsageError("identity must not be empty; omit it to get a generated one")
-        if options is not None and not isinstance(options, LeaderElectionOptions):
-            raise UsageError(f"options must be LeaderElectionOptions(...), not {type(options).__name__}")
+        check_election("", name, namespace, identity, options)
         plain_function(on_new_leader, "on_new_leader")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
         self._options = options or LeaderElectionOptions()
@@ -165,14 +170,14 @@ class LeaderElector:
             self._term = term = Term(self, self._machine.record.lease_transitions)
             self._renewal = renewal = create_task(self._renew(scope), name=f"renewal of {self.lease}")
             try:
-                async with scope:
-                    yield term
+                try:
+                    async with scope:
+                        yield term
+                except TimeoutError:
+                    if not scope.expired():
+                        raise
                 if scope.expired():
-                    raise self._leadership_lost() from self._cause(renewal)
-            except TimeoutError:
-                if not scope.expired():
-                    raise
-                raise self._leadership_lost() from self._cause(renewal)
+                    raise self._leadership_lost(renewal)
             finally:
                 with shielded():
                     await self._end(renewal, term)
@@ -316,12 +321,11 @@ class LeaderElector:
         finally:
             self._competing = False
 
-    def _cause(self, renewal: asyncio.Task[None]) -> BaseException | None:
-        """Return the error that ended the renewal task, or else the error of the last try."""
-        crashed = renewal.done() and not renewal.cancelled()
-        return (renewal.exception() if crashed else None) or self._machine.error
-
-    def _leadership_lost(self) -> LeadershipLost:
+    def _leadership_lost(self, renewal: asyncio.Task[None]) -> LeadershipLost:
+        """Return the error to raise. Its cause is what ended the renewal task, or else the error of the last try."""
         leader = self.leader()
         other = f": {leader} leads" if leader not in ("", self.identity) else ""
-        return LeadershipLost(f"{self.identity} has lost {self.lease}{other}")
+        error = LeadershipLost(f"{self.identity} has lost {self.lease}{other}")
+        crashed = renewal.done() and not renewal.cancelled()
+        error.__cause__ = (renewal.exception() if crashed else None) or self._machine.error
+        return error

@@ -11,8 +11,8 @@ import random as random_module
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.concurrency import create_task, is_cancelled
-from aioinformer.errors import OptionError, UsageError
-from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.errors import OptionError
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term, check_election
 from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.logs import get_logger
 
@@ -53,14 +53,7 @@ class LeaderElection:
         options: LeaderElectionOptions | None = None,
         identity: str | None = None,
     ) -> None:
-        if not name or not namespace:
-            raise UsageError(f"LeaderElection: a Lease needs a name and a namespace, not {name!r} and {namespace!r}")
-        if options is not None and not isinstance(options, LeaderElectionOptions):
-            raise UsageError(
-                f"LeaderElection: options must be LeaderElectionOptions(...), not {type(options).__name__}"
-            )
-        if identity == "":
-            raise UsageError("LeaderElection: identity must not be empty; omit it to get a generated one")
+        check_election("LeaderElection: ", name, namespace, identity, options)
         if options is not None and options.coordinated:
             raise OptionError(
                 "LeaderElection: a manager does not take part in coordinated elections; use LeaderElector and "
@@ -97,15 +90,9 @@ class Leadership:
     ) -> None:
         self.term: Term | None = None
         self.terms = 0
-        self._options = election.options
-        self._elector = LeaderElector(
-            transport,
-            election.name,
-            election.namespace,
-            identity=election.identity,
-            options=election.options,
-            random=random,
-        )
+        name, namespace, identity = election.name, election.namespace, election.identity
+        options = self._options = election.options
+        self._elector = LeaderElector(transport, name, namespace, identity=identity, options=options, random=random)
 
     @property
     def identity(self) -> str:

@@ -257,13 +257,8 @@ class LeaseMachine:
         """Try once to acquire the lease, or to renew it."""
         if self._options.coordinated:
             return (yield from self._attempt_coordinated(now, wall))
-        if self._leading and self._claim is not None:
-            if not self.deleted:
-                renewed = replace(self._claim, renew_time=wall)
-                reply = yield UpdateLease(renewed.into(self._lease, self._labels))
-                if self._observe_write(reply, renewed, now):
-                    return Verdict.LEADING
-            self.slow_paths += 1
+        if (yield from self._renew(now, wall)):
+            return Verdict.LEADING
         for _ in range(2):
             reply = yield GetLease()
             missing = _is_not_found(reply)
@@ -289,10 +284,7 @@ class LeaseMachine:
     def observe_event(self, lease: Mapping[str, Any], now: float, *, deleted: bool) -> bool:
         """Take an event of a watch into account. If it shows that the term is over, the machine gives up.
 
-        Args:
-            lease: the Lease; of a deletion, its last state.
-            now: when the event was received.
-            deleted: whether the Lease was deleted.
+        Of a deletion, the event has the last state of the Lease. `now` is when it was received.
 
         Returns:
             Whether to try at once: a leader that must create the Lease again, or is asked to make way; and a candidate
@@ -311,14 +303,22 @@ class LeaseMachine:
             return False
         return deleted or self._has_preferred_holder()
 
-    def _attempt_coordinated(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
-        """Renew the lease if the server has assigned it to this candidate."""
-        if self._leading and self._claim is not None:
+    def _renew(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, bool]:
+        """Renew the lease of this leader by one write; return whether it goes on to lead. Count failures."""
+        if not self._leading or self._claim is None:
+            return False
+        if not self.deleted:
             renewed = replace(self._claim, renew_time=wall)
             reply = yield UpdateLease(renewed.into(self._lease, self._labels))
             if self._observe_write(reply, renewed, now) and not self._has_preferred_holder():
-                return Verdict.LEADING
-            self.slow_paths += 1
+                return True
+        self.slow_paths += 1
+        return False
+
+    def _attempt_coordinated(self, now: float, wall: str) -> Generator[LeaseRequest, LeaseReply, Verdict]:
+        """Renew the lease if the server has assigned it to this candidate."""
+        if (yield from self._renew(now, wall)):
+            return Verdict.LEADING
         reply = yield GetLease()
         if _is_not_found(reply):
             self.error = None
@@ -344,8 +344,8 @@ class LeaseMachine:
         )
 
     def _has_preferred_holder(self) -> bool:
-        """Return whether the server asks the holder to make way for another candidate."""
-        return bool((self._lease.get("spec") or {}).get("preferredHolder"))
+        """Return whether the server asks the holder to make way for another candidate, in a coordinated election."""
+        return self._options.coordinated and bool((self._lease.get("spec") or {}).get("preferredHolder"))
 
     def release(self) -> Generator[LeaseRequest, LeaseReply, AioinformerError | None]:
         """Release the lease if it is ours; return the error if that fails."""

@@ -62,9 +62,7 @@ class LeaseLock:
     async def send(self, request: LeaseRequest, timeout: float) -> Mapping[str, Any] | AioinformerError:  # noqa: ASYNC109 - a timeout is returned as an error
         """Send a request; return the Lease that the server answers with, or the error.
 
-        Args:
-            request: the request.
-            timeout: seconds for the whole exchange. After a timeout, the request may still have succeeded.
+        After a timeout, which is that of the whole exchange in seconds, the request may still have succeeded.
         """
         if timeout <= 0:
             return TransportError("no answer within 0 s")
@@ -84,14 +82,7 @@ class LeaseLock:
 
 
 class LeaseAttempts:
-    """Tries to acquire and to renew a Lease, one try at a time.
-
-    Args:
-        lock: the Lease on the server.
-        identity: the identity of the candidate.
-        labels: labels to set on the Lease.
-        options: the times of the election.
-        on_new_leader: called with each new holder that is observed, "" for none.
+    """Tries to acquire and to renew a Lease, one try at a time. The arguments are those of the `LeaderElector`.
 
     Attributes:
         machine: the state of the election.
@@ -191,16 +182,12 @@ class LeaseAttempts:
         self._logged_failure = failure
 
     def _report_leader(self) -> None:
-        leader = self.machine.record.holder_identity
-        if leader == self._reported_leader:
-            return
-        self._reported_leader = leader
-        if self._on_new_leader is None:
-            return
-        try:
-            self._on_new_leader(leader)
-        except Exception:
-            _log.exception("%s: on_new_leader raised", self._lock)
+        known, self._reported_leader = self._reported_leader, self.machine.record.holder_identity
+        if self._on_new_leader is not None and known != self._reported_leader:
+            try:
+                self._on_new_leader(self._reported_leader)
+            except Exception:
+                _log.exception("%s: on_new_leader raised", self._lock)
 
 
 def wall_clock() -> str:

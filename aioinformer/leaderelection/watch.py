@@ -30,12 +30,7 @@ _log = get_logger("aioinformer.leaderelection")
 class LeaseWatch:
     """Watches one Lease, from a known version on.
 
-    Args:
-        transport: sends the requests.
-        name: the name of the Lease.
-        namespace: its namespace.
-        on_event: called with each event: the Lease, and whether it was deleted. Returns whether to try at once.
-        random: returns a number in [0, 1), for the duration of watches.
+    `on_event` is called with the Lease of each event, and whether it was deleted; it returns whether to try at once.
     """
 
     def __init__(
@@ -56,10 +51,9 @@ class LeaseWatch:
         self._refused_until = float("-inf")
 
     def start(self, version: str) -> None:
-        """Watch from a version of the Lease on, unless a watch runs, was refused, or has crashed recently.
+        """Watch from the version that the server has answered with last; "" starts no watch.
 
-        Args:
-            version: the resourceVersion that the server has answered with last; "" starts no watch.
+        Nothing happens while a watch runs, or for five minutes after one was refused or has crashed.
         """
         if version and not self._owner.running and asyncio.get_running_loop().time() >= self._refused_until:
             self._owner.start(lambda: self._run(version), f"watch of {self._subject}")
@@ -86,13 +80,13 @@ class LeaseWatch:
                     if self._on_event(event.object, event.type == DELETED):
                         self._wake.set()
         except AioinformerError as error:
-            if isinstance(error, ApiError) and error.status == 403:
-                self._refused_until = asyncio.get_running_loop().time() + _REFUSED
-                level = _log.debug if self._refusal_logged else _log.info
-                self._refusal_logged = True
-                level("%s cannot be watched: %s; changes are noticed after the retry period", self._subject, error)
-            else:
+            if not isinstance(error, ApiError) or error.status != 403:
                 _log.debug("the watch of %s ended: %s; the next try starts another", self._subject, error)
+                return
+            self._refused_until = asyncio.get_running_loop().time() + _REFUSED
+            level = _log.debug if self._refusal_logged else _log.info
+            self._refusal_logged = True
+            level("%s cannot be watched: %s; changes are noticed after the retry period", self._subject, error)
         except Exception:  # the candidate competes without the watch
             self._refused_until = asyncio.get_running_loop().time() + _REFUSED
             _log.exception("the watch of %s failed; another starts in %g s", self._subject, _REFUSED)

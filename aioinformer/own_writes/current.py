@@ -99,32 +99,20 @@ class CurrentCaches:
                 began = clock()
                 try:
                     await _catch_up(informer, patience)
-                except StaleInput as error:
-                    patience = min(2 * patience, _MOST_PATIENCE)
-                    progress.problem = str(error)
-                    _log.warning(
-                        "%s: the %s may lack writes: %s; comparing it with the server again",
-                        subject,
-                        informer.name,
-                        error,
-                    )
+                    progress.current_at, progress.problem = began, ""
                 except (Exception, asyncio.CancelledError) as error:  # a transport of the user may raise anything
                     if is_ending(error, task):
                         raise
-                    known = isinstance(error, AioinformerError)
-                    progress.problem = str(error) if known else repr(error)
-                    delay = backoff.next(clock())
-                    _log.warning(
-                        "%s: the %s may lack writes: %s; comparing it with the server again in %.1f s",
-                        subject,
-                        informer.name,
-                        progress.problem,
-                        delay,
-                        exc_info=None if known else error,
-                    )
-                    await asyncio.sleep(delay)
-                else:
-                    progress.current_at, progress.problem = began, ""
+                    unknown = None if isinstance(error, AioinformerError) else error
+                    progress.problem = str(error) if unknown is None else repr(error)
+                    delay = 0.0 if isinstance(error, StaleInput) else backoff.next(clock())
+                    when = f" in {delay:.1f} s" if delay else ""
+                    line = "%s: the %s may lack writes: %s; comparing it with the server again%s"
+                    _log.warning(line, subject, informer.name, progress.problem, when, exc_info=unknown)
+                    if isinstance(error, StaleInput):
+                        patience = min(2 * patience, _MOST_PATIENCE)
+                    else:
+                        await asyncio.sleep(delay)
 
     def _progress(self, informer: SharedIndexInformer[Any]) -> _Progress:
         return self._known.setdefault(informer, _Progress())

@@ -7,6 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
+from aioinformer.cache.objects.changes import changed
 from aioinformer.client.changes.patches import is_same
 from aioinformer.client.requests import APPLY, PATCHES
 from aioinformer.errors import ApiError, ApiNotFound
@@ -46,11 +47,8 @@ async def pretend(
     It is the body of a create or a replacement; the object after a merge patch, a strategic merge patch or an apply,
     all of which are merged as by RFC 7386; the unchanged object after a JSON patch; otherwise a Status.
 
-    Args:
-        target: what the write is about.
-        request: the write.
-        cached: the cached object, None if there is none.
-        live: sends a read. It is called for a patch or a replacement of what is not cached, or only in part.
+    `cached` is None if there is no cached object. `live` sends a read, for a patch or a replacement of what is not
+    cached, or only in part.
 
     Raises:
         ApiNotFound: a patch names an object that does not exist.
@@ -77,7 +75,7 @@ async def pretend(
     if kind == PATCHES["json"]:
         lines = [f"* {each.get('op')} {each.get('path')}{_value_of(each, secret=is_secret)}" for each in body]
         return Pretended(_encode(_identified(known, target)), _bounded(lines))
-    made = _merged(known, body) if kind else body
+    made = _decode(changed(_encode(known), body)) if kind else body
     return Pretended(_encode(_identified(made, target)), _lines(known or _ABSENT, made, secret=is_secret))
 
 
@@ -137,15 +135,3 @@ def _identified(obj: dict[str, Any], target: Target) -> dict[str, Any]:
     metadata["uid"] = metadata.get("uid") or str(uuid5(NAMESPACE_URL, f"{target.what}/{target.namespace}/{name}"))
     metadata["resourceVersion"] = metadata.get("resourceVersion") or "0"
     return {**obj, "metadata": metadata}
-
-
-def _merged(old: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(old) if isinstance(old, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merged(merged.get(name), value)
-    return merged

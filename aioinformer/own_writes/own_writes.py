@@ -110,10 +110,7 @@ class OwnWrites:
     def client(self, key: ObjectName, *, fence: Fence | None = None, log: Log | None = None) -> Client:
         """Return a client that records its writes for a key.
 
-        Args:
-            key: of the run.
-            fence: instead of that of the policy, such as that of the current term of leadership.
-            log: instead of that of the policy, such as that of the request.
+        The fence, such as that of the current term, and the log are used instead of those of the policy.
         """
         return self._client.with_sender(lambda sender: RecordingSender(sender, self, key, fence, log))
 
@@ -233,12 +230,8 @@ class OwnWrites:
     ) -> None:
         """Note the end of a write.
 
-        Args:
-            key: of the run.
-            flight: what `begin` has returned.
-            answer: the body of the answer, empty after a failure.
-            unknown: what the server has must be read.
-            missing: the server does not have the object.
+        The answer is empty after a failure. If the outcome is `unknown`, what the server has must be read; if the
+        object is `missing`, the server does not have it.
         """
         writes = self._keys.setdefault(key, Writes())
         writes.flights.pop(flight, None)

@@ -96,12 +96,8 @@ class Writes:
     ) -> None:
         """Await a state of an object instead of its earlier ones. Answers to concurrent writes may have any order.
 
-        Args:
-            target: its resource.
-            write: its key, uid and version; "" for the version if only the deletion is known.
-            obj: the object, for the question of whether informers watch it; None if it is not known.
-            informers: must show the state.
-            gone: the object must go.
+        Without a version, only the deletion is known. The object says whether informers watch it; None if it is not
+        known.
         """
         name = (target.group, target.plural, write.key, write.uid)
         known = self.awaited.get(name)

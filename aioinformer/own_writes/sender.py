@@ -89,10 +89,6 @@ class WritePolicy:
     def check(self, target: Target, log: Log) -> None:
         """Check that a write is declared.
 
-        Args:
-            target: of the write.
-            log: for the warning.
-
         Raises:
             UndeclaredWrite: it is not, and the policy is strict.
         """
@@ -114,12 +110,7 @@ class WritePolicy:
 class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
-    Args:
-        sender: of the client; has the transport.
-        writes: records the writes, and has the policy.
-        key: of the run.
-        fence: instead of that of the policy.
-        log: instead of that of the policy.
+    The fence and the log are used instead of those of the policy of `writes`.
     """
 
     def __init__(

@@ -5,20 +5,13 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from aioinformer.queue.delta_fifo import DeltaFIFO, Queue
-    from aioinformer.queue.deltas import Delta, Deltas, DeltaType
-    from aioinformer.queue.real_fifo import RealFIFO
-
-__all__ = [
-    "Delta",
-    "DeltaFIFO",
-    "DeltaType",
-    "Deltas",
-    "Queue",
-    "RealFIFO",
-]
-
-if not TYPE_CHECKING:  # a type checker must not accept misspelt names
+    from aioinformer.queue.delta_fifo import DeltaFIFO as DeltaFIFO
+    from aioinformer.queue.delta_fifo import Queue as Queue
+    from aioinformer.queue.deltas import Delta as Delta
+    from aioinformer.queue.deltas import Deltas as Deltas
+    from aioinformer.queue.deltas import DeltaType as DeltaType
+    from aioinformer.queue.real_fifo import RealFIFO as RealFIFO
+else:  # a type checker must not accept misspelt names
     from aioinformer.exports import lazy_exports as _lazy_exports
 
     __getattr__, __dir__ = _lazy_exports(

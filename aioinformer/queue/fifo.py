@@ -45,44 +45,34 @@ class Queue(Protocol[T]):
 
     async def apply(self, deltas: Iterable[Delta[T]], version: str = ...) -> None:
         """Enqueue changes in their order; after them, the collection is at `version`."""
-        ...
 
     async def replace(self, objects: Iterable[T], version: str = ...) -> None:
         """Enqueue a whole collection, as of `version`."""
-        ...
 
     async def replace_owned(self, objects: MutableMapping[str, T], version: str = ...) -> None:
         """Enqueue a whole collection by key; the mapping belongs to the queue from now on."""
-        ...
 
     async def resync(self) -> None:
         """Enqueue everything that the consumer knows once more."""
-        ...
 
     def batch(self, process_few: ProcessFew[T] | None = ...) -> Batch[T]:
         """Return a context in which everything that waits can be processed."""
-        ...
 
     @property
     def version(self) -> str:
         """The version that the consumer reaches with what has been popped; "" if that is unknown."""
-        ...
 
     def has_synced(self) -> bool:
         """Return whether all of the first population has been popped."""
-        ...
 
     def mark_incomplete(self, *, initial: bool) -> None:
         """Note that something popped was not processed: no version is reached until the next replacement."""
-        ...
 
     def __len__(self) -> int:
         """How many items wait."""
-        ...
 
     async def close(self) -> None:
         """Accept nothing more; the consumer pops what is left."""
-        ...
 
 
 #: At most this number of items is processed in the step that enqueues them: less than a slice of work.

@@ -19,15 +19,12 @@ class QueueOrder(Protocol[T]):
 
     def push(self, item: T) -> None:
         """Insert an item that is not queued yet."""
-        ...
 
     def touch(self, item: T) -> None:
         """Handle another add of a queued item: it may be moved."""
-        ...
 
     def pop(self) -> T:
         """Remove and return the next item. The queue calls this only if there is one."""
-        ...
 
     def __len__(self) -> int: ...
 

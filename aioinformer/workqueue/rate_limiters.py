@@ -21,15 +21,12 @@ class RateLimiter(Protocol[T_contra]):
 
     def when(self, item: T_contra, now: float) -> float:
         """Count one more failure of the item and return the delay before its next try, in seconds."""
-        ...
 
     def forget(self, item: T_contra) -> None:
         """Reset the failure count of the item."""
-        ...
 
     def num_requeues(self, item: T_contra) -> int:
         """Return how often the item has failed since the last `forget`; 0 if the limiter does not count."""
-        ...
 
 
 class _FailureCount(Generic[T]):

@@ -248,7 +248,6 @@ class Decode(Protocol):
 
     def __call__(self, raw: bytes) -> Record:
         """Raises: DecodeError: the object does not decode. Heavy: it needs `decode_in_steps`."""
-        ...
 
 
 def decode_record(raw: bytes) -> Record:

@@ -57,12 +57,8 @@ class Applied(NamedTuple, Generic[T]):
 def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", subresource: str = "") -> str:
     """Return why applying a configuration may change an object; "" if it is certain that it does not.
 
-    Args:
-        desired: the JSON of the configuration, with `apiVersion` and `kind`.
-        cached: the object; None if it is not known.
-        manager: the field manager.
-        namespace: of the object, "" for a cluster-scoped one.
-        subresource: the subresource that is applied, "" for the object itself.
+    `desired` is the JSON of the configuration, with `apiVersion` and `kind`; `cached` is None if the object is not
+    known.
     """
     if cached is None:
         return "the object is not in the cache"
@@ -88,12 +84,7 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
-    """Return the field manager that creates an object which a manager applies later.
-
-    Args:
-        manager: the field manager of the applies.
-        desired: the JSON of the configuration, with `apiVersion` and `kind`.
-    """
+    """Return the field manager that creates an object which a manager applies later."""
     members = _encode_sorted(_members(msgspec.json.decode(desired)))
     return _creator(manager) + sha256(members).hexdigest()[:16]
 
@@ -174,12 +165,7 @@ def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) ->
 def _compare(fields: Any, wanted: Any, live: Any, path: str, exact: bool) -> str:
     """Return the first difference below a path, "" for none.
 
-    Args:
-        fields: the recorded fields.
-        wanted: the value in the configuration.
-        live: the value in the object.
-        path: of the value, for the result.
-        exact: recorded fields that the configuration lacks are a difference; otherwise they are defaults.
+    If it is not `exact`, recorded fields that the configuration lacks are defaults, and no difference.
     """
     if not isinstance(fields, dict):
         return f"{path} is recorded in another form"

@@ -54,19 +54,10 @@ async def edit(
 ) -> T:
     """Write what a function changes of an object, again from the live object after a conflict.
 
-    Args:
-        target: the object, with the version that the function sees; or a name, for the live object.
-        change: returns the new state, or an awaitable of it.
-        read: returns the live object, within this number of seconds. It is read before the first patch if the target is
-            a name or a part of an object, or if the patch of anything but a view replaces a list: a class or a mapping
-            may have left out elements.
-        write: sends a merge patch, and returns the stored object, within this number of seconds.
-        check: raises if the patch contains what `write` does not store.
-        attempts: how many patches to send, at least one.
-        timeout: seconds after which no further patch is sent, None for no limit.
-
-    Returns:
-        The stored object; the given one if nothing changes.
+    The arguments are those of `Verbs.edit`. `read` and `write` get the seconds that are left; `write` gets a merge
+    patch, and `check` raises if that contains what `write` does not store. The live object is read before the first
+    patch if the target is a name or a part of an object, or if the patch of anything but a view replaces a list: a
+    class or a mapping may have left out elements.
     """
     if type(attempts) is not int or attempts < 1:
         raise OptionError(f"attempts must be a whole number, at least 1, not {attempts!r}")

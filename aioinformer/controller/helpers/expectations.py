@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from aioinformer.controller.helpers.objects import is_being_deleted
 from aioinformer.controller.request import RetryAfter
 from aioinformer.errors import AioinformerError, ApiError, ApiNotFound, OptionError, WriteOutcomeUnknown
 from aioinformer.inputs.mapping import Owns
@@ -175,8 +176,8 @@ class _Observed(Owns[T]):
     ) -> HandlerRegistration[Any]:
         def observe(key: ObjectName, cause: Cause, priority: int) -> None:
             obj = None if cause.trigger == "deleted" else informer.get_indexer().get_by_key(cause.key)
-            leaving = obj is None or metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp")
-            self._expectations._observe(key, _name(self.resource, cause.key), is_leaving=bool(leaving))
+            is_leaving = obj is None or is_being_deleted(obj)
+            self._expectations._observe(key, _name(self.resource, cause.key), is_leaving=is_leaving)
             enqueue(key, cause, priority)
 
         return super().attach(informer, primary, observe, loops=loops)

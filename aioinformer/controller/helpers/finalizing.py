@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.cache.objects.metadata import ObjectMeta
 from aioinformer.cache.objects.views import is_part
 from aioinformer.client.changes.owners import add_finalizer, remove_finalizer
-from aioinformer.controller.helpers.objects import as_mapping, as_stored, from_document, keeps, whole_objects
+from aioinformer.controller.helpers.objects import (
+    as_mapping,
+    as_stored,
+    from_document,
+    is_being_deleted,
+    keeps,
+    whole_objects,
+)
 from aioinformer.controller.request import NothingToDo
 from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -85,7 +92,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     obj = await _with_finalizer(request, name)
     if obj is None or name not in _finalizers(obj):
         raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
-    is_ending = _is_being_deleted(obj)
+    is_ending = is_being_deleted(obj)
     if is_ending and request.dry_run:
         request.log.info("dry run: the object is being deleted; the cleanup for the finalizer %s is not done", name)
         raise NothingToDo(f"{request.key} is being deleted, and this is a dry run")
@@ -112,7 +119,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
 
 async def _release(request: Request[Any], name: str) -> None:
     def change(current: Any) -> Any:
-        return remove_finalizer(current, name) if _is_being_deleted(current) else current
+        return remove_finalizer(current, name) if is_being_deleted(current) else current
 
     try:
         await _edit(request, name, change)
@@ -128,16 +135,16 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
     cached = as_stored(request)
     is_known = _shows_deletion(request, cached, name)
     is_whole = is_known and not is_part(cached)
-    if (is_known and name in _finalizers(cached)) or (is_whole and _is_being_deleted(cached)):
+    if (is_known and name in _finalizers(cached)) or (is_whole and is_being_deleted(cached)):
         return cached
 
     def change(current: Any) -> Any:
-        return current if _is_being_deleted(current) else add_finalizer(current, name)
+        return current if is_being_deleted(current) else add_finalizer(current, name)
 
     try:
         if request.dry_run:
             found = cached if is_whole else await whole_objects(request).get(str(request.key))
-            if not _is_being_deleted(found) and name not in _finalizers(found):
+            if not is_being_deleted(found) and name not in _finalizers(found):
                 request.log.info("dry run: the finalizer %s is not added", name)
             return change(found)
         written = await _edit(request, name, change)
@@ -174,7 +181,3 @@ def _shows_deletion(request: Request[Any], cached: Any, name: str) -> bool:
 
 def _finalizers(obj: Any) -> Sequence[str]:
     return metadata_field(metadata_of(obj), "finalizers", "finalizers") or ()
-
-
-def _is_being_deleted(obj: Any) -> bool:
-    return bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))

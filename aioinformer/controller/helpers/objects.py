@@ -13,6 +13,7 @@ from aioinformer.cache.objects.views import View, view_class
 from aioinformer.client.changes.patches import document_of, is_same
 from aioinformer.controller.request import NothingToDo, RetryAfter, TerminalError
 from aioinformer.errors import DecodeError
+from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
     from aioinformer.client.resource_client import ResourceClient
@@ -44,11 +45,8 @@ async def reconcile_undecodable(
 ) -> Result | None:
     """Run the controller's handler for an object that its class cannot decode; without one, record an Event and park.
 
-    Args:
-        controller: the declaration.
-        reason: why the object cannot be decoded.
-        version: the version of which this is known; "" if it could not be read.
-        request: gets the object as the server has it now. The decoder of its resource returns mappings.
+    The request gets the object as the server has it now: a mapping, by the decoder of its resource. The reason says why
+    this version cannot be decoded; the version is "" if it could not be read.
     """
     objects = request.client.resource(request.resource)
     # A list, which the inputs have the permission for.
@@ -63,6 +61,11 @@ async def reconcile_undecodable(
         return await controller.undecodable_handler(request, error)
     request.event("Undecodable", str(error), type="Warning")
     raise TerminalError(str(error))
+
+
+def is_being_deleted(obj: Any) -> bool:
+    """Return whether an object has a deletionTimestamp."""
+    return bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))
 
 
 def as_mapping(obj: Any) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-import msgspec
-
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, is_part, json_of
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied, has_key, owned_fields
 from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
+from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.errors import AioinformerError, AlreadyExists, ApiNotFound, Conflict, FormerOwner, NotFound, UsageError
 from aioinformer.inputs.owners import owner_references
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
@@ -116,7 +115,7 @@ async def apply_set(
     leaving, kept = [], []
     for resource in reversed(resources):
         for key, obj in owned[resource].items():
-            if _is_leaving(obj):
+            if is_being_deleted(obj):
                 leaving.append((resource, key))
             elif (resource, key) not in wanted:
                 reason = await owner.delete(resource, key, obj)
@@ -141,7 +140,7 @@ class _Owner:
         if not self._labels and by != "owner":
             raise UsageError(f'apply_set: by must be "owner" or labels, not {by!r}')
         self._uid = request.reference.uid
-        self.is_being_deleted = request.object is None or _is_leaving(request.object)
+        self.is_being_deleted = request.object is None or is_being_deleted(request.object)
 
     def mark(self, obj: Any, resource: Resource[Any]) -> Any:
         """Return an object of the set with its namespace, and with what shows its owner."""
@@ -182,7 +181,7 @@ class _Owner:
                 known = await self._read(resource, object_name(obj), obj)
                 if known is None:
                     raise
-        if _is_leaving(known):
+        if is_being_deleted(known):
             return None
         applied = await client.apply_if_changed(obj, known, force=force)
         if applied.skipped and resource.decoder is not None and isinstance(known, View):
@@ -200,7 +199,7 @@ class _Owner:
         while True:
             if conflicts or not is_whole:
                 obj = await self._get(resource, key)
-            if obj is None or _is_leaving(obj):
+            if obj is None or is_being_deleted(obj):
                 return None
             if not self._has(obj):
                 return ""
@@ -234,12 +233,7 @@ class _Owner:
 
     async def _get(self, resource: Resource[Any], key: ObjectName) -> Any:
         """Return what the server has, with its managed fields, which classes of users may lack; None for nothing."""
-        try:
-            return await self._request.client.resource(msgspec.structs.replace(resource, decoder=None)).get(str(key))
-        except ApiNotFound as error:
-            if not error.name:  # the resource is not served at the moment
-                raise
-            return None
+        return await whole_objects(self._request, resource).get_or_none(str(key))
 
     def _check(self, found: Any, resource: Resource[Any], made: Any) -> None:
         """Raise unless an object belongs to the owner.
@@ -292,10 +286,6 @@ def _resource_of(obj: Any, resources: Iterable[Resource[Any]]) -> Resource[Any]:
         f"apply_set: an object of apiVersion {stated[0]!r} and kind {stated[1]!r} is of none of the resources "
         f"{', '.join(each.gvr for each in resources)}"
     )
-
-
-def _is_leaving(obj: Any) -> bool:
-    return obj is not None and bool(metadata_field(metadata_of(obj), "deletion_timestamp", "deletionTimestamp"))
 
 
 def _shows_managers(obj: Any) -> bool:

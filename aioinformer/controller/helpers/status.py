@@ -192,8 +192,11 @@ class _Status:
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
-        before = {name: value for name, value in (document_of(obj).get("status") or {}).items() if value is not None}
-        if is_same(_as_answered(wanted, self._known.answer(document.get("metadata") or {}).members), before):
+        stored = _by_path(wanted)  # what the server would store, by what it has stored before
+        for path, (sent, answered) in self._known.answer(document.get("metadata") or {}).members.items():
+            if path in stored and (path[-1] in _FILLED_IN or is_same(stored[path], sent)):
+                stored[path] = answered
+        if is_same(_stated(stored), _stated(_by_path(document_of(obj).get("status") or {}))):
             return obj
         self._sent = wanted
         return {**document, "status": wanted}
@@ -213,24 +216,12 @@ class _Status:
 
 
 def _by_path(status: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Return the members of a status by name, and those of each condition by type and name."""
     found: dict[tuple[str, ...], Any] = {(name,): value for name, value in status.items() if name != "conditions"}
     for each in status.get("conditions") or ():
         found |= {(each.get("type", ""), name): value for name, value in each.items()}
     return found
 
 
-def _as_answered(status: Mapping[str, Any], members: Mapping[tuple[str, ...], tuple[Any, Any]]) -> dict[str, Any]:
-    """Return a status with what the server would store instead of the members that it has stored otherwise before."""
-
-    def stored(part: Mapping[str, Any], *path: str) -> dict[str, Any]:
-        made = {}
-        for name, value in part.items():
-            sent, answered = members.get((*path, name), (None, None))
-            is_known = (*path, name) in members and (name in _FILLED_IN or is_same(value, sent))
-            made[name] = answered if is_known else value
-        return {name: value for name, value in made.items() if value is not None}
-
-    found = stored(status)
-    conditions = [stored(each, each.get("type", "")) for each in found.pop("conditions", None) or ()]
-    kept = [each for each in conditions if each]
-    return {**found, "conditions": kept} if kept or ("conditions" in status and not conditions) else found
+def _stated(members: Mapping[tuple[str, ...], Any]) -> dict[tuple[str, ...], Any]:
+    return {path: value for path, value in members.items() if value is not None}

@@ -45,7 +45,7 @@ from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.request import Cause
@@ -192,9 +192,7 @@ class ActiveController:
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
 
-        Args:
-            grace: in seconds.
-            hurry: when it is done, cancel the attempts at once, and do not wait for them for long.
+        When `hurry` is done, they are cancelled at once, and not awaited for long.
         """
         loop = asyncio.get_running_loop()
         self._closing = True
@@ -247,24 +245,27 @@ class ActiveController:
     ) -> None:
         """Cancel attempts, and wait for them; name those in the log that do not end in time."""
         left = {task for task in tasks if task not in self._attempts or not self._attempts[task].abandoned}
+        clock = asyncio.get_running_loop().time
         for task in left:
             if (attempt := self._attempts.get(task)) is not None:
                 attempt.cut = reason
                 what, extra = f"controller {self.name}: the attempt for", subject_of(self.name, attempt.run.key)
                 _log.warning("%s %s is cancelled: %s", what, attempt.run.key, reason, extra=extra)
             task.cancel()
-        deadline = asyncio.get_running_loop().time() + seconds
-        while left and (rest := deadline - asyncio.get_running_loop().time()) > 0:
+        deadline = clock() + seconds
+        while left and (rest := deadline - clock()) > 0:
             watched: set[asyncio.Future[Any]] = {*left} if hurry is None or hurry.done() else {hurry, *left}
             await asyncio.wait(watched, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
             left = {task for task in left if not task.done()}
             if hurry is not None and hurry.done():
-                deadline = min(deadline, asyncio.get_running_loop().time() + 1.0)
+                deadline = min(deadline, clock() + 1.0)
         for task in left:
-            extra = subject_of(self.name, self._attempts[task].run.key)
-            line = "%s did not end within %g s of its cancellation: it is abandoned"
-            _log.error(line, task.get_name(), seconds, extra=extra)
+            self._log_late(task, "did not end within %g s of its cancellation: it is abandoned", seconds)
             self._attempts[task].abandoned = True
+
+    def _log_late(self, task: asyncio.Task[Any], what: str, seconds: float) -> None:
+        extra = subject_of(self.name, self._attempts[task].run.key)
+        _log.error(f"%s {what}", task.get_name(), seconds, extra=extra)
 
     # Work.
 
@@ -292,10 +293,7 @@ class ActiveController:
         loop = asyncio.get_running_loop()
         attempt = Attempt(run, loop.time(), self._term)
         try:
-            request, undecodable = self._request(attempt), self.inputs.undecodable
-            function: Any = self.controller.reconcile
-            if undecodable and str(run.key) in undecodable:
-                function = partial(reconcile_undecodable, self.controller, *undecodable[str(run.key)])
+            request, function = self._request(attempt)
             coroutine: Any = function(request)
         except USER_ERRORS as error:
             self._conclude(attempt, *outcome_of_error(error))
@@ -312,18 +310,20 @@ class ActiveController:
             attempt.timer = loop.call_later(self.controller.timeout, self._expire, task)
         task.add_done_callback(self._ended)
 
-    def _request(self, attempt: Attempt) -> Request[Any]:
-        run, primary = attempt.run, self.inputs.primary
+    def _request(self, attempt: Attempt) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
+        """Return the request of an attempt, and the function to call with it."""
+        run, primary, function = attempt.run, self.inputs.primary, self.controller.reconcile
         key, resource = str(run.key), self.controller.resource
         obj = primary.get_indexer().get_by_key(key)
         if self.inputs.undecodable and key in self.inputs.undecodable:
             obj, resource = None, replace(resource, decoder=msgspec.json.decode)
+            function = partial(reconcile_undecodable, self.controller, *self.inputs.undecodable[key])
         elif obj is None:
             try:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
-        return Request(
+        request: Request[Any] = Request(
             run.key,
             obj,
             RequestContext(attempt, self.inputs, self._own, self._services, self.name),
@@ -336,6 +336,7 @@ class ActiveController:
             resource=resource,
             dry_run=self._services.dry_run,
         )
+        return request, function
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
         self._stalls.blame(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
@@ -349,8 +350,7 @@ class ActiveController:
             task.cancel()
             attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
         else:
-            line = "%s did not end within %g s of its timeout, and keeps a worker"
-            _log.error(line, task.get_name(), CLEANING_UP, extra=subject_of(self.name, attempt.run.key))
+            self._log_late(task, "did not end within %g s of its timeout, and keeps a worker", CLEANING_UP)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts.pop(task)
@@ -400,10 +400,9 @@ class ActiveController:
             await wait_for_own_writes(self.name, run.key, self._own, goes_on)
         finally:
             del self._settling[run.key]
+            outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
             try:
-                self._finish(
-                    run, name, outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
-                )
+                self._finish(run, name, outcome)
             except Exception as error:
                 self._fail(error)
 

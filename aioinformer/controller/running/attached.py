@@ -80,13 +80,7 @@ class InputEnded(AioinformerError):
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """One input in effect.
-
-    Attributes:
-        input: the declaration.
-        informer: of its objects.
-        registration: of its handler.
-    """
+    """One input in effect."""
 
     input: Input[Any]
     informer: SharedIndexInformer[Any]
@@ -94,13 +88,7 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class Inputs:
-    """The inputs of one running controller.
-
-    Args:
-        controller: the declaration.
-        informers: where the informers come from.
-        add: called with each key, its cause and its priority.
-    """
+    """The inputs of one running controller. `add` is called with each key, its cause and its priority."""
 
     def __init__(
         self, controller: Controller[Any], informers: Informers, add: Callable[[ObjectName, Cause, int], None]
@@ -118,9 +106,6 @@ class Inputs:
     async def attach(self, loops: LoopDetector) -> None:
         """Acquire the informers, and register the handlers. Start the informers afterwards.
 
-        Args:
-            loops: gets the states of updated objects.
-
         Raises:
             UsageError: the options of an informer contradict those of another controller. Nothing is attached.
         """
@@ -132,9 +117,8 @@ class Inputs:
                 self._acquired.append(informer)
                 for indexed, indexers in ((informer, each.indexers()), (self.primary, each.primary_indexers())):
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
-                        await indexed.add_indexers_in_slices(
-                            missing
-                        )  # it may be large: another controller has filled it
+                        # It may be large: another controller has filled it.
+                        await indexed.add_indexers_in_slices(missing)
                 registration = each.attach(informer, self.primary, self._add, loops=loops)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
@@ -210,11 +194,9 @@ class Inputs:
         name = self._controller.name
         if isinstance(wanted, Input):
             found = [each for each in known if each.input is wanted]
-            if not found:
-                raise UsageError(
-                    f"controller {name} does not have this {wanted.described()}: add it to owns or watches"
-                )
-            return found[0]
+            if found:
+                return found[0]
+            raise UsageError(f"controller {name} does not have this {wanted.described()}: add it to owns or watches")
         found = [each for each in known if each.input.resource.gvr == wanted.gvr]
         if owned:
             found = [each for each in found if isinstance(each.input, Owns)] or found
@@ -236,9 +218,7 @@ class Inputs:
     async def follow(self, on_synced: Callable[[], None], resync_period: float) -> None:
         """Run the sources and the resyncs until cancelled.
 
-        Args:
-            on_synced: called when all objects of the first lists are enqueued.
-            resync_period: seconds between runs for all objects; 0 for never.
+        `on_synced` is called when all objects of the first lists are enqueued. A `resync_period` of 0 is none.
 
         Raises:
             Exception: an informer or a source ended with it.
@@ -283,12 +263,8 @@ class Inputs:
     def _log_wait(self) -> None:
         remedies = [_REMEDIES.get(each.informer.state.phase, "") for each in self._attached]
         hint = "".join(f"; {remedy}" for remedy in dict.fromkeys(remedies) if remedy)
-        _log.warning(
-            "controller %s waits, and begins by itself once all inputs have synced: %s%s",
-            self._controller.name,
-            ", ".join(self.waits_for()),
-            hint,
-        )
+        line = "controller %s waits, and begins by itself once all inputs have synced: %s%s"
+        _log.warning(line, self._controller.name, ", ".join(self.waits_for()), hint)
 
     def _on_undecodable(self, key: str, reason: str, version: str) -> None:
         """Run the key of an object that cannot be decoded, or can be again."""

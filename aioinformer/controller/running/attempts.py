@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
 
 from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.controller.request import (
@@ -22,7 +23,7 @@ from aioinformer.controller.request import (
 from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
-from aioinformer.inputs.change import uid_of
+from aioinformer.inputs.keys import uid_of
 from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
@@ -31,7 +32,7 @@ from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, MutableMapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, MutableMapping
 
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
@@ -50,16 +51,7 @@ R = TypeVar("R")
 _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED: Final = (
-    Retry,
-    RetryAfter,
-    ApiError,
-    TransportError,
-    StaleCache,
-    ReconcileTimeout,
-    ConnectionError,
-    TimeoutError,
-)
+_EXPECTED = (Retry, RetryAfter, ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
 #: Errors of use that may pass without a change of the program.
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
@@ -78,98 +70,69 @@ _TEXT: Final = 1000
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
-    """Adds the controller and the key to each line, as a prefix and as attributes of the record.
-
-    Args:
-        logger: gets the lines.
-        controller: the name of the controller.
-        key: of the request.
-    """
-
-    def __init__(self, logger: logging.Logger, controller: str, key: object) -> None:
-        super().__init__(logger)
-        self._controller = controller
-        self._key = key
+    """Adds the controller and the key to each line, as a prefix and as attributes of the record."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Return the line with its prefix, and the arguments with the attributes `controller` and `key`."""
-        extra = {**subject_of(self._controller, self._key), **(kwargs.get("extra") or {})}
-        return f"{self._controller} {self._key}: {msg}", {**kwargs, "extra": extra}
+        subject = cast("Mapping[str, str]", self.extra)
+        extra = {**subject, **(kwargs.get("extra") or {})}
+        return f"{subject['controller']} {subject['key']}: {msg}", {**kwargs, "extra": extra}
 
 
-class RequestContext:
-    """What an attempt offers to its request; see `Context`.
+class RequestContext(msgspec.Struct, eq=False):
+    """The `Context` of an attempt, of which `name` is the controller's."""
 
-    Args:
-        attempt: the attempt.
-        inputs: of the controller.
-        own: the own writes of the controller.
-        services: of the manager.
-        name: of the controller.
-
-    Attributes:
-        event: records an Event: object, type, reason, message.
-    """
-
-    __slots__ = ("_attempt", "_guarded", "_inputs", "_log", "_name", "_own", "event")
-
-    def __init__(self, attempt: Attempt, inputs: Inputs, own: OwnWrites, services: Services, name: str) -> None:
-        self.event = services.event
-        self._guarded = services.guarded_threads
-        self._attempt = attempt
-        self._inputs = inputs
-        self._own = own
-        self._name = name
-        self._log: RequestLog | None = None
+    attempt: Attempt
+    inputs: Inputs
+    own: OwnWrites
+    services: Services
+    name: str
+    _log: RequestLog | None = None
 
     @property
     def log(self) -> RequestLog:
-        """The log of the request."""
         if self._log is None:  # most attempts log nothing
-            self._log = RequestLog(_log, self._name, self._attempt.run.key)
+            self._log = RequestLog(_log, subject_of(self.name, self.attempt.run.key))
         return self._log
 
     def client(self, key: ObjectName) -> Client:
         """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self._own.client(key, fence=self._attempt.before_write, log=self.log)
+        return self.own.client(key, fence=self.attempt.before_write, log=self.log)
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
-        """Return the lister of an input of the controller; of several, the one in `owns` if `owned`."""
-        lister: Lister[R] = self._inputs.of(resource, owned=owned).informer.lister()
+        lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
         return lister
 
     def owned(self, owner: Any, resource: Resource[R]) -> list[R]:
-        """Return the cached objects of an input that an object owns."""
-        attached = self._inputs.of(resource, Owns)
+        attached = self.inputs.of(resource, Owns)
         return cast("Owns[R]", attached.input).owned(attached.informer, uid_of(owner))
 
+    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
+        self.services.event(obj, type, reason, message)
+
     def record(self, key: ObjectName) -> Record | None:
-        """Return what the cache of the primary stores of an object."""
-        record: Record | None = self._inputs.primary.get_indexer().store.item(str(key))
+        record: Record | None = self.inputs.primary.get_indexer().store.item(str(key))
         return record
 
     async def observe(self, key: ObjectName) -> None:
-        """Wait until the caches have the recorded writes of a key."""
-        await self._own.settle(key)
+        await self.own.settle(key)
 
     async def to_thread(self, call: Callable[[], R], name: str) -> R:
         """Call a function in a thread, which the attempt does not outlive."""
-        attempt = self._attempt
+        attempt = self.attempt
         if attempt.threads is None:
-            attempt.threads = Threads(attempt, f"controller {self._name}: {attempt.run.key}", self._guarded)
+            subject = f"controller {self.name}: {attempt.run.key}"
+            attempt.threads = Threads(attempt, subject, self.services.guarded_threads)
         return await attempt.threads.run(call, name)
 
 
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     """One call of a reconciler.
 
-    Args:
+    Attributes:
         run: of the queue.
         began: when, by the clock of the event loop.
         term: the term of leadership; None if the controller needs none.
-
-    Attributes:
-        run, began, term: as given.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
@@ -180,41 +143,20 @@ class Attempt:
         timer: of the timeout.
     """
 
-    __slots__ = (
-        "abandoned",
-        "began",
-        "cut",
-        "ended",
-        "expired",
-        "released",
-        "run",
-        "term",
-        "threads",
-        "timer",
-        "wrote",
-    )
-
-    def __init__(self, run: Run, began: float, term: Term | None) -> None:
-        self.run = run
-        self.began = began
-        self.term = term
-        self.cut = ""
-        self.expired = ""
-        self.abandoned = self.ended = self.released = False
-        self.wrote = False
-        self.threads: Threads | None = None
-        self.timer: asyncio.TimerHandle | None = None
+    run: Run
+    began: float
+    term: Term | None
+    cut: str = ""
+    expired: str = ""
+    abandoned: bool = False
+    ended: bool = False
+    released: bool = False
+    wrote: bool = False
+    threads: Threads | None = None
+    timer: asyncio.TimerHandle | None = None
 
     def before_write(self) -> float | None:
-        """Permit a write, or refuse it because the term of leadership is over.
-
-        Returns:
-            Seconds after which to ask again; None if the permission does not end.
-
-        Raises:
-            LeadershipLost: the term is over.
-            UsageError: the attempt was abandoned. The key may run again, at the same time.
-        """
+        """Check that the reconciler may write; return after how many seconds to ask again, None for never."""
         self.wrote = True
         self.check("write")
         return None if self.term is None else self.term.remaining
@@ -235,12 +177,7 @@ class Attempt:
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
     """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
 
-    None if nothing is left.
-
-    Args:
-        attempt: the attempt.
-        request: of the reconciler.
-        end: a StopIteration with the result, or the error.
+    None if nothing is left. `end` is a StopIteration with the result, or the error.
     """
     has_ended, attempt.ended = attempt.ended, True
     if attempt.threads is not None and not has_ended and attempt.threads.running:
@@ -258,11 +195,6 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
 
     What the framework has cancelled is never taken for an error of the reconciler, and the other way round: a
     CancelledError or a TimeoutError that the reconciler itself raises is an error like any other.
-
-    Args:
-        attempt: the attempt.
-        task: of the attempt; it has ended.
-        now: the time of the event loop.
     """
     if task.cancelled():
         if attempt.cut:
@@ -331,16 +263,7 @@ def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
 def log_outcome(
     controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None, errors: RepeatedErrors
 ) -> None:
-    """Log what follows an attempt that did not simply succeed.
-
-    Args:
-        controller: its name.
-        run: of the attempt.
-        name: of the outcome.
-        outcome: of the attempt.
-        following: what the queue made of it.
-        errors: logs failures, and counts those that repeat.
-    """
+    """Log what follows an attempt that did not simply succeed: `following` is what the queue made of the outcome."""
     what, extra = f"controller {controller}: attempt {run.attempt} for {run.key}", subject_of(controller, run.key)
     if isinstance(following, Parked):
         given = outcome.error if isinstance(outcome, Park) else None
@@ -365,17 +288,9 @@ def log_outcome(
             line = "%s failed: %s; %s"
     else:
         return
+    subject, once = f"the reconciler of controller {controller} ({origin(error)})", name == "retry_after"
     errors.report(
-        f"the reconciler of controller {controller} ({origin(error)})",
-        error,
-        line,
-        what,
-        *arguments,
-        level=level,
-        key=str(run.key),
-        lines=_LINES,
-        once=name == "retry_after",
-        extra=extra,
+        subject, error, line, what, *arguments, level=level, key=str(run.key), lines=_LINES, once=once, extra=extra
     )
 
 
@@ -428,10 +343,10 @@ def _described(error: BaseException) -> str:
 
 def _conflicts_in(error: BaseException) -> str:
     """Return the fields and managers of a conflict that its text does not have: it may be cut."""
-    causes = error.details.get("causes") if isinstance(error, Conflict) else None
-    named = [each for each in causes if isinstance(each, Mapping)] if isinstance(causes, (list, tuple)) else []
-    fields = {str(each.get("field")): str(each.get("message"))[:_LENGTH] for each in named[:_NAMED]}
-    missing = [f"{field[:_LENGTH]}: {message}" for field, message in fields.items() if field not in str(error)]
+    if not isinstance(error, Conflict):
+        return ""
+    shown, conflicts = str(error), error.conflicts[:_NAMED]
+    missing = [f"{each.field[:_LENGTH]}: {each.message[:_LENGTH]}" for each in conflicts if each.field not in shown]
     return f" ({', '.join(missing)})" if missing else ""
 
 

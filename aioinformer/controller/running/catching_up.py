@@ -29,13 +29,7 @@ _PATIENCE, _MOST_PATIENCE = 5.0, 60.0
 
 
 class CatchUp:
-    """The wait of one controller.
-
-    Args:
-        name: of the controller.
-        informers: returns the informers of its inputs.
-        caches: of the manager.
-    """
+    """The wait of one controller: for the informers of its inputs, with the `CurrentCaches` of the manager."""
 
     def __init__(
         self, name: str, informers: Callable[[], Collection[SharedIndexInformer[Any]]], caches: CurrentCaches
@@ -68,9 +62,8 @@ class CatchUp:
                 tasks.create_task(waiting, name=f"controller {self._name}: {informer.name} catches up")
         self._since = None
         if (seconds := loop.time() - began) > _LONG:
-            _log.info(
-                "controller %s works: its caches have the writes of the former leader after %.1f s", self._name, seconds
-            )
+            line = "controller %s works: its caches have the writes of the former leader after %.1f s"
+            _log.info(line, self._name, seconds)
 
     def waits_for(self) -> list[str]:
         """Return the informers that may lack something, with the reasons."""
@@ -84,11 +77,7 @@ class CatchUp:
 async def wait_for_own_writes(name: str, key: ObjectName, own: OwnWrites, goes_on: Callable[[], bool]) -> None:
     """Return when the caches have the own writes of a key. Waits that take long are logged once.
 
-    Args:
-        name: of the controller.
-        key: of the runs that have written.
-        own: the writes.
-        goes_on: called when a wait has taken too long; returns whether to wait again.
+    `goes_on` is called when a wait has taken too long, and returns whether to wait again.
     """
     clock, seconds, logged = asyncio.get_running_loop().time, _PATIENCE, False
     while True:

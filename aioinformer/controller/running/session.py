@@ -154,9 +154,8 @@ class Session:
                         each.start(tasks)
                     leading = None
                     if self.leadership is not None:
-                        leading = tasks.create_task(
-                            self.leadership.run(self._lead), name=f"manager {manager.name}: leadership"
-                        )
+                        name = f"manager {manager.name}: leadership"
+                        leading = tasks.create_task(self.leadership.run(self._lead), name=name)
                     self._opened.set()
                     try:
                         await asyncio.wait({self._ending})
@@ -182,14 +181,9 @@ class Session:
     async def _open(self, stack: AsyncExitStack) -> None:
         manager = self._manager
         if manager.health_port is not None:
+            host, port, metrics = manager.health_host, manager.health_port, manager.metrics
             await stack.enter_async_context(
-                HealthServer(
-                    self.alive,
-                    manager.ready,
-                    host=manager.health_host,
-                    port=manager.health_port,
-                    metrics=manager.metrics,
-                )
+                HealthServer(self.alive, manager.ready, host=host, port=port, metrics=metrics)
             )
         transport = await self._connect(stack)
         if manager.factory is not None:
@@ -254,9 +248,8 @@ class Session:
 
     async def _attach(self, controller: Controller[Any]) -> Supervised:
         assert self._services is not None
-        supervised = Supervised(
-            controller, self._services, self._manager, permit=self._permit, on_failed=self._on_failed
-        )
+        services, manager = self._services, self._manager
+        supervised = Supervised(controller, services, manager, permit=self._permit, on_failed=self._on_failed)
         try:
             await supervised.attach()
         except BaseException:

@@ -53,12 +53,7 @@ class Restart(msgspec.Struct, frozen=True):
 class Supervised:
     """One controller of a running manager. Call `attach`, start the informers, and call `start`.
 
-    Args:
-        controller: the declaration.
-        services: of the manager.
-        manager: the manager.
-        permit: lets a new `ActiveController` work if it may.
-        on_failed: called when the controller has failed for good.
+    `permit` lets a new `ActiveController` work if it may; `on_failed` is called when the controller fails for good.
 
     Attributes:
         controller: the declaration.
@@ -105,11 +100,7 @@ class Supervised:
         self._task = tasks.create_task(self._run(), name=f"controller {self.controller.name}")
 
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
-        """Stop the controller, and release its informers.
-
-        Args:
-            hurry: when it is done, the attempts are cancelled at once.
-        """
+        """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
         grace = self._manager.grace if self.controller.grace is None else self.controller.grace
         report = await self.active.stop(grace, hurry)

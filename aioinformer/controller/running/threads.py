@@ -32,12 +32,7 @@ LIMIT: Final = 8
 
 
 class Threads:
-    """The threads of one attempt.
-
-    Args:
-        attempt: the attempt.
-        subject: names it: "controller widgets: default/web".
-        guarded: gets what runs, by the future of its end, if the attempt needs the leadership.
+    """The threads of one attempt. `guarded` gets those of attempts that need the leadership; see `Services`.
 
     Attributes:
         running: the functions that run, by the future of their end.
@@ -62,11 +57,11 @@ class Threads:
             error: BaseException | None = None
             try:
                 value = context.run(call)
-            except StopIteration as stop:  # a future cannot raise it
-                error = RuntimeError(f"{name} raised StopIteration")
-                error.__cause__ = stop
             except BaseException as raised:
                 error = raised
+                if isinstance(raised, StopIteration):  # a future cannot raise it
+                    error = RuntimeError(f"{name} raised StopIteration")
+                    error.__cause__ = raised
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(end, value, error)
 

@@ -34,7 +34,6 @@ class InformerSource(Protocol):
     @property
     def informer_for(self) -> Callable[..., SharedIndexInformer[Any]]:
         """A function that returns the informer of a resource and scope, and creates it if there is none."""
-        ...
 
 
 class ResourceAccessor(Generic[T]):

@@ -22,10 +22,13 @@ from aioinformer import (
     add_finalizer,
     evolve,
     is_condition_true,
+    remove_condition,
     remove_finalizer,
     set_condition,
+    set_controller_reference,
 )
 from aioinformer.errors import TransportError
+from aioinformer.resources.references import ObjectReference
 from tests.support.bench import WIDGETS, definition
 
 if TYPE_CHECKING:
@@ -358,6 +361,10 @@ async def test_part_of_an_object_is_never_written_as_the_whole(client: Client, o
                 function(each, "example.com/a")
         with pytest.raises(UsageError, match="only a part of it"):
             set_condition(each, "Ready", True, "There")
+        with pytest.raises(UsageError, match="only a part of it"):
+            remove_condition(each, "Ready")
+        with pytest.raises(UsageError, match="only a part of it"):
+            set_controller_reference(each, ObjectReference("v1", "ConfigMap", "owner", "shop", "1"))
     edited = await client.core.v1.configmaps.edit(part, lambda each: add_finalizer(each, "example.com/a"))
     assert (edited.data, edited.metadata.finalizers) == ({"x": "1"}, ("example.com/a",))
 

@@ -10,9 +10,11 @@ from tests.support.virtual_time import settled
 from tests.support.written_collection import CONFIG_MAPS, Server
 
 if TYPE_CHECKING:
+    import pytest
+
     from aioinformer.controller import Controller, Request
 
-__all__ = ["CONFIG_MAPS", "Runs", "Server", "config_map", "manager_of", "now", "settled", "started"]
+__all__ = ["CONFIG_MAPS", "Runs", "Server", "config_map", "manager_of", "now", "settled", "started", "subject_of_line"]
 
 
 def now() -> float:
@@ -31,6 +33,12 @@ def manager_of(server: Server, *controllers: Controller[Any], **options: Any) ->
 async def started() -> None:
     """Wait until a manager that was just entered works."""
     await asyncio.sleep(0.01)
+
+
+def subject_of_line(caplog: pytest.LogCaptureFixture, text: str) -> tuple[str, str]:
+    """Return the attributes `controller` and `key` of the only line of the log with a text."""
+    [record] = [vars(each) for each in caplog.records if text in each.getMessage()]
+    return record["controller"], record["key"]
 
 
 class Runs:

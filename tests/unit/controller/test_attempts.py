@@ -42,6 +42,7 @@ from tests.unit.controller.setting import (
     now,
     settled,
     started,
+    subject_of_line,
 )
 
 STEADY = QueueOptions(backoff=BackoffOptions(initial=1.0, jitter=0.0, factor=2.0))
@@ -169,7 +170,8 @@ async def test_attempt_that_ignores_its_timeout_is_named_in_the_log(caplog: pyte
     async with manager_of(server_with("a", "b"), controller):
         await asyncio.sleep(20)
         assert sorted(runs.names) == ["a", "b"]
-        assert "controller it: default/a did not end within 10 s of its timeout, and keeps a worker" in caplog.text
+        line = "controller it: default/a did not end within 10 s of its timeout, and keeps a worker"
+        assert subject_of_line(caplog, line) == ("it", "default/a")
         await asyncio.sleep(41)
         assert controller.snapshot()["results"] == {"success": 2, "timeout": 1}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.controller import Controller, Manager, Owns, controller
-from aioinformer.controller.options import ControllerOptions
+from aioinformer.controller.declaration import ControllerOptions
 from aioinformer.errors import UsageError
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName

@@ -27,7 +27,17 @@ from aioinformer.errors import UsageError
 from aioinformer.events import FakeRecorder
 from aioinformer.factory.factory import SharedInformerFactory
 from tests.support.written_collection import PODS
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
+from tests.unit.controller.setting import (
+    CONFIG_MAPS,
+    Runs,
+    Server,
+    config_map,
+    manager_of,
+    now,
+    settled,
+    started,
+    subject_of_line,
+)
 
 AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0, reset_after=300.0), limit=3)
 
@@ -121,7 +131,8 @@ async def test_stop_cancels_attempts_after_the_grace(caplog: pytest.LogCaptureFi
     assert stubborn.ended == ["a"]
     assert manager.stop_report is not None
     assert manager.stop_report.controllers["it"].cancelled == {"default/a": pytest.approx(12, abs=0.1)}
-    assert "the attempt for default/a is cancelled: it did not end within 2 s of the stop" in caplog.text
+    line = "the attempt for default/a is cancelled: it did not end within 2 s of the stop"
+    assert subject_of_line(caplog, line) == ("it", "default/a")
 
 
 @pytest.mark.behaviour("C-65")
@@ -134,7 +145,8 @@ async def test_manager_ends_although_a_reconciler_does_not(caplog: pytest.LogCap
     assert now() - before == pytest.approx(12, abs=0.1)
     assert manager.stop_report is not None
     assert manager.stop_report.abandoned == ["it: default/a"]
-    assert "controller it: default/a did not end within 10 s of its cancellation: it is abandoned" in caplog.text
+    line = "controller it: default/a did not end within 10 s of its cancellation: it is abandoned"
+    assert subject_of_line(caplog, line) == ("it", "default/a")
     await asyncio.sleep(60)  # the test must not leave it behind
     assert stubborn.ended == ["a"]
 

@@ -87,6 +87,19 @@ async def test_handler_gets_the_whole_object_and_the_error(before: bool) -> None
 
 
 @pytest.mark.behaviour("C-124")
+async def test_handler_of_a_later_controller_runs_for_known_objects() -> None:
+    server = Server()
+    server.put("configmaps", broken())
+    later = Controller("later", CONFIG_MAPS, Runs(), informer={"decoder": decode})
+    handler = Handler(later)
+    async with manager_of(server, controller_of(Runs())) as manager:
+        await started()
+        await manager.add(later)
+        await settled()
+        assert [request.name for request in handler.requests] == ["a"]
+
+
+@pytest.mark.behaviour("C-124")
 async def test_handler_runs_for_each_version_instead_of_the_reconciler() -> None:
     server, runs = Server(), Runs()
     controller = controller_of(runs)

@@ -22,7 +22,7 @@ from aioinformer.controller import (
     version_changed,
 )
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.inputs.change import Change
+from aioinformer.inputs.predicates import Change
 from tests.support.collection import Collection
 from tests.unit.inputs.inputs import Requests
 from tests.unit.inputs.states import WIDGETS, document
