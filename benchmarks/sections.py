@@ -114,16 +114,9 @@ SECTIONS = (
     Section(
         "watch_path_tls",
         "The watch path over TLS",
-        "The same over TLS. The server sends each event by a write of its own, as fast as the client reads.",
+        "The same over TLS. The server sends each event by a write of its own, as fast as the client reads. Both "
+        "earlier commits decode bodies themselves, below aiohttp; the present one lets aiohttp parse them.",
         (_EVENT,),
-    ),
-    Section(
-        "readers",
-        "Readers of bodies",
-        "aiohttp parses the responses. Until commit de09eb1, the transport decoded bodies itself, below aiohttp and by "
-        "parts of it that are not public. Short runs of that commit with either reader alternate, in one process. The "
-        "parser has a buffer of 2 MiB, or of 1 MiB, which is the default of streams. The reader was removed, because "
-        "it saved less than 5 % in each case.",
     ),
     Section(
         "hot_path",

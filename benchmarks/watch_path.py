@@ -26,6 +26,7 @@ QUESTION = Question(
         *(Requirement(f"ratio to {commit}", "one handler", _FIGURE, 1.05, commit) for commit in COMMITS),
         Requirement("ten handlers, ratio to one", "ten handlers", _FIGURE, 1.5, "one handler"),
     ],
+    seconds=280.0,
 )
 
 if __name__ == "__main__":

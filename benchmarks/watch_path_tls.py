@@ -15,6 +15,7 @@ QUESTION = Question(
         Requirement("ratio to the floor", "one handler", _FIGURE, 1.0, "floor"),
         *(Requirement(f"ratio to {commit}", "one handler", _FIGURE, 1.05, commit) for commit in COMMITS),
     ],
+    seconds=200.0,
 )
 
 if __name__ == "__main__":

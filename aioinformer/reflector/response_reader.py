@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from aioinformer.backoff import retry_after
 from aioinformer.concurrency import Slicer, is_ending
@@ -33,7 +33,7 @@ from aioinformer.reflector.protocol.messages import (
     Send,
     Watched,
 )
-from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_watch_line
+from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_usual_line, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from aioinformer.reflector.watch_events import RecordDecoder, WatchEvent
     from aioinformer.transport import Response
     from aioinformer.transport.json_scanner import Steps
+
+    #: The functions that decode an event: at once, in steps, and a line of the usual form.
+    _Decoding: TypeAlias = tuple[
+        Callable[[bytes], WatchEvent],
+        Callable[[bytes], Steps[WatchEvent]],
+        Callable[[bytes, int, int], WatchEvent | None],
+    ]
 
 _log = get_logger("aioinformer.reflector")
 
@@ -73,11 +80,7 @@ class WatchParser:
         self._slicer = Slicer(options.slice_seconds)
         self._values = ValueStream(options.max_frame)
         self._decoder = decoder
-        #: The functions that decode an event, at once and in steps.
-        self._changed = (
-            partial(decode_watch_line, decode=decoder.from_watch, expected=decoder.expected),
-            partial(decode_event_in_steps, decode=decoder.from_watch_in_steps, expected=decoder.expected),
-        )
+        self._changed = self._decoding(decoder.from_watch, decoder.from_watch_in_steps)
 
     def parse(self, chunk: bytes | None, *, initial: bool) -> Iterator[Answer]:
         """Yield the answers that a chunk completes.
@@ -115,12 +118,16 @@ class WatchParser:
         if events:
             yield Watched(events)
 
-    def _initial(self) -> tuple[Callable[[bytes], WatchEvent], Callable[[bytes], Steps[WatchEvent]]]:
+    def _initial(self) -> _Decoding:
         """Return the same as `_changed` for the events of a list, which most watches do not have."""
-        decoder = self._decoder
+        return self._decoding(self._decoder.from_list, self._decoder.from_list_in_steps)
+
+    def _decoding(self, decode: Callable[[bytes], Record], in_steps: Callable[[bytes], Steps[Record]]) -> _Decoding:
+        expected = self._decoder.expected
         return (
-            partial(decode_watch_line, decode=decoder.from_list, expected=decoder.expected),
-            partial(decode_event_in_steps, decode=decoder.from_list_in_steps, expected=decoder.expected),
+            partial(decode_watch_line, decode=decode, expected=expected),
+            partial(decode_event_in_steps, decode=in_steps, expected=expected),
+            partial(decode_usual_line, decode, expected),
         )
 
 

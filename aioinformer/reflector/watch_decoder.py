@@ -125,7 +125,11 @@ class ValueStream:
         self._checks, self._checked = 0, 0
 
     def read(
-        self, chunk: bytes, decode: Callable[[bytes], T], in_steps: Callable[[bytes], Steps[T]]
+        self,
+        chunk: bytes,
+        decode: Callable[[bytes], T],
+        in_steps: Callable[[bytes], Steps[T]],
+        usual: Callable[[bytes, int, int], T | None] | None = None,
     ) -> Iterator[T | None]:
         """Yield the values that this chunk completes, in order, and None where the caller may pause.
 
@@ -134,6 +138,8 @@ class ValueStream:
             decode: decodes the bytes of one object. It raises `DecodeError` unless they are exactly one object, and
                 `Heavy` if the object must be decoded in steps.
             in_steps: does the same in steps, for heavy objects.
+            usual: decodes a line of the usual form, given as a part of the chunk, so that it need not be copied. It
+                returns None for any other line.
 
         Raises:
             FrameTooLarge: a value is larger than `max_frame`, or grows beyond it.
@@ -146,6 +152,10 @@ class ValueStream:
         last, long, begun = chunk.rfind(b"\n"), min(LARGE, self._max_frame), self._parts
         while at <= last:
             end = chunk.index(b"\n", at)
+            if usual and not begun and end - at <= long and (made := usual(chunk, at, end)) is not None:
+                at = end + 1
+                yield made
+                continue
             line = chunk[at:end]
             at = end + 1
             if begun:
@@ -333,20 +343,40 @@ def decode_watch_line(line: bytes, decode: Callable[[bytes], Record], expected: 
         Heavy: the event must be decoded in steps, by `decode_event_in_steps`.
     """
     if not line.isascii():
-        _check_encoding(line)  # decoders do not check the encoding of strings that they skip
-    if line.startswith(_HEAD):
-        quote = line.find(OBJECT, 9, 32)
-        kind = expected.heads.get(line[9 : quote + expected.size])
-        if kind is not None and line.endswith(b"}"):
-            try:
-                record = decode(line[quote + 11 : -1])
-                if not expected.namespace or record.namespace == expected.namespace:
-                    return WatchEvent(kind, record)
-            except Refused as error:
-                return _refused_event(kind, error)
-            except DecodeError:
-                pass  # either the line or its object is unusual: decode it as any JSON
-    return _decode_unusual_line(line, decode, expected)
+        _check_encoding(line)
+    event = decode_usual_line(decode, expected, line, 0, len(line))
+    return _decode_unusual_line(line, decode, expected) if event is None else event
+
+
+def decode_usual_line(
+    decode: Callable[[bytes], Record], expected: Expected, data: bytes, at: int, end: int
+) -> WatchEvent | None:
+    """Decode one line of a watch as `decode_watch_line` does; return None if the line or its object is unusual.
+
+    Args:
+        decode: as there.
+        expected: as there.
+        data: contains the line.
+        at: the offset of the line.
+        end: the offset of its end.
+    """
+    if data.startswith(_HEAD, at):
+        quote = data.find(OBJECT, at + 9, at + 32)
+        if quote > 0 and data[end - 1] == 0x7D:  # "}"
+            kind = expected.heads.get(data[at + 9 : quote + expected.size])
+            if kind is not None:
+                raw = data[quote + 11 : end - 1]
+                try:
+                    if not raw.isascii():
+                        _check_encoding(raw)  # decoders do not check the encoding of strings that they skip
+                    record = decode(raw)
+                    if not expected.namespace or record.namespace == expected.namespace:
+                        return WatchEvent(kind, record)
+                except Refused as error:
+                    return _refused_event(kind, error)
+                except (DecodeError, Heavy):
+                    pass
+    return None
 
 
 def _check_encoding(text: bytes) -> None:

@@ -1,10 +1,15 @@
-"""Connections that open a few at a time, and read TLS into one buffer.
+"""Connections that open a few at a time and read into one buffer, and the bodies of streams.
 
 For each TLS connection, asyncio makes a read buffer of 256 KiB and fills it with zeros: 75 MiB for 300 quiet watches.
 It copies each read out of the buffer at once, before it decrypts it, so connections can share one. asyncio shows the
 buffer only after the handshake. Therefore few connections open at once: if all watches open together, as after the
 restart of a server, the buffers of their handshakes would take the memory that sharing saves, and the allocator would
 keep it.
+
+aiohttp's protocol takes bytes. For such a protocol, asyncio allocates 256 KiB for each read of a socket, and for each
+record of TLS, and joins the records. `SharedReads` stands between the two and reads into the shared buffer.
+
+A watch has an event per chunk. `StreamBody` leaves out what aiohttp's stream does for each of them.
 """
 
 from __future__ import annotations
@@ -13,12 +18,86 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
+from aiohttp.base_protocol import BaseProtocol
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
 
 AT_ONCE: Final = 8
 """The number of connections that open at once: for requests with a total timeout, and the same for all others."""
+
+_READ: Final = 256 * 1024
+"""The most bytes that asyncio reads at once."""
+
+
+class SharedReads(asyncio.BufferedProtocol):
+    """Reads into a buffer, and passes each read on as bytes.
+
+    Args:
+        protocol: gets the bytes and all other calls of the transport.
+        buffer: connections can share it, because nothing keeps a view of it after a read.
+    """
+
+    __slots__ = ("_buffer", "_protocol")
+
+    def __init__(self, protocol: asyncio.Protocol, buffer: memoryview) -> None:
+        self._protocol = protocol
+        self._buffer = buffer
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._protocol.data_received(bytes(self._buffer[:nbytes]))
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+
+class StreamBody(aiohttp.StreamReader):
+    """aiohttp's stream of a body, to be read by `readany` alone.
+
+    It notes no ends of chunks, and lets the connection continue once for each read instead of once for each chunk.
+    """
+
+    __slots__ = ()  # so that a stream of aiohttp can become one
+
+    def begin_http_chunk_receiving(self) -> None:
+        pass
+
+    def end_http_chunk_receiving(self) -> None:
+        pass
+
+    async def readany(self) -> bytes:
+        if self._exception is not None:
+            raise self._exception
+        pieces = self._buffer
+        while not pieces and not self._eof:
+            await self._wait("readany")
+        read = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        self._size = 0
+        if self._protocol._reading_paused and not self._eof:  # after the end, it may serve another response
+            self._protocol.resume_reading()
+        return read
+
+    @classmethod
+    def take(cls, stream: aiohttp.StreamReader) -> bool:
+        """Make a stream of aiohttp one of this class, and return True. A stream that is not as expected stays."""
+        known = type(stream) is aiohttp.StreamReader and hasattr(BaseProtocol, "_reading_paused")
+        if known and all(hasattr(stream, name) for name in ("_buffer", "_eof", "_exception", "_size", "_wait")):
+            stream.__class__ = cls
+            return True
+        return False
 
 
 class Connector(aiohttp.TCPConnector):
@@ -49,26 +128,28 @@ class Connector(aiohttp.TCPConnector):
         async with self._opening[timeout.total is not None]:
             if self.closed:
                 raise aiohttp.ClientConnectionError("the connector was closed")
-            connection = await self._open(req, traces, timeout)
-            self._share_buffer(connection.transport)
-        return connection
+            return await self._open(req, traces, timeout)
 
     async def _open(self, req: aiohttp.ClientRequest, traces: Any, limits: aiohttp.ClientTimeout) -> ResponseHandler:
         async with asyncio.timeout(limits.sock_connect):
-            return await super()._create_connection(req, traces, limits)
+            connection = await super()._create_connection(req, traces, limits)
+        if connection.transport is not None:
+            if self._read_buffer is None:
+                self._read_buffer = memoryview(bytearray(_READ))
+            connection.transport.set_protocol(SharedReads(connection, self._read_buffer))
+            share_buffer(connection.transport, self._read_buffer)
+        return connection
 
-    def _share_buffer(self, transport: asyncio.BaseTransport | None) -> None:
-        """Let asyncio read the encrypted bytes of a connection into the shared buffer.
 
-        This does nothing if the transport is not the one of asyncio that is expected here.
-        """
-        protocol: Any = getattr(transport, "_ssl_protocol", None)
-        own = getattr(protocol, "_ssl_buffer", None), getattr(protocol, "_ssl_buffer_view", None)
-        if not isinstance(own[0], bytearray) or not isinstance(own[1], memoryview):
-            return
-        buffer = self._read_buffer or own[1]
-        protocol._ssl_buffer = protocol._ssl_buffer_view = buffer
-        if protocol.get_buffer(-1) is buffer:
-            self._read_buffer = buffer  # that of the first connection
-        else:
-            protocol._ssl_buffer, protocol._ssl_buffer_view = own
+def share_buffer(transport: asyncio.BaseTransport, buffer: memoryview) -> None:
+    """Let asyncio read the encrypted bytes of a connection into a shared buffer, too.
+
+    This does nothing if the transport is not the one of asyncio that is expected here.
+    """
+    protocol: Any = getattr(transport, "_ssl_protocol", None)
+    own = getattr(protocol, "_ssl_buffer", None), getattr(protocol, "_ssl_buffer_view", None)
+    if not isinstance(own[0], bytearray) or not isinstance(own[1], memoryview):
+        return
+    protocol._ssl_buffer = protocol._ssl_buffer_view = buffer
+    if protocol.get_buffer(-1) is not buffer:
+        protocol._ssl_buffer, protocol._ssl_buffer_view = own

@@ -31,6 +31,7 @@ from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
 from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
+from aioinformer.transport.connections import StreamBody
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import (
@@ -301,6 +302,8 @@ class HttpTransport:
             # aiohttp refuses headers with line breaks; its message does not quote them.
             mistake = str(error)
         else:
+            if request.stream and request.total_timeout is None:
+                StreamBody.take(response.content)
             wrapped = HttpResponse(response, self._server, coalesce=request.stream and self._coalesce_reads)
             self._responses.add(wrapped)
             if self._check is None:

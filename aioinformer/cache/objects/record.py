@@ -263,7 +263,18 @@ def decode_record(raw: bytes) -> Record:
         DecodeError: not JSON, or invalid metadata; has the key if that could be read.
         Heavy: the object is large and nested too deeply for the decoder.
     """
-    return record_of(_metadata_of_whole(raw), raw)
+    try:
+        meta = _decode_envelope(raw).metadata
+    except RecursionError as error:
+        # Servers accept deeper nesting than the decoder does: read the metadata from an outline of the object.
+        if len(raw) > LARGE:
+            raise Heavy from error
+        if not finish(is_json(raw)):
+            raise DecodeError("the object is not JSON") from error
+        meta = read(finish(outline(raw, READ)), _decode_envelope).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise undecodable(raw, error) from error
+    return record_of(meta, raw)
 
 
 def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
@@ -319,20 +330,6 @@ def without_managed_fields(raw: bytes) -> bytes | None:
         return None
     end = raw.find(b"]", cut)
     return raw[:cut] + raw[end + 1 :] if raw.startswith(b"}]}", end - 1) else None
-
-
-def _metadata_of_whole(raw: bytes) -> Meta:
-    try:
-        return _decode_envelope(raw).metadata
-    except RecursionError as error:
-        # Servers accept deeper nesting than the decoder does: read the metadata from an outline of the object.
-        if len(raw) > LARGE:
-            raise Heavy from error
-        if not finish(is_json(raw)):
-            raise DecodeError("the object is not JSON") from error
-        return read(finish(outline(raw, READ)), _decode_envelope).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise undecodable(raw, error) from error
 
 
 def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:

@@ -14,7 +14,7 @@ from aioinformer.cache.objects.record import Record, decode_in_steps, decode_rec
 from aioinformer.cache.objects.storage import stripped
 from aioinformer.errors import DecodeError
 from aioinformer.reflector.watch_events import RecordDecoder
-from aioinformer.transport.json_scanner import LARGE, WINDOW, finish, is_heavy
+from aioinformer.transport.json_scanner import LARGE, WINDOW, finish, is_heavy, is_json
 from aioinformer.transport.list_parser import ListParser
 from tests.support.watch_values import events_of, steps_of
 
@@ -26,6 +26,8 @@ SIZE = 700_000
 META = b'"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}'
 #: The maximum of calls between two pauses: 32 members or one window, and the record after them.
 CALLS = 2000
+
+finish(is_json(b"1"))  # compiles its patterns, once for each process
 
 
 def many(unit: bytes, opening: bytes = b"[", closing: bytes = b"]") -> bytes:

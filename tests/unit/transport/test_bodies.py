@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import gc
 import ssl
+import sys
 import weakref
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -23,6 +24,7 @@ from tests.support.loopback import body, fetch
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+    from types import FrameType
 
     from aioinformer.transport.http import HttpResponse
 
@@ -83,6 +85,32 @@ async def test_chunks_of_one_read_are_one_piece(stream: bool) -> None:
     async with scripted(CHUNKED + b"".join(map(chunk, sent)) + END) as server, HttpTransport(server.url) as transport:
         response = await transport.request(Request("/", stream=stream))
         assert [part async for part in response.chunks()] == [b"".join(sent)]
+
+
+@pytest.mark.parametrize("borrowed", [False, True], ids=["own session", "borrowed session"])
+async def test_chunk_of_a_stream_costs_few_calls(borrowed: bool) -> None:
+    many = 20_000
+    begun, more = CHUNKED + chunk(b"begin"), chunk(b"x" * 50) * many
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(scripted(begun + more + END))
+        session = await stack.enter_async_context(aiohttp.ClientSession()) if borrowed else None
+        transport = await stack.enter_async_context(HttpTransport(server.url, session=session))
+        response = await transport.request(Request("/", stream=True))
+        calls, size = 0, 0
+
+        def count(frame: FrameType, event: str, argument: Any) -> None:
+            nonlocal calls
+            calls += event == "call" and "aiohttp" in frame.f_code.co_filename + frame.f_globals.get("__name__", "")
+
+        sys.setprofile(count)
+        try:
+            async for part in response.chunks():
+                size += len(part)
+        finally:
+            sys.setprofile(None)
+    assert size == 5 + 50 * many
+    # For each chunk, aiohttp's parser calls its stream three times; the stream itself would need at least three more.
+    assert calls < 4 * many
 
 
 @pytest.mark.parametrize(
@@ -378,6 +406,27 @@ async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLCon
     ):
         assert [await fetch(transport, stream=stream) for _ in range(2)] == [b"".join(parts)] * 2
     assert server.connections == 1
+
+
+async def test_connections_read_into_one_buffer(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+    ca_file, context = tls_files
+    buffers: set[int] = set()
+    async with (
+        AsyncExitStack() as stack,
+        scripted(*(CHUNKED + chunk(b"x") for _ in range(3)), tls=context) as server,
+        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
+    ):
+        for _ in range(3):
+            response = await transport.request(Request("/", stream=True))
+            stack.push_async_callback(response.close)
+            assert await anext(response.chunks()) == b"x"
+            connection: Any = response._response.connection
+            # Other protocols get bytes, for which asyncio allocates 256 KiB for each record of TLS.
+            protocol = connection.transport.get_protocol()
+            assert isinstance(protocol, asyncio.BufferedProtocol)
+            buffers.add(id(protocol.get_buffer(-1)))
+    assert server.connections == 3
+    assert len(buffers) == 1
 
 
 async def test_concurrent_bodies_over_tls_do_not_mix(tls_files: tuple[Path, ssl.SSLContext]) -> None:

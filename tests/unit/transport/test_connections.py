@@ -15,7 +15,7 @@ import trustme
 
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request
-from aioinformer.transport.connections import AT_ONCE, Connector
+from aioinformer.transport.connections import AT_ONCE, share_buffer
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
 
@@ -215,13 +215,10 @@ class Unexpected:
         return memoryview(bytearray(8))
 
 
-async def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
+def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
     protocol = Unexpected()
     own = protocol._ssl_buffer, protocol._ssl_buffer_view
     wire: Any = SimpleNamespace(_ssl_protocol=protocol)
-    connector = Connector()
-    async with connector:
-        connector._share_buffer(wire)
+    share_buffer(wire, memoryview(bytearray(8)))
     assert (protocol._ssl_buffer, protocol._ssl_buffer_view) == own
     assert protocol._ssl_buffer is own[0]
-    assert connector._read_buffer is None
