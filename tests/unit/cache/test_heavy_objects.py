@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from functools import partial
@@ -64,6 +65,7 @@ class Gap:
         self.longest = self._calls = self.pauses = 0
 
     def counted(self, steps: Iterable[Any]) -> Iterator[Any]:
+        gc.disable()  # it would call the finalizers of what earlier tests have left
         sys.setprofile(self._count)
         try:
             for step in steps:
@@ -72,6 +74,7 @@ class Gap:
                 yield step
         finally:
             sys.setprofile(None)
+            gc.enable()
 
     def _count(self, frame: FrameType, event: str, argument: Any) -> None:
         self._calls += event in ("call", "c_call")
