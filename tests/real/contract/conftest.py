@@ -17,15 +17,14 @@ from _pytest.runner import runtestprotocol
 
 from aioinformer.testing import ApiServer
 from tests.real.contract.conversation import Conversation
-from tests.real.contract.operators import OurOperator, RealOperator
 from tests.real.contract.recordings import compare, essence, keep, recorded, unexplained
-from tests.real.contract.servers import Access, access_of
+from tests.real.contract.servers import Access, OurOperator, RealOperator, access_of
 from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from tests.real.contract.operators import Operator
+    from tests.real.contract.servers import Operator
 
 KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
 TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")

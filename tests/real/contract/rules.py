@@ -1,11 +1,11 @@
-"""Shared by rows about CEL rules: schemas with rules, widgets that have them, and one sample."""
+"""Schemas with CEL rules, objects that obey or break them, and one sample with expressions about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.real.contract.paths import DEFINITIONS
+from tests.real.contract.tables import DEFINITIONS
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -111,10 +111,11 @@ SAMPLE: dict[str, Any] = {
 }
 
 
-def _read(name: str) -> dict[str, list[str]]:
-    """Return expressions by topic: a line "# topic" precedes its expressions, one a line."""
+def _read(section: str) -> dict[str, list[str]]:
+    """Return the expressions of a section by topic: a line "# topic" precedes its expressions, one a line."""
     topics: dict[str, list[str]] = {}
-    for line in (Path(__file__).parent / "expressions" / name).read_text().splitlines()[1:]:
+    text = (Path(__file__).parent / "expressions.txt").read_text()
+    for line in text.partition(f"## {section}\n")[2].partition("## ")[0].splitlines():
         if line.startswith("# "):
             topics[line.removeprefix("# ")] = []
         elif line:
@@ -122,5 +123,270 @@ def _read(name: str) -> dict[str, list[str]]:
     return topics
 
 
-TRUE = _read("true.txt")
-WITHOUT_A_VALUE = _read("without_a_value.txt")
+TRUE = _read("true")
+WITHOUT_A_VALUE = _read("without a value")
+
+
+ROUTE = fields(
+    matches=items(
+        fields(
+            type=TEXT,
+            value=TEXT,
+            headers=items(fields(name=TEXT, value=TEXT), **{"x-kubernetes-list-type": "atomic"}),
+        )
+    ),
+    filters=items(
+        fields(type={**TEXT, "enum": ["Redirect", "Rewrite"]}, redirect=fields(port=INTEGER), rewrite=fields())
+    ),
+    rules=items(fields(name=TEXT)),
+)
+GOOD_ROUTE: dict[str, Any] = {
+    "matches": [{"type": "PathPrefix", "value": "/a/b", "headers": [{"name": "x", "value": "y"}]}],
+    "filters": [{"type": "Redirect", "redirect": {"port": 80}}],
+    "rules": [{"name": "a"}, {"name": "b"}],
+}
+
+
+def _route() -> dict[str, Any]:
+    """Return a schema with rules as HTTPRoutes have them."""
+    match = ROUTE["properties"]["matches"]["items"]
+    match = ruled(
+        match,
+        {
+            "rule": "(self.type in ['Exact', 'PathPrefix']) ? self.value.startsWith('/') : true",
+            "message": "value must be an absolute path and start with '/' when type one of ['Exact', 'PathPrefix']",
+        },
+        {
+            "rule": "(self.type in ['Exact', 'PathPrefix']) ? !self.value.contains('//') : true",
+            "message": "must not contain '//'",
+        },
+        {"rule": 'self.value.matches(r"^(?:[-A-Za-z0-9/._~!$&\'()*+,;=:@]|[%][0-9a-fA-F]{2})+$")'},
+        {"rule": "!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name == h.name))"},
+    )
+    filter_ = ruled(
+        ROUTE["properties"]["filters"]["items"],
+        {"rule": "!(has(self.redirect) && self.type != 'Redirect')", "message": "redirect must be nil"},
+        {"rule": "!(!has(self.redirect) && self.type == 'Redirect')", "message": "redirect must be specified"},
+    )
+    filters = ruled(
+        items(filter_),
+        {
+            "rule": "!(self.exists(f, f.type == 'Redirect') && self.exists(f, f.type == 'Rewrite'))",
+            "message": "may specify either one, but not both",
+        },
+        {"rule": "self.filter(f, f.type == 'Redirect').size() <= 1", "message": "Redirect filter cannot be repeated"},
+    )
+    rules = ruled(
+        ROUTE["properties"]["rules"],
+        {
+            "rule": "self.all(l1, !has(l1.name) || self.exists_one(l2, has(l2.name) && l1.name == l2.name))",
+            "message": "Rule name must be unique within the route",
+        },
+    )
+    return fields(matches=items(match), filters=filters, rules=rules)
+
+
+OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
+    "route": (
+        _route(),
+        [
+            (GOOD_ROUTE, 201),
+            ({"matches": [{"type": "Exact", "value": "a"}]}, 422),
+            ({"matches": [{"type": "Exact", "value": "/a//b"}]}, 422),
+            ({"matches": [{"type": "Regex", "value": "a b"}]}, 422),
+            ({"matches": [{"type": "Regex", "value": "a", "headers": [{"name": "x"}, {"name": "x"}]}]}, 422),
+            ({"filters": [{"type": "Rewrite", "redirect": {"port": 1}}]}, 422),
+            ({"filters": [{"type": "Redirect"}]}, 422),
+            ({"filters": [{"type": "Redirect", "redirect": {}}, {"type": "Rewrite"}]}, 422),
+            ({"filters": [{"type": "Redirect", "redirect": {}}, {"type": "Redirect", "redirect": {}}]}, 422),
+            ({"rules": [{"name": "a"}, {"name": "a"}]}, 422),
+            ({"matches": [{"value": "a"}]}, 422),
+        ],
+    ),
+    "exclusive": (
+        ruled(
+            fields(inline=TEXT, secret=TEXT, config=TEXT),
+            {"rule": "[has(self.inline), has(self.secret), has(self.config)].exists_one(x, x)", "message": "pick one"},
+            "!(has(self.inline) && has(self.secret))",
+        ),
+        [({"inline": "a"}, 201), ({}, 422), ({"inline": "a", "secret": "b"}, 422), ({"inline": "", "config": ""}, 422)],
+    ),
+    "crossing": (
+        ruled(
+            fields(min={"type": "integer"}, max={"type": "integer"}, replicas={"type": "integer", "default": 2}),
+            {
+                "rule": "self.min <= self.max",
+                "messageExpression": "'min %d is more than max %d'.format([self.min, self.max])",
+            },
+            {"rule": "self.replicas >= self.min", "fieldPath": ".replicas", "message": " too few "},
+            {"rule": "self.replicas <= self.max", "fieldPath": ".replicas", "reason": "FieldValueForbidden"},
+        ),
+        [
+            ({"min": 1, "max": 3}, 201),
+            ({"min": 4, "max": 3, "replicas": 3}, 422),
+            ({"min": 3, "max": 4}, 422),
+            ({"min": 1, "max": 1}, 422),
+            ({"max": 3}, 422),
+            ({"min": "1", "max": 3}, 422),
+        ],
+    ),
+    "reasons": (
+        fields(
+            a=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueForbidden", "message": "not x"}),
+            b=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueRequired", "message": "not x"}),
+            c=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueDuplicate", "message": "not x"}),
+            d=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueInvalid"}),
+            e=ruled(fields(), {"rule": "false", "reason": "FieldValueDuplicate"}),
+            f=ruled(items(TEXT), {"rule": "false", "reason": "FieldValueRequired"}),
+            g=ruled(fields(), {"rule": "false", "reason": "FieldValueForbidden", "message": "never"}),
+        ),
+        [({key: "x"}, 422) for key in "abcd"] + [({"e": {}}, 422), ({"f": []}, 422), ({"g": {}}, 422)],
+    ),
+    "messages": (
+        ruled(
+            fields(x=INTEGER, path=fields(**{"a.b": TEXT}), map={"type": "object", "additionalProperties": TEXT}),
+            {"rule": "self.x != 1", "messageExpression": "'  got %d  '.format([self.x])"},
+            {"rule": "self.x != 2", "messageExpression": "''", "message": "instead"},
+            {"rule": "self.x != 3", "messageExpression": "'a\\nb'", "message": "instead"},
+            {"rule": "self.x != 4", "messageExpression": "'%d'.format([1 / (self.x - 4)])"},
+            {
+                "rule": "self.x != 5",
+                "messageExpression": "'%d'.format([self.x])",
+                "message": "not told",
+                "fieldPath": ".x",
+            },
+            {"rule": "self.x != 6", "fieldPath": ".path['a.b']", "message": "there"},
+            {"rule": "self.x != 7", "fieldPath": ".map['k']", "message": "there"},
+            {"rule": "\n  self.x != 8 \n", "message": "told"},
+            {"rule": "  self.x != 9  "},
+        ),
+        [({"x": x}, 422) for x in range(1, 10)] + [({"x": 0}, 201)],
+    ),
+    "places": (
+        fields(
+            list=items(ruled(INTEGER, "self > 0")),
+            keyed=items(
+                ruled(keyed(port=INTEGER), "self.port > 0", "self.name != 'bad'"),
+                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            ),
+            map={"type": "object", "additionalProperties": ruled(TEXT, "self.size() < 3"), "maxProperties": 4},
+            maps={"type": "object", "additionalProperties": ruled(fields(x=INTEGER), "self.x > 0"), "maxProperties": 4},
+            number=ruled({"type": "number"}, "self < 1.5", "self != 1.0"),
+            flag=ruled({"type": "boolean"}, "self"),
+            either=ruled({"x-kubernetes-int-or-string": True, "maxLength": 8}, "type(self) == int || self == '10%'"),
+            nullable=ruled({**TEXT, "nullable": True}, "self != 'x'"),
+            nested=fields(deep=fields(deeper=ruled(items(TEXT), "self.isSorted()", "size(self) > 1"))),
+        ),
+        [
+            ({"list": [1, 0, 2]}, 422),
+            ({"keyed": [{"name": "a", "port": 1}, {"name": "bad", "port": 0}]}, 422),
+            ({"map": {"a": "aaa"}}, 422),
+            ({"map": {"a.b/c": "aaa"}}, 422),
+            ({"maps": {"k": {"x": 0}}}, 422),
+            ({"number": 2}, 422),
+            ({"number": 1}, 422),
+            ({"flag": False}, 422),
+            ({"either": "x"}, 422),
+            ({"either": 3, "nullable": None, "number": 1.25}, 201),
+            ({"nullable": "x"}, 422),
+            ({"nested": {"deep": {"deeper": ["b", "a"]}}}, 422),
+            ({"nested": {"deep": {"deeper": ["a"]}}}, 422),
+        ],
+    ),
+    "names": (
+        ruled(
+            fields(
+                namespace=TEXT,
+                **{
+                    "in": TEXT,
+                    "a-b": TEXT,
+                    "c.d": TEXT,
+                    "e/f": TEXT,
+                    "g__h": TEXT,
+                    "true": TEXT,
+                    "_x": TEXT,
+                    "$y": TEXT,
+                },
+            ),
+            *("has(self.__namespace__) ? self.__namespace__ != 'x' : true", "!has(self.__in__) || self.__in__ != 'x'"),
+            *("!has(self.a__dash__b) || self.a__dash__b != 'x'", "!has(self.c__dot__d) || self.c__dot__d != 'x'"),
+            *("!has(self.e__slash__f) || self.e__slash__f != 'x'", "self.?__true__.orValue('') != 'x'"),
+            *("!has(self.g__underscores__h) || self.g__underscores__h != 'x'", "!has(self._x) || self._x != 'x'"),
+        ),
+        [({name: "x"}, 422) for name in ("namespace", "in", "a-b", "c.d", "e/f", "g__h", "true", "_x")]
+        + [({"$y": "x"}, 201)],
+    ),
+    "sets": (
+        ruled(
+            fields(
+                set=items(TEXT, **{"x-kubernetes-list-type": "set"}),
+                other=items(TEXT, **{"x-kubernetes-list-type": "set"}),
+                list=items(TEXT),
+            ),
+            {"rule": "!has(self.other) || self.set == self.other", "message": "not the same set"},
+            {"rule": "!has(self.list) || self.set + self.list == self.set", "message": "more"},
+            {"rule": "!has(self.list) || sets.contains(self.set, self.list)", "message": "outside"},
+            {"rule": "'never' in self.set ? false : true", "message": "never"},
+        ),
+        [
+            ({"set": ["a", "b"], "other": ["b", "a"], "list": ["b"]}, 201),
+            ({"set": ["a", "b"], "other": ["a"]}, 422),
+            ({"set": ["a"], "list": ["b"]}, 422),
+            ({"set": ["never"]}, 422),
+            ({}, 422),
+        ],
+    ),
+    "formats": (
+        ruled(
+            fields(
+                time={"type": "string", "format": "date-time"},
+                day={"type": "string", "format": "date"},
+                span={"type": "string", "format": "duration"},
+                data={"type": "string", "format": "byte", "maxLength": 64},
+            ),
+            "!has(self.time) || self.time < timestamp('2030-01-01T00:00:00Z')",
+            "!has(self.time) || self.time.getFullYear() >= 2020",
+            "!has(self.day) || self.day.getMonth() == 0",
+            "!has(self.span) || self.span >= duration('1m')",
+            {"rule": "!has(self.span) || self.span.getHours() < 2", "messageExpression": "string(self.span)"},
+            "!has(self.data) || self.data == b'abc'",
+        ),
+        [
+            ({"time": "2024-05-06T07:08:09Z", "day": "2024-01-02", "span": "90s", "data": "YWJj"}, 201),
+            ({"time": "2031-05-06T07:08:09+02:00"}, 422),
+            ({"time": "2019-05-06T07:08:09.5Z"}, 422),
+            ({"day": "2024-02-02"}, 422),
+            ({"span": "30s"}, 422),
+            ({"span": "3h"}, 422),
+            ({"data": "YWI="}, 422),
+        ],
+    ),
+    "embedded": (
+        fields(
+            inner=ruled(
+                {**fields(x=INTEGER), "x-kubernetes-embedded-resource": True},
+                "self.kind != 'Bad'",
+                "self.metadata.name.startsWith('a')",
+                "!has(self.x) || self.apiVersion == 'v1'",
+            ),
+            free={
+                **fields(known=INTEGER),
+                "x-kubernetes-preserve-unknown-fields": True,
+                RULES: [{"rule": "self.known > 0"}],
+            },
+        ),
+        [
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 201),
+            ({"inner": {"apiVersion": "v1", "kind": "Bad", "metadata": {"name": "a"}}}, 422),
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "b"}}}, 422),
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {}}}, 422),
+            ({"inner": {"apiVersion": "v2", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 422),
+            ({"free": {"known": 1, "other": {}}}, 201),
+            ({"free": {"known": 0}}, 422),
+        ],
+    ),
+    "other_faults": (
+        ruled(fields(x=INTEGER, y={**TEXT, "pattern": "^a"}, z={**TEXT, "enum": ["a"]}), "self.x > 0"),
+        [({"x": "0"}, 422), ({"x": 0, "y": "b"}, 422), ({"x": 1, "y": "b"}, 422), ({"x": 0, "z": "b"}, 422)],
+    ),
+}

@@ -1,4 +1,4 @@
-"""Deletion: finalizers, preconditions, garbage collection, namespaces."""
+"""Deletion: options, finalizers, preconditions, garbage collection, namespaces."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.real.contract.conversation import JSON, MERGE_PATCH, YAML
-from tests.real.contract.paths import CONFIGMAPS, NAMESPACES, PODS
-from tests.real.contract.tables import variants
+from tests.real.contract.conversation import MERGE_PATCH
+from tests.real.contract.tables import CONFIGMAPS, NAMESPACES, PODS, variants
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Answer, Conversation
 
+
 A, B, C = (f"{CONFIGMAPS}/{name}" for name in "abc")
-JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 HELD = {"finalizers": ["example.com/hold"]}
 FREE = {"metadata": {"finalizers": None}}
 
@@ -54,13 +53,6 @@ async def test_finalizer_delays_deletion(api: Conversation) -> None:
     await create(api, "a", **HELD)
     answer = await delete(api, A)
     assert "deletionTimestamp" in answer.metadata
-
-
-async def test_second_delete_changes_nothing(api: Conversation) -> None:
-    await create(api, "a", **HELD)
-    await delete(api, A)
-    answer = await delete(api, A)
-    assert answer.status == 200
 
 
 async def test_removing_the_last_finalizer_deletes(api: Conversation) -> None:
@@ -121,12 +113,6 @@ async def test_dry_run_deletes_nothing(api: Conversation) -> None:
 async def test_unknown_propagation_policy_is_422(api: Conversation) -> None:
     await create(api, "a")
     answer = await delete(api, A, propagationPolicy="Foregone")
-    assert answer.status == 422
-
-
-async def test_orphan_dependents_excludes_propagation_policy(api: Conversation) -> None:
-    await create(api, "a")
-    answer = await delete(api, A, propagationPolicy="Orphan", orphanDependents=True)
     assert answer.status == 422
 
 
@@ -191,54 +177,6 @@ async def test_deletion_cascades_over_several_levels(api: Conversation) -> None:
     assert is_gone(await api.poll(C, is_gone))
 
 
-async def test_job_deletion_warns_that_pods_are_orphaned(api: Conversation) -> None:
-    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
-    await api.create(JOBS, {"metadata": {"name": "a"}, "spec": spec})
-    answer = await api("DELETE", f"{JOBS}/a", recorded=False)
-    assert "child pods are preserved by default" in answer.headers["Warning"]
-
-
-ENDS = {"default": None, "background": {"propagationPolicy": "Background"}, "none": {"orphanDependents": None}}
-
-
-@variants("options", ENDS)
-@pytest.mark.parametrize("count", [0, 2])
-async def test_deletecollection_of_jobs_warns_once(api: Conversation, count: int, options: Any) -> None:
-    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}
-    for name in range(count):
-        await api.create(JOBS, {"metadata": {"name": f"a{name}"}, "spec": spec})
-    answer = await api("DELETE", JOBS, options, shown=_how_many)
-    assert answer.status == 200
-
-
-def _how_many(body: Any) -> Any:
-    return len(body["items"])
-
-
-BODIES = {
-    "a_list": "[]",
-    "a_full_list": '[{"kind":"DeleteOptions"}]',
-    "a_text": '"x"',
-    "a_number": "1",
-    "null": "null",
-    "words": "words",
-    "yaml_list": "- a",
-    "kind_is_a_number": '{"kind":1}',
-    "another_kind": '{"kind":"ConfigMap","apiVersion":"v1"}',
-    "field_of_another_type": '{"gracePeriodSeconds":"1"}',
-    "fields_of_another_type": '{"preconditions":[],"dryRun":"All"}',
-}
-
-
-@variants("text", BODIES)
-@pytest.mark.parametrize("where", ["object", "collection"])
-async def test_delete_options_must_be_an_object(api: Conversation, where: str, text: str) -> None:
-    await create(api, "a")
-    content_type = YAML if text.startswith("- ") else JSON
-    answer = await api("DELETE", A if where == "object" else CONFIGMAPS, text, content_type=content_type)
-    assert answer.status == (200 if text == "null" else 400)
-
-
 @pytest.mark.parametrize(
     "reference",
     [
@@ -252,14 +190,6 @@ async def test_delete_options_must_be_an_object(api: Conversation, where: str, t
 )
 async def test_incomplete_owner_reference_is_422(api: Conversation, reference: dict[str, Any]) -> None:
     answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": [reference]}})
-    assert answer.status == 422
-
-
-async def test_only_one_owner_may_be_controller(api: Conversation) -> None:
-    owners = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": name, "controller": True} for name in ("x", "y")
-    ]
-    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
     assert answer.status == 422
 
 
@@ -304,6 +234,31 @@ async def test_terminating_namespace_rejects_creates(api: Conversation) -> None:
     await api("PATCH", f"{held}/a", FREE, content_type=MERGE_PATCH, recorded=False)
 
 
-async def test_system_namespaces_cannot_be_deleted(api: Conversation) -> None:
-    answer = await api("DELETE", f"{NAMESPACES}/default")
-    assert answer.status == 403
+QUERIES = {
+    "dry-run": "dryRun=All",
+    "unknown-dry-run": "dryRun=x",
+    "policy": "propagationPolicy=x",
+    "orphans": "orphanDependents=true&propagationPolicy=Orphan",
+}
+
+
+@variants("query", QUERIES)
+async def test_delete_with_a_body_ignores_query_options(api: Conversation, query: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("DELETE", f"{CONFIGMAPS}/a?{query}", {})
+    assert answer.status == 200
+    answer = await api("GET", f"{CONFIGMAPS}/a")
+    assert answer.status == 404
+
+
+async def test_deletecollection_takes_options_from_the_body(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    await api("DELETE", f"{CONFIGMAPS}?dryRun=All", {"kind": "DeleteOptions", "apiVersion": "v1"})
+    answer = await api("GET", f"{CONFIGMAPS}/a")
+    assert answer.status == 404
+
+
+async def test_create_with_a_resource_version_is_refused(api: Conversation) -> None:
+    for query, status in (("", 500), ("?dryRun=All", 201)):
+        answer = await api("POST", f"{CONFIGMAPS}{query}", {"metadata": {"name": "a", "resourceVersion": "7"}})
+        assert answer.status == status
