@@ -127,82 +127,7 @@ TRUE = _read("true")
 WITHOUT_A_VALUE = _read("without a value")
 
 
-ROUTE = fields(
-    matches=items(
-        fields(
-            type=TEXT,
-            value=TEXT,
-            headers=items(fields(name=TEXT, value=TEXT), **{"x-kubernetes-list-type": "atomic"}),
-        )
-    ),
-    filters=items(
-        fields(type={**TEXT, "enum": ["Redirect", "Rewrite"]}, redirect=fields(port=INTEGER), rewrite=fields())
-    ),
-    rules=items(fields(name=TEXT)),
-)
-GOOD_ROUTE: dict[str, Any] = {
-    "matches": [{"type": "PathPrefix", "value": "/a/b", "headers": [{"name": "x", "value": "y"}]}],
-    "filters": [{"type": "Redirect", "redirect": {"port": 80}}],
-    "rules": [{"name": "a"}, {"name": "b"}],
-}
-
-
-def _route() -> dict[str, Any]:
-    """Return a schema with rules as HTTPRoutes have them."""
-    match = ROUTE["properties"]["matches"]["items"]
-    match = ruled(
-        match,
-        {
-            "rule": "(self.type in ['Exact', 'PathPrefix']) ? self.value.startsWith('/') : true",
-            "message": "value must be an absolute path and start with '/' when type one of ['Exact', 'PathPrefix']",
-        },
-        {
-            "rule": "(self.type in ['Exact', 'PathPrefix']) ? !self.value.contains('//') : true",
-            "message": "must not contain '//'",
-        },
-        {"rule": 'self.value.matches(r"^(?:[-A-Za-z0-9/._~!$&\'()*+,;=:@]|[%][0-9a-fA-F]{2})+$")'},
-        {"rule": "!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name == h.name))"},
-    )
-    filter_ = ruled(
-        ROUTE["properties"]["filters"]["items"],
-        {"rule": "!(has(self.redirect) && self.type != 'Redirect')", "message": "redirect must be nil"},
-        {"rule": "!(!has(self.redirect) && self.type == 'Redirect')", "message": "redirect must be specified"},
-    )
-    filters = ruled(
-        items(filter_),
-        {
-            "rule": "!(self.exists(f, f.type == 'Redirect') && self.exists(f, f.type == 'Rewrite'))",
-            "message": "may specify either one, but not both",
-        },
-        {"rule": "self.filter(f, f.type == 'Redirect').size() <= 1", "message": "Redirect filter cannot be repeated"},
-    )
-    rules = ruled(
-        ROUTE["properties"]["rules"],
-        {
-            "rule": "self.all(l1, !has(l1.name) || self.exists_one(l2, has(l2.name) && l1.name == l2.name))",
-            "message": "Rule name must be unique within the route",
-        },
-    )
-    return fields(matches=items(match), filters=filters, rules=rules)
-
-
 OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
-    "route": (
-        _route(),
-        [
-            (GOOD_ROUTE, 201),
-            ({"matches": [{"type": "Exact", "value": "a"}]}, 422),
-            ({"matches": [{"type": "Exact", "value": "/a//b"}]}, 422),
-            ({"matches": [{"type": "Regex", "value": "a b"}]}, 422),
-            ({"matches": [{"type": "Regex", "value": "a", "headers": [{"name": "x"}, {"name": "x"}]}]}, 422),
-            ({"filters": [{"type": "Rewrite", "redirect": {"port": 1}}]}, 422),
-            ({"filters": [{"type": "Redirect"}]}, 422),
-            ({"filters": [{"type": "Redirect", "redirect": {}}, {"type": "Rewrite"}]}, 422),
-            ({"filters": [{"type": "Redirect", "redirect": {}}, {"type": "Redirect", "redirect": {}}]}, 422),
-            ({"rules": [{"name": "a"}, {"name": "a"}]}, 422),
-            ({"matches": [{"value": "a"}]}, 422),
-        ],
-    ),
     "exclusive": (
         ruled(
             fields(inline=TEXT, secret=TEXT, config=TEXT),
@@ -291,49 +216,6 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"nullable": "x"}, 422),
             ({"nested": {"deep": {"deeper": ["b", "a"]}}}, 422),
             ({"nested": {"deep": {"deeper": ["a"]}}}, 422),
-        ],
-    ),
-    "names": (
-        ruled(
-            fields(
-                namespace=TEXT,
-                **{
-                    "in": TEXT,
-                    "a-b": TEXT,
-                    "c.d": TEXT,
-                    "e/f": TEXT,
-                    "g__h": TEXT,
-                    "true": TEXT,
-                    "_x": TEXT,
-                    "$y": TEXT,
-                },
-            ),
-            *("has(self.__namespace__) ? self.__namespace__ != 'x' : true", "!has(self.__in__) || self.__in__ != 'x'"),
-            *("!has(self.a__dash__b) || self.a__dash__b != 'x'", "!has(self.c__dot__d) || self.c__dot__d != 'x'"),
-            *("!has(self.e__slash__f) || self.e__slash__f != 'x'", "self.?__true__.orValue('') != 'x'"),
-            *("!has(self.g__underscores__h) || self.g__underscores__h != 'x'", "!has(self._x) || self._x != 'x'"),
-        ),
-        [({name: "x"}, 422) for name in ("namespace", "in", "a-b", "c.d", "e/f", "g__h", "true", "_x")]
-        + [({"$y": "x"}, 201)],
-    ),
-    "sets": (
-        ruled(
-            fields(
-                set=items(TEXT, **{"x-kubernetes-list-type": "set"}),
-                other=items(TEXT, **{"x-kubernetes-list-type": "set"}),
-                list=items(TEXT),
-            ),
-            {"rule": "!has(self.other) || self.set == self.other", "message": "not the same set"},
-            {"rule": "!has(self.list) || self.set + self.list == self.set", "message": "more"},
-            {"rule": "!has(self.list) || sets.contains(self.set, self.list)", "message": "outside"},
-            {"rule": "'never' in self.set ? false : true", "message": "never"},
-        ),
-        [
-            ({"set": ["a", "b"], "other": ["b", "a"], "list": ["b"]}, 201),
-            ({"set": ["a", "b"], "other": ["a"]}, 422),
-            ({"set": ["a"], "list": ["b"]}, 422),
-            ({"set": ["never"]}, 422),
-            ({}, 422),
         ],
     ),
     "formats": (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import MERGE_PATCH
-from tests.real.contract.tables import CONFIGMAPS, NAMESPACES, PODS, variants
+from tests.real.contract.tables import CONFIGMAPS, NAMESPACES, PODS
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Answer, Conversation
@@ -77,13 +77,6 @@ async def test_terminating_object_rejects_new_finalizers(api: Conversation) -> N
     assert answer.status == 422
 
 
-async def test_terminating_object_keeps_its_name(api: Conversation) -> None:
-    await create(api, "a", **HELD)
-    await delete(api, A)
-    answer = await api("POST", CONFIGMAPS, {"metadata": {"name": "a"}})
-    assert answer.status == 409
-
-
 async def test_uid_precondition_mismatch_is_409(api: Conversation) -> None:
     await create(api, "a")
     answer = await delete(api, A, preconditions={"uid": "00000000-0000-4000-8000-000000000000"})
@@ -108,12 +101,6 @@ async def test_dry_run_deletes_nothing(api: Conversation) -> None:
     await create(api, "a")
     await api("DELETE", f"{A}?dryRun=All")
     assert (await api("GET", A)).status == 200
-
-
-async def test_unknown_propagation_policy_is_422(api: Conversation) -> None:
-    await create(api, "a")
-    answer = await delete(api, A, propagationPolicy="Foregone")
-    assert answer.status == 422
 
 
 @pytest.mark.parametrize("policy", ["", "Background"])
@@ -151,16 +138,6 @@ async def test_orphaned_dependents_lose_the_owner_reference(api: Conversation, h
     await delete(api, A, **how)
     await api.poll(A, is_gone)
     assert "ownerReferences" not in (await api("GET", B)).metadata
-
-
-async def test_object_lives_while_one_owner_lives(api: Conversation) -> None:
-    first, second = await create(api, "a"), await create(api, "b")
-    await create(api, "c", reference(first), reference(second))
-    await delete(api, A)
-    answer = await api.poll(C, lambda answer: len(answer.metadata["ownerReferences"]) == 1)
-    assert answer.metadata["ownerReferences"][0]["name"] == "b"
-    await delete(api, B)
-    await api.poll(C, is_gone)
 
 
 async def test_object_with_a_missing_owner_is_collected(api: Conversation) -> None:
@@ -232,30 +209,6 @@ async def test_terminating_namespace_rejects_creates(api: Conversation) -> None:
     assert answer.status == 403
     await api.poll(f"{held}/a", lambda answer: "deletionTimestamp" in answer.metadata)
     await api("PATCH", f"{held}/a", FREE, content_type=MERGE_PATCH, recorded=False)
-
-
-QUERIES = {
-    "dry-run": "dryRun=All",
-    "unknown-dry-run": "dryRun=x",
-    "policy": "propagationPolicy=x",
-    "orphans": "orphanDependents=true&propagationPolicy=Orphan",
-}
-
-
-@variants("query", QUERIES)
-async def test_delete_with_a_body_ignores_query_options(api: Conversation, query: str) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await api("DELETE", f"{CONFIGMAPS}/a?{query}", {})
-    assert answer.status == 200
-    answer = await api("GET", f"{CONFIGMAPS}/a")
-    assert answer.status == 404
-
-
-async def test_deletecollection_takes_options_from_the_body(api: Conversation) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    await api("DELETE", f"{CONFIGMAPS}?dryRun=All", {"kind": "DeleteOptions", "apiVersion": "v1"})
-    answer = await api("GET", f"{CONFIGMAPS}/a")
-    assert answer.status == 404
 
 
 async def test_create_with_a_resource_version_is_refused(api: Conversation) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,11 +41,6 @@ async def test_body_over_the_limit_is_413(api: Conversation, request_: tuple[str
     assert answer.status in (200, 413)
 
 
-async def test_body_at_the_limit_is_read(api: Conversation) -> None:
-    answer = await api("POST", f"{CONFIGMAPS}?fieldValidation=Strict", of_size(LARGEST))
-    assert answer.status == 400
-
-
 async def test_custom_resources_share_the_body_limit(api: Conversation) -> None:
     where = await define(api)
     for size in (1_000_000, 3_200_000):
@@ -54,23 +48,6 @@ async def test_custom_resources_share_the_body_limit(api: Conversation) -> None:
         answer = await api("POST", path(api), body, shown=_without_spec)
         assert answer.status in (201, 413)
     await api("DELETE", where, recorded=False)
-
-
-async def test_long_selector_is_accepted(api: Conversation) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a", "labels": {"n": "v1"}}})
-    selector = "n in (" + ",".join(f"v{number}" for number in range(6000)) + ")"
-    api.variables["selector"] = selector
-    answer = await api("GET", f"{CONFIGMAPS}?labelSelector={{selector}}")
-    assert len(answer.body["items"]) == 1
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "identity"])
-@pytest.mark.parametrize("accept", [JSON, TABLE], ids=["json", "table"])
-async def test_watch_is_not_compressed(api: Conversation, accept: str, encoding: str) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * 200_000}})
-    where = f"{CONFIGMAPS}?watch=true&timeoutSeconds=1"
-    answer = await api("GET", where, accept=accept, headers={"Accept-Encoding": encoding}, shown=type_of_first)
-    assert "Content-Encoding" not in answer.headers
 
 
 SHARDS = {
@@ -107,11 +84,6 @@ async def test_watch_ends_when_the_server_stops(api: Conversation, operator: Ope
         await watching.read_until(lambda event: False)
     answer = await api("GET", CONFIGMAPS)
     assert len(answer.body["items"]) == 1
-
-
-def type_of_first(body: Any) -> Any:
-    """Return the type of the first event of a watch; there are no others."""
-    return (body if isinstance(body, dict) else json.loads(body.splitlines()[0]))["type"]
 
 
 def _without_spec(body: Any) -> Any:

@@ -47,10 +47,6 @@ CORE = "/api/v1/namespaces/{ns}"
 MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pod": (f"{CORE}/pods", {"spec": {"containers": [CONTAINER]}}),
     "rich_pod": (f"{CORE}/pods", {"spec": RICH_POD}),
-    "host_network_pod": (
-        f"{CORE}/pods",
-        {"spec": {"hostNetwork": True, "containers": [CONTAINER | {"ports": [{"containerPort": 80}]}]}},
-    ),
     "service": (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}),
     "secret": (f"{CORE}/secrets", {"stringData": {"a": "b"}}),
     "config_map": (f"{CORE}/configmaps", {"data": {"a": "b"}}),
@@ -60,10 +56,6 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
     ),
     "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
-    "recreated_deployment": (
-        "/apis/apps/v1/namespaces/{ns}/deployments",
-        {"spec": {"selector": SELECTED, "template": TEMPLATE, "strategy": {"type": "Recreate"}}},
-    ),
     "replica_set": (
         "/apis/apps/v1/namespaces/{ns}/replicasets",
         {"spec": {"selector": SELECTED, "template": TEMPLATE}},
@@ -88,24 +80,12 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
             }
         },
     ),
-    "ingress": (
-        "/apis/networking.k8s.io/v1/namespaces/{ns}/ingresses",
-        {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
-    ),
-    "disruption_budget": (
-        "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets",
-        {"spec": {"maxUnavailable": 1, "selector": SELECTED}},
-    ),
     "role_binding": (
         "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
         {
             "roleRef": {"kind": "Role", "name": "r"},
             "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
         },
-    ),
-    "endpoint_slice": (
-        "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices",
-        {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], "ports": [{"port": 80}]},
     ),
     "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {"spec": {"holderIdentity": "me"}}),
     "node": ("/api/v1/nodes", {}),
@@ -222,16 +202,6 @@ async def test_field_selectors(api: Conversation, where: str, selector: str) -> 
     await api.create(EVENTS, old_event(api, "c", involvedObject={"name": "q", "namespace": api.namespace}))
     answer = await api("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
     assert answer.status in (200, 400)
-
-
-@variants("where", BOTH)
-async def test_watch_selector_transitions_in_either_group(api: Conversation, where: str) -> None:
-    made = await api.create(EVENTS, old_event(api))
-    api.variables["v"] = made["metadata"]["resourceVersion"]
-    for kind in ("Warning", "Normal"):
-        await api("PATCH", f"{EVENTS}/a", {"type": kind}, content_type=MERGE_PATCH, recorded=False)
-    answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}&fieldSelector=type%3DNormal", events=2)
-    assert [event["type"] for event in answer.body] == ["DELETED", "ADDED"]
 
 
 async def create_two(api: Conversation) -> None:

@@ -50,11 +50,6 @@ async def test_apply_without_api_version_is_400(api: Conversation) -> None:
     assert answer.status == 400
 
 
-async def test_apply_of_another_kind_is_400(api: Conversation) -> None:
-    answer = await apply(api, A, configmap() | {"kind": "Secret"})
-    assert answer.status == 400
-
-
 async def test_apply_rejects_managed_fields(api: Conversation) -> None:
     answer = await apply(api, A, configmap(managedFields=[{"manager": "x", "operation": "Apply"}]))
     assert answer.status == 400
@@ -69,12 +64,6 @@ async def test_two_appliers_own_different_fields(api: Conversation) -> None:
     await apply(api, A, configmap({"k": "v"}))
     answer = await apply(api, A, configmap({"l": "w"}), "two")
     assert answer.body["data"] == {"k": "v", "l": "w"}
-
-
-async def test_two_appliers_share_an_equal_field(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    answer = await apply(api, A, configmap({"k": "v"}), "two")
-    assert answer.status == 200
 
 
 @pytest.mark.conformance("FK-05")
@@ -104,12 +93,6 @@ async def test_field_still_applied_by_another_is_kept(api: Conversation) -> None
     assert answer.body["data"] == {"k": "v", "l": "v"}
 
 
-async def test_removing_the_last_field_removes_the_map(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    answer = await apply(api, A, configmap())
-    assert "data" not in answer.body
-
-
 async def test_update_takes_ownership_of_changed_fields(api: Conversation) -> None:
     await apply(api, A, configmap({"k": "v", "l": "v"}))
     answer = await api("PUT", f"{A}?fieldManager=two", configmap({"k": "w", "l": "v"}))
@@ -121,11 +104,6 @@ async def test_patch_is_recorded_as_update(api: Conversation) -> None:
     operations = [{"op": "add", "path": "/data/l", "value": "w"}]
     answer = await api("PATCH", f"{A}?fieldManager=two", operations, content_type=JSON_PATCH)
     assert answer.body["data"] == {"k": "v", "l": "w"}
-
-
-async def test_default_manager_comes_from_the_user_agent(api: Conversation) -> None:
-    answer = await api("POST", CONFIGMAPS, configmap({"k": "v"}), headers={"User-Agent": "some-tool/v1.2 (linux)"})
-    assert answer.metadata["managedFields"][0]["manager"] == "some-tool"
 
 
 async def test_empty_managed_fields_reset_ownership(api: Conversation) -> None:
@@ -153,14 +131,6 @@ async def test_dropped_list_element_is_removed(api: Conversation) -> None:
     await apply(api, path, service({"name": "x", "port": 80}, {"name": "y", "port": 81}))
     answer = await apply(api, path, service({"name": "x", "port": 80}))
     assert [each["name"] for each in answer.body["spec"]["ports"]] == ["x"]
-
-
-async def test_finalizers_are_owned_individually(api: Conversation) -> None:
-    await apply(api, A, configmap(finalizers=["example.com/a"]))
-    await apply(api, A, configmap(finalizers=["example.com/b"]), "two")
-    answer = await apply(api, A, configmap(), "two")
-    assert answer.metadata["finalizers"] == ["example.com/a"]
-    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
 async def test_apply_dry_run_stores_nothing(api: Conversation) -> None:

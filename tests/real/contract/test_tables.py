@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import JSON, MERGE_PATCH, TABLE
-from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, PODS, SERVICES, variants
+from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, variants
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -120,16 +120,6 @@ async def test_row_of_each_workload(api: Conversation, case: Case) -> None:
     assert len(await row_of(api, case)) >= 4
 
 
-NETWORK: dict[str, Case] = {
-    "external-name": (SERVICES, {"spec": {"type": "ExternalName", "externalName": "db.example.com"}}, {}),
-}
-
-
-@variants("case", NETWORK)
-async def test_row_of_each_kind(api: Conversation, case: Case) -> None:
-    assert len(await row_of(api, case)) >= 3
-
-
 WIDGETS = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets"
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 DAYS = ago(days=10)
@@ -172,7 +162,6 @@ COLUMNS: dict[str, list[dict[str, Any]] | None] = {
     ],
     "name-twice": [{"name": "Name", "type": "string", "jsonPath": ".spec.text"}],
 }
-REFUSED = {"no-dot": "spec.size", "braces": "{.spec.size}", "no-path": "", "no-dot-but-a-key": "['spec']"}
 
 
 def definition(api: Conversation, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
@@ -208,12 +197,6 @@ async def test_columns_come_from_the_crd(api: Conversation, columns: list[dict[s
     assert answer.body["columnDefinitions"][0]["name"] == "Name"
 
 
-@variants("path", REFUSED)
-async def test_invalid_path_is_refused(api: Conversation, path: str) -> None:
-    answer = await api("POST", DEFINITIONS, definition(api, [{"name": "C", "type": "string", "jsonPath": path}]))
-    assert answer.status == 422
-
-
 BETA = TABLE.replace("v=v1", "v=v1beta1")
 CONFIGMAP = {"metadata": {"name": "a"}, "data": {"k": "v"}}
 KUBECTL = f"{TABLE},{BETA},{JSON}"
@@ -228,13 +211,6 @@ async def test_write_responses_as_tables(api: Conversation, accept: str, include
     await api("PATCH", f"{CONFIGMAPS}/a?{asked}", {"data": {"l": "v"}}, content_type=MERGE_PATCH, accept=accept)
     answer = await api("DELETE", f"{CONFIGMAPS}/a?{asked}", accept=accept)
     assert answer.status in (200, 400, 404)
-
-
-async def test_deletecollection_response_as_a_table(api: Conversation) -> None:
-    for name in "ab":
-        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await api("DELETE", CONFIGMAPS, accept=TABLE)
-    assert len(answer.body["rows"]) == 2
 
 
 @variants(
@@ -274,14 +250,6 @@ async def test_watch_events_as_tables(api: Conversation, accept: str, include: s
         await api("DELETE", f"{CONFIGMAPS}/a", recorded=False)
         await watch.read()
     assert watch.events[-1]["type"] == "DELETED"
-
-
-@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
-@pytest.mark.parametrize("path", [CONFIGMAPS, PODS], ids=["configmaps", "pods"])
-async def test_initial_events_bookmark_as_a_table(api: Conversation, path: str, include: str) -> None:
-    asked = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-    answer = await api.watch(f"{path}?{asked}&includeObject={include}", events=1, accept=TABLE)
-    assert answer.body[0]["type"] == "BOOKMARK"
 
 
 @variants(

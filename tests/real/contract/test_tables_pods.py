@@ -67,17 +67,12 @@ STATES: dict[str, dict[str, Any]] = {
     ),
     "not-ready": started(container("a", RUNNING), B),
     "crash-loop": started(container("a", waiting("CrashLoopBackOff"), False, 3, HOURS), B),
-    "two-reasons": started(container("a", waiting("ErrImagePull")), container("b", waiting("CrashLoopBackOff"))),
-    "waits-after-end": started(container("a", terminated(1, "Error")), container("b", waiting("CrashLoopBackOff"))),
-    "codes": started(container("a", terminated(2)), container("b", terminated(0, "", 9)), phase="Failed"),
     "out-of-memory": started(container("a", terminated(137, "OOMKilled", 9)), B),
     "completed": started(
         container("a", terminated(0, "Completed")), container("b", terminated(0, "Completed")), phase="Succeeded"
     ),
     "one-completed": started(container("a", terminated(0, "Completed")), B, conditions=READY),
-    "completed-and-failed": started(container("a", terminated(0, "Completed")), container("b", terminated(3, "Error"))),
     "evicted": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."},
-    "node-lost": started(A, B, reason="NodeLost"),
     "gated": {
         "phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
@@ -87,21 +82,13 @@ STATES: dict[str, dict[str, Any]] = {
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
     },
     "addresses": {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]},
-    "nominated": {"phase": "Pending", "nominatedNodeName": "n2"},
 }
 INITIALIZING: dict[str, dict[str, Any]] = {
     "nothing": {"phase": "Pending"},
     "first-runs": starting(container("i1", RUNNING, False, 2, HOURS), container("s1", waiting())),
-    "first-waits": starting(container("i1", waiting("ImagePullBackOff"))),
     "first-failed": starting(container("i1", terminated(1, "Error"), False, 4)),
-    "first-was-killed": starting(container("i1", terminated(1, "", 6))),
     "sidecar-starts": starting(
         container("i1", terminated(0, "Completed")), container("s1", RUNNING, False, started=False)
-    ),
-    "sidecar-ready-last-fails": starting(
-        container("i1", terminated(0)),
-        container("s1", RUNNING, True, started=True),
-        container("i2", terminated(4, "OOMKilled")),
     ),
     "done": starting(
         container("i1", terminated(0), False, 2, HOURS),
@@ -163,22 +150,6 @@ async def test_row_of_a_pod_in_its_grace_period(api: Conversation) -> None:
     answer = await api("DELETE", f"{PODS}/a?includeObject=None", accept=TABLE)
     await api("DELETE", f"{PODS}/a?gracePeriodSeconds=0", recorded=False)
     assert answer.status == 200
-
-
-@variants(
-    "spec",
-    {
-        "gates": {"readinessGates": [{"conditionType": "example.com/a"}, {"conditionType": "example.com/b"}]},
-        "node": {"nodeName": "n1"},
-        "scheduling-gate": {"schedulingGates": [{"name": "example.com/gate"}]},
-        "host-network": {"hostNetwork": True},
-    },
-)
-async def test_row_with_node_and_readiness_gates(api: Conversation, spec: dict[str, Any]) -> None:
-    conditions = [{"type": "example.com/a", "status": "True"}, {"type": "example.com/b", "status": "False"}]
-    await create(api, TWO | spec, {"phase": "Running", "conditions": conditions})
-    answer = await api("GET", ROW, accept=TABLE)
-    assert len(answer.body["rows"][0]["cells"]) == 9
 
 
 async def create(api: Conversation, spec: dict[str, Any], status: dict[str, Any], **more: Any) -> None:

@@ -24,11 +24,6 @@ def asked(api: Conversation, **attributes: str) -> dict[str, Any]:
     return {"resourceAttributes": said}
 
 
-async def test_administrator_is_allowed_everything(api: Conversation) -> None:
-    answer = await api("POST", SELF, {"spec": asked(api)})
-    assert answer.body["status"]["allowed"]
-
-
 @pytest.mark.parametrize("verb", ["get", "delete"])
 async def test_self_subject_access_review(api: Conversation, verb: str) -> None:
     await grant(api, CORE)
@@ -54,11 +49,6 @@ async def test_subject_access_review_of_another_user(api: Conversation, user: st
     await grant(api, CORE)
     answer = await api("POST", OTHERS, {"spec": {**asked(api), "user": user}})
     assert answer.body["status"]["allowed"] == (user == "jane")
-
-
-async def test_subject_access_review_requires_a_subject(api: Conversation) -> None:
-    answer = await api("POST", OTHERS, {"spec": asked(api)})
-    assert answer.status == 422
 
 
 async def test_subject_access_review_of_a_group(api: Conversation) -> None:
@@ -194,12 +184,6 @@ async def test_token_of_a_recreated_account_is_invalid(api: Conversation) -> Non
     await create_robot(api)
     answer = await api("POST", REVIEW, {"spec": {"token": token}})
     assert "authenticated" not in answer.body["status"]
-
-
-async def test_token_for_another_audience_is_401(api: Conversation) -> None:
-    token = await token_of(api, "robot", audiences=["https://example.com"])
-    answer = await api("GET", A, headers={"Authorization": f"Bearer {token}"})
-    assert answer.status == 401
 
 
 @pytest.mark.parametrize("audiences", [["a"], ["b", "a"], ["c"], [], [API], ["a", "b"]], ids=range(6))

@@ -103,15 +103,6 @@ async def test_selector_transitions_become_deleted_and_added(api: Conversation) 
     assert kinds(answer.body) == ["DELETED", "ADDED", "MODIFIED"]
 
 
-async def test_never_matching_object_is_not_delivered(api: Conversation) -> None:
-    made = await api.create(CONFIGMAPS, configmap("a", labels={"on": "0"}))
-    await api("DELETE", A)
-    await api.create(CONFIGMAPS, configmap("b", labels={"on": "1"}))
-    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(api, made)}"
-    answer = await api.watch(f"{CONFIGMAPS}?{query}", events=1)
-    assert kinds(answer.body) == ["ADDED"]
-
-
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
 async def test_selector_limits_initial_events(api: Conversation, query: str) -> None:
     await create_two(api)
@@ -148,30 +139,11 @@ async def test_cluster_wide_watch_narrowed_to_one_namespace(api: Conversation) -
     assert len(api.exchanges[-1]["body"]) == 3
 
 
-async def test_namespaced_watch_omits_other_namespaces(api: Conversation) -> None:
-    made = await api.create("/api/v1/namespaces/default/configmaps", configmap(api.namespace))
-    await api("DELETE", f"/api/v1/namespaces/default/configmaps/{api.namespace}", recorded=False)
-    await api.create(CONFIGMAPS, configmap("a"))
-    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={version(api, made)}", events=1)
-    assert answer.body[0]["object"]["metadata"]["name"] == "a"
-
-
-async def test_watch_parameter_on_one_object_is_a_get(api: Conversation) -> None:
-    await create_two(api)
-    answer = await api("GET", f"{A}?watch=true&timeoutSeconds=1")
-    assert answer.status == 200
-
-
 @pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_streaming_list_ends_with_an_annotated_bookmark(api: Conversation) -> None:
     await create_two(api)
     answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=3)
     assert answer.body[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
-async def test_empty_streaming_list_is_one_bookmark(api: Conversation) -> None:
-    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=1)
-    assert kinds(answer.body) == ["BOOKMARK"]
 
 
 async def test_streaming_list_with_a_selector(api: Conversation) -> None:

@@ -1,10 +1,11 @@
-"""A standby on a real API server, with the permissions that `aioinformer check` prints."""
+"""Leader election on a real API server: standbys with the permissions that `aioinformer check` prints, coordination."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,11 @@ from aioinformer import set_controller_reference
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.leaderelection import LeaderElectionOptions, LeaderElector
+from aioinformer.leaderelection import LeaderElectionOptions, LeaderElector, LeadershipLost
+from aioinformer.leaderelection.candidate import LeaseCandidate
 from aioinformer.models import core_v1
 from aioinformer.transport.auth.credentials import connect
+from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +27,10 @@ if TYPE_CHECKING:
     from aioinformer.transport.auth.credentials import Connection
     from tests.support.real_cluster import Operator, RealCluster
 
+
 #: A candidate with these times that takes over within seconds does so because of the watch.
 SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=300.0)
+COORDINATED = LeaderElectionOptions(coordinated=True)
 
 
 def kubeconfig_of(cluster: RealCluster, user: str, path: Path) -> Path:
@@ -152,3 +157,38 @@ async def test_handover_amid_writes_creates_no_child_twice(
             results = second.snapshot()["controllers"]["it"]["results"]
         assert len(await connection.client.core.v1.secrets.namespaced(namespace).list()) == 60
         assert results.keys() == {"success"}
+
+
+@pytest.mark.conformance("LE-13", "LE-14")
+async def test_server_prefers_the_older_version(coordinated_cluster: RealCluster) -> None:
+    terms: asyncio.Queue[str] = asyncio.Queue()
+    async with AsyncExitStack() as stack, asyncio.timeout(120):
+        connection = await stack.enter_async_context(await connect(kubeconfig=coordinated_cluster.kubeconfig))
+
+        async def stand(name: str, version: str) -> None:
+            async with LeaseCandidate(connection.transport, name, lease="it", binary_version=version) as candidate:
+                elector = LeaderElector(
+                    connection.transport,
+                    candidate.lease,
+                    identity=name,
+                    options=COORDINATED,
+                )
+                try:
+                    async with elector.leading():
+                        terms.put_nowait(f"{name} leads")
+                        await asyncio.Event().wait()
+                except LeadershipLost:
+                    terms.put_nowait(f"{name} gave way")
+
+        newer = asyncio.create_task(stand("newer", "1.5.0"))
+        older = None
+        try:
+            assert await terms.get() == "newer leads"
+            older = asyncio.create_task(stand("older", "1.4.0"))
+            assert await terms.get() == "newer gave way"
+            assert await terms.get() == "older leads"
+        finally:
+            tasks = {task for task in (newer, older) if task is not None}
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
