@@ -34,7 +34,6 @@ _ENABLED = ("clusterrole-aggregation-controller", "garbage-collector-controller"
 CONTROLLERS = f"--controllers={','.join(_ENABLED)}"
 # The default of kube-apiserver; the tools of the test cluster turn it on.
 GATES = "--feature-gates=ShardedListAndWatch=false"
-_FIRST_BUILD = 3600
 
 # The property of a report that says that its row was repeated.
 _REPEATED = "repeated with the real server"
