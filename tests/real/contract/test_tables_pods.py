@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.real.contract.conversation import MERGE_PATCH, TABLE
 from tests.real.contract.tables import PODS, variants
+from tests.real.contract.test_tables import ago
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -23,11 +23,6 @@ INIT = {
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 READY = [{"type": "Ready", "status": "True"}]
 INITIALIZED = [{"type": "Initialized", "status": "True"}]
-
-
-def ago(**units: float) -> str:
-    """Return a time in the past, some seconds earlier: its age is shown in the same unit for a while."""
-    return (datetime.now(UTC) - timedelta(**units) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 HOURS = ago(hours=9)
