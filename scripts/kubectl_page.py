@@ -1,9 +1,9 @@
 """Generate docs/kubectl.md: kubectl commands on the server for tests and on a real kube-apiserver.
 
-The scripts in tests/real/kubectl/scripts contain the commands. Their output on a real kube-apiserver is recorded, and
-the suite checks that it is the same on the server for tests, except for the differences that differences.toml declares.
-Without options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the
-page is out of date.
+tests/real/kubectl/scripts.txt contains the commands. Their output on a real kube-apiserver is recorded, and the suite
+checks that it is the same on the server for tests, except for the differences that differences.toml declares. Without
+options, the script writes the page. With `--check` it writes nothing, and exits with status 1 if the page is out of
+date.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ HEAD = """# kubectl
 
 kubectl runs each command on `aioinformer.testing.ApiServer` and on a real kube-apiserver. Output, errors and exit
 status must be the same, after ages, uids, versions, times, addresses and the names of namespaces have been removed.
-`{ns}` stands for a namespace that only this script uses, and `tests/real/kubectl/files` contains the files. A command
-that starts with `&3` runs in parallel with the following ones until it has printed three lines.
+`{ns}` stands for a namespace that only this script uses, and `tests/real/kubectl/files.txt` contains the files. A
+command that starts with `&3` runs in parallel with the following ones until it has printed three lines.
 
 `scripts/kubectl_page.py` generates this page.
 """
@@ -54,27 +54,32 @@ def read_scripts(suite: Path = SUITE) -> dict[str, list[Line]]:
     """
     explained: dict[str, dict[str, str]] = tomllib.loads((suite / "differences.toml").read_text())
     newest = clients(suite)[-1]
-    scripts = {}
-    for script in sorted((suite / "scripts").glob("*.txt")):
-        heading, *lines = script.read_text().splitlines()
-        commands = [line for line in lines if line and not line.startswith("#")]
-        recorded: list[dict[str, Any]] = json.loads((suite / "recorded" / newest / f"{script.stem}.json").read_text())
-        if [each["command"] for each in recorded] != commands:
-            raise ValueError(f"the recording of {script.stem} has other commands than the script; record it again")
-        reasons = explained.pop(script.stem, {})
-        scripts[heading.removeprefix("# ")] = [
-            Line(each["command"], each.get("status"), reasons.pop(each["command"], "")) for each in recorded
+    recorded: dict[str, list[dict[str, Any]]] = json.loads((suite / "recorded" / f"{newest}.json").read_text())
+    scripts: dict[str, list[str]] = {}
+    for line in (suite / "scripts.txt").read_text().splitlines():
+        if line.startswith("# "):
+            scripts[line.removeprefix("# ")] = []
+        elif line:
+            scripts[list(scripts)[-1]].append(line)
+    found = {}
+    for heading, commands in scripts.items():
+        outputs = recorded.get(heading, [])
+        if [each["command"] for each in outputs] != commands:
+            raise ValueError(f"the recording of {heading} has other commands than the script; record it again")
+        reasons = explained.pop(heading, {})
+        found[heading] = [
+            Line(each["command"], each.get("status"), reasons.pop(each["command"], "")) for each in outputs
         ]
         if reasons:
-            raise ValueError(f"differences.toml: {script.stem} has no command {', '.join(reasons)}")
+            raise ValueError(f"differences.toml: {heading} has no command {', '.join(reasons)}")
     if explained:
         raise ValueError(f"differences.toml: there is no script {', '.join(explained)}")
-    return scripts
+    return found
 
 
 def clients(suite: Path = SUITE) -> list[str]:
     """Return the recorded versions of kubectl, oldest first."""
-    found = [path.name for path in (suite / "recorded").iterdir()]
+    found = [path.stem for path in (suite / "recorded").iterdir()]
     return sorted(found, key=lambda version: [int(part) for part in version.removeprefix("v").split(".")])
 
 

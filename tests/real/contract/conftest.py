@@ -17,15 +17,14 @@ from _pytest.runner import runtestprotocol
 
 from aioinformer.testing import ApiServer
 from tests.real.contract.conversation import Conversation
-from tests.real.contract.operators import OurOperator, RealOperator
 from tests.real.contract.recordings import compare, essence, keep, recorded, unexplained
-from tests.real.contract.servers import Access, access_of
+from tests.real.contract.servers import Access, OurOperator, RealOperator, access_of
 from tests.support.real_cluster import RealCluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from tests.real.contract.operators import Operator
+    from tests.real.contract.servers import Operator
 
 KUBECONFIG = os.environ.get("AIOINFORMER_TEST_KUBECONFIG")
 TOOLS = os.environ.get("AIOINFORMER_TEST_CLUSTER")
@@ -35,7 +34,6 @@ _ENABLED = ("clusterrole-aggregation-controller", "garbage-collector-controller"
 CONTROLLERS = f"--controllers={','.join(_ENABLED)}"
 # The default of kube-apiserver; the tools of the test cluster turn it on.
 GATES = "--feature-gates=ShardedListAndWatch=false"
-_FIRST_BUILD = 3600
 
 # The property of a report that says that its row was repeated.
 _REPEATED = "repeated with the real server"

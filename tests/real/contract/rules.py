@@ -1,11 +1,11 @@
-"""Shared by rows about CEL rules: schemas with rules, widgets that have them, and one sample."""
+"""Schemas with CEL rules, objects that obey or break them, and one sample with expressions about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.real.contract.paths import DEFINITIONS
+from tests.real.contract.tables import DEFINITIONS
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -111,10 +111,11 @@ SAMPLE: dict[str, Any] = {
 }
 
 
-def _read(name: str) -> dict[str, list[str]]:
-    """Return expressions by topic: a line "# topic" precedes its expressions, one a line."""
+def _read(section: str) -> dict[str, list[str]]:
+    """Return the expressions of a section by topic: a line "# topic" precedes its expressions, one a line."""
     topics: dict[str, list[str]] = {}
-    for line in (Path(__file__).parent / "expressions" / name).read_text().splitlines()[1:]:
+    text = (Path(__file__).parent / "expressions.txt").read_text()
+    for line in text.partition(f"## {section}\n")[2].partition("## ")[0].splitlines():
         if line.startswith("# "):
             topics[line.removeprefix("# ")] = []
         elif line:
@@ -122,5 +123,152 @@ def _read(name: str) -> dict[str, list[str]]:
     return topics
 
 
-TRUE = _read("true.txt")
-WITHOUT_A_VALUE = _read("without_a_value.txt")
+TRUE = _read("true")
+WITHOUT_A_VALUE = _read("without a value")
+
+
+OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
+    "exclusive": (
+        ruled(
+            fields(inline=TEXT, secret=TEXT, config=TEXT),
+            {"rule": "[has(self.inline), has(self.secret), has(self.config)].exists_one(x, x)", "message": "pick one"},
+            "!(has(self.inline) && has(self.secret))",
+        ),
+        [({"inline": "a"}, 201), ({}, 422), ({"inline": "a", "secret": "b"}, 422), ({"inline": "", "config": ""}, 422)],
+    ),
+    "crossing": (
+        ruled(
+            fields(min={"type": "integer"}, max={"type": "integer"}, replicas={"type": "integer", "default": 2}),
+            {
+                "rule": "self.min <= self.max",
+                "messageExpression": "'min %d is more than max %d'.format([self.min, self.max])",
+            },
+            {"rule": "self.replicas >= self.min", "fieldPath": ".replicas", "message": " too few "},
+            {"rule": "self.replicas <= self.max", "fieldPath": ".replicas", "reason": "FieldValueForbidden"},
+        ),
+        [
+            ({"min": 1, "max": 3}, 201),
+            ({"min": 4, "max": 3, "replicas": 3}, 422),
+            ({"min": 3, "max": 4}, 422),
+            ({"min": 1, "max": 1}, 422),
+            ({"max": 3}, 422),
+            ({"min": "1", "max": 3}, 422),
+        ],
+    ),
+    "reasons": (
+        fields(
+            a=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueForbidden", "message": "not x"}),
+            b=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueRequired", "message": "not x"}),
+            c=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueDuplicate", "message": "not x"}),
+            d=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueInvalid"}),
+            e=ruled(fields(), {"rule": "false", "reason": "FieldValueDuplicate"}),
+            f=ruled(items(TEXT), {"rule": "false", "reason": "FieldValueRequired"}),
+            g=ruled(fields(), {"rule": "false", "reason": "FieldValueForbidden", "message": "never"}),
+        ),
+        [({key: "x"}, 422) for key in "abcd"] + [({"e": {}}, 422), ({"f": []}, 422), ({"g": {}}, 422)],
+    ),
+    "messages": (
+        ruled(
+            fields(x=INTEGER, path=fields(**{"a.b": TEXT}), map={"type": "object", "additionalProperties": TEXT}),
+            {"rule": "self.x != 1", "messageExpression": "'  got %d  '.format([self.x])"},
+            {"rule": "self.x != 2", "messageExpression": "''", "message": "instead"},
+            {"rule": "self.x != 3", "messageExpression": "'a\\nb'", "message": "instead"},
+            {"rule": "self.x != 4", "messageExpression": "'%d'.format([1 / (self.x - 4)])"},
+            {
+                "rule": "self.x != 5",
+                "messageExpression": "'%d'.format([self.x])",
+                "message": "not told",
+                "fieldPath": ".x",
+            },
+            {"rule": "self.x != 6", "fieldPath": ".path['a.b']", "message": "there"},
+            {"rule": "self.x != 7", "fieldPath": ".map['k']", "message": "there"},
+            {"rule": "\n  self.x != 8 \n", "message": "told"},
+            {"rule": "  self.x != 9  "},
+        ),
+        [({"x": x}, 422) for x in range(1, 10)] + [({"x": 0}, 201)],
+    ),
+    "places": (
+        fields(
+            list=items(ruled(INTEGER, "self > 0")),
+            keyed=items(
+                ruled(keyed(port=INTEGER), "self.port > 0", "self.name != 'bad'"),
+                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            ),
+            map={"type": "object", "additionalProperties": ruled(TEXT, "self.size() < 3"), "maxProperties": 4},
+            maps={"type": "object", "additionalProperties": ruled(fields(x=INTEGER), "self.x > 0"), "maxProperties": 4},
+            number=ruled({"type": "number"}, "self < 1.5", "self != 1.0"),
+            flag=ruled({"type": "boolean"}, "self"),
+            either=ruled({"x-kubernetes-int-or-string": True, "maxLength": 8}, "type(self) == int || self == '10%'"),
+            nullable=ruled({**TEXT, "nullable": True}, "self != 'x'"),
+            nested=fields(deep=fields(deeper=ruled(items(TEXT), "self.isSorted()", "size(self) > 1"))),
+        ),
+        [
+            ({"list": [1, 0, 2]}, 422),
+            ({"keyed": [{"name": "a", "port": 1}, {"name": "bad", "port": 0}]}, 422),
+            ({"map": {"a": "aaa"}}, 422),
+            ({"map": {"a.b/c": "aaa"}}, 422),
+            ({"maps": {"k": {"x": 0}}}, 422),
+            ({"number": 2}, 422),
+            ({"number": 1}, 422),
+            ({"flag": False}, 422),
+            ({"either": "x"}, 422),
+            ({"either": 3, "nullable": None, "number": 1.25}, 201),
+            ({"nullable": "x"}, 422),
+            ({"nested": {"deep": {"deeper": ["b", "a"]}}}, 422),
+            ({"nested": {"deep": {"deeper": ["a"]}}}, 422),
+        ],
+    ),
+    "formats": (
+        ruled(
+            fields(
+                time={"type": "string", "format": "date-time"},
+                day={"type": "string", "format": "date"},
+                span={"type": "string", "format": "duration"},
+                data={"type": "string", "format": "byte", "maxLength": 64},
+            ),
+            "!has(self.time) || self.time < timestamp('2030-01-01T00:00:00Z')",
+            "!has(self.time) || self.time.getFullYear() >= 2020",
+            "!has(self.day) || self.day.getMonth() == 0",
+            "!has(self.span) || self.span >= duration('1m')",
+            {"rule": "!has(self.span) || self.span.getHours() < 2", "messageExpression": "string(self.span)"},
+            "!has(self.data) || self.data == b'abc'",
+        ),
+        [
+            ({"time": "2024-05-06T07:08:09Z", "day": "2024-01-02", "span": "90s", "data": "YWJj"}, 201),
+            ({"time": "2031-05-06T07:08:09+02:00"}, 422),
+            ({"time": "2019-05-06T07:08:09.5Z"}, 422),
+            ({"day": "2024-02-02"}, 422),
+            ({"span": "30s"}, 422),
+            ({"span": "3h"}, 422),
+            ({"data": "YWI="}, 422),
+        ],
+    ),
+    "embedded": (
+        fields(
+            inner=ruled(
+                {**fields(x=INTEGER), "x-kubernetes-embedded-resource": True},
+                "self.kind != 'Bad'",
+                "self.metadata.name.startsWith('a')",
+                "!has(self.x) || self.apiVersion == 'v1'",
+            ),
+            free={
+                **fields(known=INTEGER),
+                "x-kubernetes-preserve-unknown-fields": True,
+                RULES: [{"rule": "self.known > 0"}],
+            },
+        ),
+        [
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 201),
+            ({"inner": {"apiVersion": "v1", "kind": "Bad", "metadata": {"name": "a"}}}, 422),
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "b"}}}, 422),
+            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {}}}, 422),
+            ({"inner": {"apiVersion": "v2", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 422),
+            ({"free": {"known": 1, "other": {}}}, 201),
+            ({"free": {"known": 0}}, 422),
+        ],
+    ),
+    "other_faults": (
+        ruled(fields(x=INTEGER, y={**TEXT, "pattern": "^a"}, z={**TEXT, "enum": ["a"]}), "self.x > 0"),
+        [({"x": "0"}, 422), ({"x": 0, "y": "b"}, 422), ({"x": 1, "y": "b"}, 422), ({"x": 0, "z": "b"}, 422)],
+    ),
+}

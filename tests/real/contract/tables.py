@@ -1,4 +1,4 @@
-"""Parametrizes rows."""
+"""Shared by rows: paths, tables of variants, and objects to patch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.real.contract.conversation import JSON_PATCH
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# "{ns}" is the namespace of the row.
+CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
+PODS = "/api/v1/namespaces/{ns}/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{ns}/deployments"
+SERVICES = "/api/v1/namespaces/{ns}/services"
+NAMESPACES = "/api/v1/namespaces"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
+NO_FINALIZERS = {"metadata": {"finalizers": None}}
+
+Row = tuple[str, dict[str, Any], dict[str, Any]]
+"""Path of the collection, the object, and the patch."""
 
 
 def variants(argument: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
@@ -15,6 +30,58 @@ def variants(argument: str, table: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(argument, [pytest.param(value, id=name) for name, value in table.items()])
 
 
-def any_of(*values: Any) -> tuple[Any, ...]:
-    """Return values of unrelated types as one list, such as all invalid values of a field."""
-    return values
+def setting(path: str, value: Any, content_type: str) -> Any:
+    """Return a patch that sets one value."""
+    if content_type == JSON_PATCH:
+        return [{"op": "add", "path": path, "value": value}]
+    for name in reversed(path.split("/")[1:]):
+        value = {name: value}
+    return value
+
+
+def named(**metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a", **metadata}}
+
+
+def pod_spec(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"containers": list(containers) or [{"name": "c", "image": "i"}], **fields}
+
+
+def deployment(*containers: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod_spec(*containers, **fields)}
+    return {**named(), "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+
+
+def in_deployment(made: dict[str, Any], **spec: Any) -> Row:
+    """Return a row that patches the pod template of a deployment."""
+    return DEPLOYMENTS, made, {"spec": {"template": {"spec": spec}}}
+
+
+def in_container(made: dict[str, Any], patch: dict[str, Any]) -> Row:
+    """Return a row that patches a container of a deployment.
+
+    Args:
+        made: fields of the container besides name and image.
+    """
+    first = {"name": "c", "image": "i", **made}
+    return in_deployment(deployment(first), containers=[{"name": "c", **patch}])
+
+
+def in_pods(made: dict[str, Any], patch: dict[str, Any]) -> Row:
+    """Return a row that patches the pod spec of a deployment."""
+    return in_deployment(deployment(**made), **patch)
+
+
+def in_service(ports: list[dict[str, Any]], patch: dict[str, Any], **fields: Any) -> Row:
+    """Return a row that patches the spec of a service."""
+    return SERVICES, {**named(), "spec": {"ports": ports, **fields}}, {"spec": patch}
+
+
+def in_data(made: dict[str, Any] | None, patch: Any) -> Row:
+    """Return a row that patches the data of a ConfigMap."""
+    return CONFIGMAPS, named() if made is None else named() | {"data": made}, {"data": patch}
+
+
+def in_metadata(made: dict[str, Any], patch: dict[str, Any]) -> Row:
+    """Return a row that patches the metadata of a ConfigMap."""
+    return CONFIGMAPS, named(**made), {"metadata": patch}

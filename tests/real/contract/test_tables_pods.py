@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.real.contract.conversation import MERGE_PATCH, TABLE
-from tests.real.contract.paths import PODS
-from tests.real.contract.tables import variants
+from tests.real.contract.tables import PODS, variants
+from tests.real.contract.test_tables import ago
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -26,11 +23,6 @@ INIT = {
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 READY = [{"type": "Ready", "status": "True"}]
 INITIALIZED = [{"type": "Initialized", "status": "True"}]
-
-
-def ago(**units: float) -> str:
-    """Return a time in the past, some seconds earlier: its age is shown in the same unit for a while."""
-    return (datetime.now(UTC) - timedelta(**units) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 HOURS = ago(hours=9)
@@ -63,38 +55,19 @@ def starting(*statuses: dict[str, Any], phase: str = "Pending", **more: Any) -> 
 A, B = container("a", RUNNING, True), container("b", RUNNING, True)
 STATES: dict[str, dict[str, Any]] = {
     "nothing": {},
-    "no-phase": {"phase": ""},
     "creating": started(container("a", waiting("ContainerCreating")), container("b", waiting("ContainerCreating"))),
     "running": started(A, B, conditions=READY),
     "restarted": started(
         container("a", RUNNING, True, 3, HOURS), container("b", RUNNING, True, 1, DAYS), conditions=READY
     ),
-    "restarted-unknown-when": started(container("a", RUNNING, True, 3), B),
-    "ended-before-but-no-restart": started(container("a", RUNNING, True, 0, HOURS), B),
     "not-ready": started(container("a", RUNNING), B),
-    "ready-but-not-running": started(container("a", waiting(), True), B),
-    "no-state": started(container("a", {}, True), B),
     "crash-loop": started(container("a", waiting("CrashLoopBackOff"), False, 3, HOURS), B),
-    "crash-loop-of-the-last": started(A, container("b", waiting("CrashLoopBackOff"), False, 3, HOURS)),
-    "two-reasons": started(container("a", waiting("ErrImagePull")), container("b", waiting("CrashLoopBackOff"))),
-    "waits-after-end": started(container("a", terminated(1, "Error")), container("b", waiting("CrashLoopBackOff"))),
-    "codes": started(container("a", terminated(2)), container("b", terminated(0, "", 9)), phase="Failed"),
-    "signal-of-the-first": started(container("a", terminated(137, "", 9)), B),
-    "code-0": started(container("a", terminated(0)), B),
     "out-of-memory": started(container("a", terminated(137, "OOMKilled", 9)), B),
     "completed": started(
         container("a", terminated(0, "Completed")), container("b", terminated(0, "Completed")), phase="Succeeded"
     ),
     "one-completed": started(container("a", terminated(0, "Completed")), B, conditions=READY),
-    "one-completed-not-ready": started(container("a", terminated(0, "Completed")), B),
-    "completed-and-failed": started(container("a", terminated(0, "Completed")), container("b", terminated(3, "Error"))),
-    "failed-and-completed": started(container("a", terminated(3, "Error")), container("b", terminated(0, "Completed"))),
-    "completed-failed-with-signal": started(
-        container("a", terminated(0, "Completed")), container("b", terminated(1, "", 6))
-    ),
     "evicted": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."},
-    "reason-while-running": started(A, B, reason="UnexpectedAdmissionError"),
-    "node-lost": started(A, B, reason="NodeLost"),
     "gated": {
         "phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
@@ -104,33 +77,13 @@ STATES: dict[str, dict[str, Any]] = {
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
     },
     "addresses": {"phase": "Running", "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]},
-    "nominated": {"phase": "Pending", "nominatedNodeName": "n2"},
-    "unknown-phase": {"phase": "Unknown"},
-    "one-status-only": started(A),
 }
 INITIALIZING: dict[str, dict[str, Any]] = {
     "nothing": {"phase": "Pending"},
     "first-runs": starting(container("i1", RUNNING, False, 2, HOURS), container("s1", waiting())),
-    "first-begins": starting(container("i1", waiting("PodInitializing"))),
-    "first-waits": starting(container("i1", waiting("ImagePullBackOff"))),
     "first-failed": starting(container("i1", terminated(1, "Error"), False, 4)),
-    "first-was-killed": starting(container("i1", terminated(1, "", 6))),
-    "first-has-a-code": starting(container("i1", terminated(7))),
     "sidecar-starts": starting(
         container("i1", terminated(0, "Completed")), container("s1", RUNNING, False, started=False)
-    ),
-    "sidecar-started": starting(
-        container("i1", terminated(0, "Completed")),
-        container("s1", RUNNING, False, started=True),
-        container("i2", waiting("PodInitializing")),
-    ),
-    "sidecar-ready-last-fails": starting(
-        container("i1", terminated(0)),
-        container("s1", RUNNING, True, started=True),
-        container("i2", terminated(4, "OOMKilled")),
-    ),
-    "sidecar-crashes": starting(
-        container("i1", terminated(0)), container("s1", waiting("CrashLoopBackOff"), False, 5, HOURS, started=False)
     ),
     "done": starting(
         container("i1", terminated(0), False, 2, HOURS),
@@ -140,34 +93,12 @@ INITIALIZING: dict[str, dict[str, Any]] = {
         containerStatuses=[A, container("b", RUNNING)],
         conditions=READY + INITIALIZED,
     ),
-    "done-sidecar-not-ready": starting(
-        container("i1", terminated(0)),
-        container("s1", RUNNING, False, started=True),
-        container("i2", terminated(0)),
-        phase="Running",
-        containerStatuses=[A, B],
-    ),
     "initialized-but-sidecar-restarts": starting(
         container("i1", terminated(0)),
         container("s1", waiting("CrashLoopBackOff"), False, 1, HOURS, started=False),
         container("i2", terminated(0)),
         phase="Running",
         containerStatuses=[A, B],
-        conditions=INITIALIZED,
-    ),
-    "sidecar-outlives": starting(
-        container("i1", terminated(0)),
-        container("s1", RUNNING, True, started=True),
-        container("i2", terminated(0)),
-        phase="Running",
-        containerStatuses=[container("a", terminated(0, "Completed")), container("b", terminated(0, "Completed"))],
-    ),
-    "sidecar-ended-with-error": starting(
-        container("i1", terminated(0)),
-        container("s1", terminated(137, "Error"), False, started=False),
-        container("i2", terminated(0)),
-        phase="Succeeded",
-        containerStatuses=[container("a", terminated(0, "Completed")), container("b", terminated(0, "Completed"))],
         conditions=INITIALIZED,
     ),
 }
@@ -214,29 +145,6 @@ async def test_row_of_a_pod_in_its_grace_period(api: Conversation) -> None:
     answer = await api("DELETE", f"{PODS}/a?includeObject=None", accept=TABLE)
     await api("DELETE", f"{PODS}/a?gracePeriodSeconds=0", recorded=False)
     assert answer.status == 200
-
-
-@variants(
-    "spec",
-    {
-        "gates": {"readinessGates": [{"conditionType": "example.com/a"}, {"conditionType": "example.com/b"}]},
-        "node": {"nodeName": "n1"},
-        "scheduling-gate": {"schedulingGates": [{"name": "example.com/gate"}]},
-        "host-network": {"hostNetwork": True},
-    },
-)
-async def test_row_with_node_and_readiness_gates(api: Conversation, spec: dict[str, Any]) -> None:
-    conditions = [{"type": "example.com/a", "status": "True"}, {"type": "example.com/b", "status": "False"}]
-    await create(api, TWO | spec, {"phase": "Running", "conditions": conditions})
-    answer = await api("GET", ROW, accept=TABLE)
-    assert len(answer.body["rows"][0]["cells"]) == 9
-
-
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Running"])
-async def test_row_of_a_finished_pod_has_a_condition(api: Conversation, phase: str) -> None:
-    await create(api, TWO, {"phase": phase})
-    answer = await api("GET", PODS, accept=TABLE)
-    assert len(answer.body["rows"]) == 1
 
 
 async def create(api: Conversation, spec: dict[str, Any], status: dict[str, Any], **more: Any) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import MERGE_PATCH, PARTIAL, TABLE
-from tests.real.contract.paths import CONFIGMAPS, PODS
-from tests.real.contract.tables import variants
+from tests.real.contract.tables import CONFIGMAPS, PODS, variants
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -41,13 +40,9 @@ PARAMETERS = {
     "negative-version": "resourceVersion=-1",
     "huge-version": "resourceVersion=18446744073709551616",
     "token": "continue=abc",
-    "token-and-match": "continue=abc&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
     "limit": "limit=1&resourceVersion=0",
     "word-as-limit": "limit=abc",
     "word-as-timeout": "timeoutSeconds=abc",
-    "empty-timeout": "timeoutSeconds=",
-    "empty-initial-events": "sendInitialEvents=&resourceVersionMatch=NotOlderThan",
-    "word-as-initial-events": "sendInitialEvents=abc&resourceVersionMatch=NotOlderThan",
     "word-as-bookmarks": "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=abc",
     "labels": "labelSelector=!n",
     "bad-labels": "labelSelector=a b",
@@ -108,15 +103,6 @@ async def test_selector_transitions_become_deleted_and_added(api: Conversation) 
     assert kinds(answer.body) == ["DELETED", "ADDED", "MODIFIED"]
 
 
-async def test_never_matching_object_is_not_delivered(api: Conversation) -> None:
-    made = await api.create(CONFIGMAPS, configmap("a", labels={"on": "0"}))
-    await api("DELETE", A)
-    await api.create(CONFIGMAPS, configmap("b", labels={"on": "1"}))
-    query = f"watch=true&labelSelector=on%3D1&resourceVersion={version(api, made)}"
-    answer = await api.watch(f"{CONFIGMAPS}?{query}", events=1)
-    assert kinds(answer.body) == ["ADDED"]
-
-
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0", "&resourceVersion={v}"], ids=["none", "zero", "old"])
 async def test_selector_limits_initial_events(api: Conversation, query: str) -> None:
     await create_two(api)
@@ -153,57 +139,11 @@ async def test_cluster_wide_watch_narrowed_to_one_namespace(api: Conversation) -
     assert len(api.exchanges[-1]["body"]) == 3
 
 
-async def test_namespaced_watch_omits_other_namespaces(api: Conversation) -> None:
-    made = await api.create("/api/v1/namespaces/default/configmaps", configmap(api.namespace))
-    await api("DELETE", f"/api/v1/namespaces/default/configmaps/{api.namespace}", recorded=False)
-    await api.create(CONFIGMAPS, configmap("a"))
-    answer = await api.watch(f"{CONFIGMAPS}?watch=true&resourceVersion={version(api, made)}", events=1)
-    assert answer.body[0]["object"]["metadata"]["name"] == "a"
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/v1/watch/namespaces/{ns}/configmaps",
-        "/api/v1/watch/namespaces/{ns}/configmaps?watch=false",
-        "/api/v1/watch/namespaces/{ns}/configmaps?resourceVersion={v}",
-        "/api/v1/watch/configmaps?fieldSelector=metadata.namespace%3D{ns}",
-    ],
-    ids=["all", "no", "version", "everywhere"],
-)
-async def test_legacy_watch_paths(api: Conversation, path: str) -> None:
-    await create_two(api)
-    await follow(api, path)
-    assert api.exchanges[-1]["body"][-1]["object"]["metadata"]["name"] == "z"
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/api/v1/watch/namespaces/{ns}/configmaps/b", "/api/v1/watch/namespaces/{ns}/configmaps/b?fieldSelector=x%3Dy"],
-    ids=["name", "field"],
-)
-async def test_legacy_watch_path_of_one_object(api: Conversation, path: str) -> None:
-    await create_two(api)
-    answer = await api.watch(path, events=1)
-    assert answer.status in (200, 400)
-
-
-async def test_watch_parameter_on_one_object_is_a_get(api: Conversation) -> None:
-    await create_two(api)
-    answer = await api("GET", f"{A}?watch=true&timeoutSeconds=1")
-    assert answer.status == 200
-
-
 @pytest.mark.conformance("FK-04", "WEAK-29")
 async def test_streaming_list_ends_with_an_annotated_bookmark(api: Conversation) -> None:
     await create_two(api)
     answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=3)
     assert answer.body[-1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
-async def test_empty_streaming_list_is_one_bookmark(api: Conversation) -> None:
-    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", events=1)
-    assert kinds(answer.body) == ["BOOKMARK"]
 
 
 async def test_streaming_list_with_a_selector(api: Conversation) -> None:
@@ -233,15 +173,11 @@ async def test_streaming_list_at_a_future_version_fails(api: Conversation) -> No
     "accept",
     {
         "partial": PARTIAL,
-        "partial-beta": PARTIAL.replace("v=v1", "v=v1beta1"),
         "partial-list": PARTIAL.replace("PartialObjectMetadata", "PartialObjectMetadataList"),
         "table": TABLE,
-        "table-beta": TABLE.replace("v=v1", "v=v1beta1"),
-        "table-v2": TABLE.replace("v=v1", "v=v2"),
         "table-or-json": f"{TABLE},application/json",
         "stream": "application/json;stream=watch",
         "yaml": "application/yaml",
-        "yaml-or-json": "application/yaml,application/json",
         "anything": "*/*",
         "text": "text/plain",
     },
@@ -250,13 +186,6 @@ async def test_accept_header_selects_the_representation(api: Conversation, accep
     await create_two(api)
     answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}", accept=accept, events=3)
     assert answer.status in (200, 406)
-
-
-@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
-async def test_include_object_selects_the_row_object(api: Conversation, include: str) -> None:
-    await create_two(api)
-    answer = await api.watch(f"{CONFIGMAPS}?{STREAMING}&includeObject={include}", accept=TABLE, events=3)
-    assert answer.status in (200, 400)
 
 
 STREAMING = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

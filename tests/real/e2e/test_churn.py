@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from tests.real.e2e.account import Account
     from tests.real.e2e.churn import Written
-    from tests.real.e2e.witnesses import Witness
+    from tests.real.e2e.witnesses import Account, Witness
     from tests.support.real_cluster import Operator, RealCluster
 
 WITNESSES = pytest.mark.parametrize("witness_class", [CommandLine, Library])

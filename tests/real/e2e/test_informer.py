@@ -1,16 +1,30 @@
-"""Single guarantees of an informer on a real API server."""
+"""Single guarantees of informers, shards, typed objects and Events on a real API server."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes_asyncio.client import CoreV1Api, V1ConfigMap, V1ObjectMeta
+from kubernetes_asyncio.client import CoreV1Api
 
-from aioinformer import ListWatch, Phase, ReflectorOptions, Resource, SharedIndexInformer, SharedInformerFactory
-from aioinformer.transport.auth.credentials import connect
+from aioinformer import (
+    ListWatch,
+    NotFound,
+    Phase,
+    ReflectorOptions,
+    Resource,
+    SharedIndexInformer,
+    SharedInformerFactory,
+    connect,
+)
+from aioinformer.events.broadcaster import EventBroadcaster
+from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
+from aioinformer.reflector.pager import ListPager
+from aioinformer.reflector.sharding import ShardedListWatch, shard_selectors
 from tests.real.e2e.witnesses import CONFIG_MAPS
+from tests.support.model_stubs import MODULES, constants, misfits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,6 +32,7 @@ if TYPE_CHECKING:
     from aioinformer import InformerState
     from aioinformer.transport import Transport
     from tests.support.real_cluster import Operator, RealCluster
+
 
 GADGETS: Resource[Any] = Resource("e2e.example.com", "v1", "gadgets", kind="Gadget")
 
@@ -61,21 +76,6 @@ async def test_cache_equals_the_server(
         assert sorted(each.data["of"] for each in informer.lister().list()) == [f"map-{number}" for number in range(8)]
 
 
-async def test_own_write_is_visible_after_waiting_for_its_version(cluster: RealCluster, namespace: str) -> None:
-    async with (
-        await connect(kubeconfig=cluster.kubeconfig) as connection,
-        SharedInformerFactory(connection.api_client, namespace=namespace) as factory,
-    ):
-        core = CoreV1Api(connection.api_client)
-        informer = factory.core.v1.configmaps.informer()
-        await factory.wait_for_cache_sync()
-        for value in map(str, range(5)):
-            body = V1ConfigMap(metadata=V1ObjectMeta(name=f"own-{value}"), data={"value": value})
-            made = await core.create_namespaced_config_map(namespace, body)
-            await informer.wait_for_resource_version(made.metadata.resource_version)
-            assert informer.lister().namespaced(namespace).get(f"own-{value}").data == {"value": value}
-
-
 async def test_cached_object_is_accepted_as_a_request_body(
     operator: Operator, cluster: RealCluster, namespace: str
 ) -> None:
@@ -104,15 +104,6 @@ async def test_server_without_streaming_lists_is_listed_in_pages(
     finally:
         await operator.act("restart-apiserver")
     assert sorted(keys) == [f"{namespace}/a", f"{namespace}/b"]
-
-
-async def test_selectors_are_applied_by_the_server(operator: Operator, transport: Transport, namespace: str) -> None:
-    await create_configmaps(operator, namespace, "a", "b", tier="web")
-    await create_configmaps(operator, namespace, "c", tier="db")
-    selection = ListWatch(transport, CONFIG_MAPS, namespace, "tier=web", "metadata.name!=b")
-    async with SharedIndexInformer(selection) as informer:
-        await informer.wait_for_sync()
-        assert informer.get_store().list_keys() == [f"{namespace}/a"]
 
 
 async def test_metadata_only_informer_receives_no_data(
@@ -199,3 +190,68 @@ async def define_gadgets(operator: Operator) -> None:
             },
         },
     )
+
+
+@pytest.mark.conformance("SHD-01", "SHD-02")
+async def test_server_and_client_agree_on_shards(cluster: RealCluster, operator: Operator) -> None:
+    body = {"metadata": {"generateName": "shards-"}}
+    namespace = (await operator.create("/api/v1/namespaces", body))["metadata"]["name"]
+    for number in range(30):
+        await operator.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": f"map-{number}"}})
+    seen: list[str] = []
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        for shard in shard_selectors(3):
+            lister_watcher = ShardedListWatch(connection.transport, CONFIG_MAPS, shard, namespace)
+            listed = {each.metadata.name for each in await ListPager(lister_watcher).list()}
+            async with SharedIndexInformer(lister_watcher) as informer:
+                await informer.wait_for_sync()
+                assert {each.metadata.name for each in informer.lister().list()} == listed
+            assert lister_watcher.left_out == 0  # the server has excluded them already
+            seen += listed
+    assert sorted(seen) == sorted(f"map-{number}" for number in range(30))
+
+
+@pytest.mark.parametrize("module", MODULES)
+async def test_objects_are_of_the_stated_types(cluster: RealCluster, module: str) -> None:
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        for name, kind in constants(module).items():
+            resource = getattr(importlib.import_module(f"aioinformer.models.{module}"), name)
+            if "list" not in resource.verbs:
+                continue
+            try:
+                objects = await connection.client.resource(resource).list()
+            except NotFound:
+                continue  # an alpha or beta version that is not served
+            for obj in objects:
+                assert list(misfits(obj, module, kind)) == [], obj
+
+
+@pytest.mark.conformance("EV-03", "EV-10", "EV-13")
+@pytest.mark.parametrize("sink_class", [CoreEventSink, SeriesEventSink])
+async def test_repetitions_are_one_event_in_either_api(
+    cluster: RealCluster, operator: Operator, sink_class: type[CoreEventSink | SeriesEventSink]
+) -> None:
+    body = {"metadata": {"generateName": "events-"}}
+    namespace = (await operator.create("/api/v1/namespaces", body))["metadata"]["name"]
+    path = f"/api/v1/namespaces/{namespace}"
+    made = await operator.create(f"{path}/configmaps", {"metadata": {"name": "it"}})
+    about = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        assert isinstance(await discover_event_sink(connection.transport), SeriesEventSink)
+        async with EventBroadcaster(grace=30.0) as broadcaster:
+            recording = broadcaster.start_recording_to_sink(sink_class(connection.transport))
+            recorder = broadcaster.new_recorder("example.com/recorder", "recorder-0")
+            for _ in range(4):
+                recorder.eventf(about, "Warning", "Tested", "%s", "ä" * 600, action="Test", annotations={"a": "1"})
+                while recording.statistics().waiting:
+                    await wait_for_one_request(operator)
+    assert recording.statistics().refused == 0
+    [event] = (await operator.request("GET", f"{path}/events"))[1]["items"]
+    assert event["involvedObject"]["uid"] == made["metadata"]["uid"]
+    counts = event.get("count") if sink_class is CoreEventSink else event["series"]["count"]
+    assert (counts, event["action"], event["metadata"]["annotations"]) == (4, "Test", {"a": "1"})
+
+
+async def wait_for_one_request(operator: Operator) -> None:
+    """Let other tasks run for the duration of one request."""
+    await operator.request("GET", "/version")

@@ -1,9 +1,9 @@
 """Scripts of kubectl commands: notation, execution, and comparable output.
 
-A script is a text file: a heading ("# Reading"), then a shell-like command on each line. Commands run in the folder
-`files` and in a namespace of their own, "{ns}". "{token}" is the token that was printed last. Variables may precede a
-command. "&3 kubectl get … --watch" runs in the background until it has printed three lines; the next command starts
-once it has printed the first.
+`scripts.txt` has the scripts: each has a heading ("# Reading"), which is its name, then a shell-like command on each
+line. Commands run in a folder with the files of `files.txt`, and in a namespace of their own, "{ns}". "{token}" is the
+token that was printed last. Variables may precede a command. "&3 kubectl get … --watch" runs in the background until it
+has printed three lines; the next command starts once it has printed the first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tests.real.kubectl.running import Kubectl
 
 HERE = Path(__file__).parent
-FILES = HERE / "files"
-SCRIPTS = HERE / "scripts"
 
 Outputs = list[dict[str, Any]]
 
@@ -58,18 +56,24 @@ class Command:
     lines: int = 0
 
 
-def heading(script: Path) -> str:
-    """Return the heading of a script."""
-    return script.read_text().partition("\n")[0].removeprefix("#").strip()
-
-
-def commands(script: Path) -> list[Command]:
-    """Return the commands of a script.
+def read_scripts() -> dict[str, list[Command]]:
+    """Return the commands of each script by its heading.
 
     Raises:
-        ValueError: a line is neither a comment nor a kubectl command.
+        ValueError: a line is neither a heading nor a kubectl command.
     """
-    return [_parsed(line) for line in script.read_text().splitlines() if line and not line.startswith("#")]
+    _, *scripts = re.split(r"^# (.*)\n", (HERE / "scripts.txt").read_text(), flags=re.MULTILINE)
+    texts = zip(scripts[::2], scripts[1::2], strict=True)
+    return {heading: [_parsed(line) for line in text.splitlines() if line] for heading, text in texts}
+
+
+def write_files(folder: Path) -> None:
+    """Write the files of the scripts; a line "==> name <==" precedes each."""
+    _, *files = re.split(r"^==> (\S+) <==\n", (HERE / "files.txt").read_text(), flags=re.MULTILINE)
+    for name, text in zip(files[::2], files[1::2], strict=True):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def _parsed(line: str) -> Command:
@@ -86,14 +90,14 @@ def _parsed(line: str) -> Command:
     return Command(line, tuple(words), variables, lines)
 
 
-async def play(script: Path, kubectl: Kubectl, namespace: str, server: str) -> Outputs:
+async def play(script: list[Command], kubectl: Kubectl, namespace: str, server: str) -> Outputs:
     """Run all commands, and return their output, with placeholders for values that differ between servers."""
     outputs: Outputs = []
     shown = _Shown(namespace, server)
     token = ""
     async with AsyncExitStack() as stack:
         beside = []
-        for command in commands(script):
+        for command in script:
             words = [word.replace("{ns}", namespace).replace("{token}", token) for word in command.words]
             run = kubectl.running(*words, variables=command.variables)
             output: dict[str, Any] = {"command": command.line}

@@ -1,15 +1,18 @@
 """kubectl prints the same with the API server for tests as with a real kube-apiserver, except for the texts of errors.
 
-`recorded/<version of kubectl>/<script>.json` has the output with the real server. `differences.toml` declares commands
-with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is recorded.
+`recorded/<version of kubectl>.json` has the output of each script with the real server. `differences.toml` declares
+commands with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is
+recorded.
 """
 
 from __future__ import annotations
 
 import difflib
+import fcntl
 import json
 import os
 import secrets
+import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,11 @@ import pytest
 
 from tests.real.kubectl.conftest import environment, for_namespace
 from tests.real.kubectl.running import Kubectl
-from tests.real.kubectl.script import FILES, HERE, SCRIPTS, play
+from tests.real.kubectl.script import HERE, play, read_scripts, write_files
+
+sys.path.insert(0, str(HERE.parents[2] / "scripts"))
+
+import kubectl_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,32 +32,46 @@ if TYPE_CHECKING:
     from tests.real.kubectl.script import Outputs
 
 RECORDING = bool(os.environ.get("AIOINFORMER_RECORD"))
+SCRIPTS = read_scripts()
 DIFFERENCES = tomllib.loads((HERE / "differences.toml").read_text())
 
 
-@pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.iterdir()))
+@pytest.mark.parametrize("script", SCRIPTS)
 async def test_kubectl_prints_what_is_recorded(
     script: str, side: str, kubeconfig: Path, kubectl_program: str, client_version: str, tmp_path: Path
 ) -> None:
-    record = HERE / "recorded" / client_version / f"{script}.json"
-    if not RECORDING and not record.exists():
+    record = HERE / "recorded" / f"{client_version}.json"
+    recorded: dict[str, Outputs] = json.loads(record.read_text()) if record.exists() else {}
+    if not RECORDING and script not in recorded:
         pytest.skip(f"what kubectl {client_version} prints on a real server is not recorded")
     namespace = f"row-{secrets.token_hex(4)}"
     config = tmp_path / "kubeconfig"
     server = for_namespace(kubeconfig, namespace, config)
-    kubectl = Kubectl(kubectl_program, environment(tmp_path, config), FILES)
+    kubectl = Kubectl(kubectl_program, environment(tmp_path, config), tmp_path / "files")
+    write_files(tmp_path / "files")
     await kubectl("create", "namespace", namespace)
     try:
-        printed = await play(SCRIPTS / f"{script}.txt", kubectl, namespace, server)
+        printed = await play(SCRIPTS[script], kubectl, namespace, server)
     finally:
         await kubectl("delete", "namespace", namespace, "--wait=false")
     if RECORDING and side == "real":
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(printed, indent=1, ensure_ascii=False) + "\n")
+        keep(record, script, printed)
         return
-    told = differences(json.loads(record.read_text()), printed, DIFFERENCES.get(script, {}) if side == "ours" else {})
+    told = differences(recorded[script], printed, DIFFERENCES.get(script, {}) if side == "ours" else {})
     if told:
         pytest.fail(f"on {side} kubectl prints something else:\n" + "\n".join(told), pytrace=False)
+
+
+def keep(record: Path, script: str, printed: Outputs) -> None:
+    """Write the output of a script, and leave the others as they are."""
+    with record.open("a+") as file:
+        # Several workers may record scripts.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        told = {**json.loads(file.read() or "{}"), script: printed}
+        ordered = {each: told[each] for each in SCRIPTS if each in told}
+        file.truncate(0)
+        file.write(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
 
 
 def differences(recorded: Outputs, printed: Outputs, reasons: dict[str, str]) -> list[str]:
@@ -82,3 +103,35 @@ def _difference(real: dict[str, Any], ours: dict[str, Any]) -> list[str]:
 
 def _changes(left: list[str], right: list[str]) -> list[str]:
     return [f"  {line}" for line in list(difflib.unified_diff(left, right, "recorded", "got", lineterm="", n=1))[2:40]]
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = kubectl_page.render(kubectl_page.read_scripts(), kubectl_page.clients())
+    assert page == kubectl_page.PAGE.read_text(), "run scripts/kubectl_page.py"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    (tmp_path / "recorded").mkdir()
+    for client, status in (("v1.9", 2), ("v1.36", 0)):
+        told = {"Some": [{"command": "kubectl version", "status": status}]}
+        (tmp_path / "recorded" / f"{client}.json").write_text(json.dumps(told))
+    (tmp_path / "scripts.txt").write_text("# Some\nkubectl version\n")
+    (tmp_path / "differences.toml").write_text('[Some]\n"kubectl version" = "why"\n')
+    return tmp_path
+
+
+def test_command_has_status_and_difference(suite: Path) -> None:
+    assert kubectl_page.read_scripts(suite) == {"Some": [kubectl_page.Line("kubectl version", 0, "why")]}
+
+
+def test_recording_of_another_script_is_refused(suite: Path) -> None:
+    (suite / "scripts.txt").write_text("# Some\nkubectl get pods\n")
+    with pytest.raises(ValueError, match="Some has other commands than the script"):
+        kubectl_page.read_scripts(suite)
+
+
+def test_difference_without_a_command_is_refused(suite: Path) -> None:
+    (suite / "differences.toml").write_text('[Some]\n"kubectl get pods" = "why"\n')
+    with pytest.raises(ValueError, match="Some has no command kubectl get pods"):
+        kubectl_page.read_scripts(suite)

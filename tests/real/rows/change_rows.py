@@ -159,18 +159,7 @@ PROVEN: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("policy/v1/poddisruptionbudgets", {"metadata": {"name": "a"}, "spec": {"minAvailable": "50%"}}),
-    (
-        "networking.k8s.io/v1/networkpolicies",
-        {"metadata": {"name": "a"}, "spec": {"podSelector": {"matchLabels": LABELS}, "policyTypes": ["Ingress"]}},
-    ),
     ("coordination.k8s.io/v1/leases", {"metadata": {"name": "a"}, "spec": {"holderIdentity": "x"}}),
-    (
-        "v1/persistentvolumeclaims",
-        {
-            "metadata": {"name": "a"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        },
-    ),
     (
         "autoscaling/v2/horizontalpodautoscalers",
         {

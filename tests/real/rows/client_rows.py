@@ -82,21 +82,6 @@ async def object_is_read_by_name_by_key_and_by_object(client: Any) -> None:
 
 
 @row
-async def cluster_scoped_object_is_read_by_name(client: Any) -> None:
-    found = await client.core.v1.namespaces.get(client.namespace)
-    assert (found.metadata.name, found.metadata.namespace) == (client.namespace, None)
-
-
-@row
-async def server_completes_a_generated_name(client: Any) -> None:
-    made = await client.core.v1.configmaps.create({"metadata": {"generateName": "some-"}})
-    name = made.metadata.name
-    assert name is not None
-    assert name.startswith("some-")
-    assert len(name) > len("some-")
-
-
-@row
 async def replaced_object_has_the_new_state(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create(config_map("a", x="1"))
@@ -269,15 +254,6 @@ async def eviction_against_a_budget_is_refused_at_once(client: Any) -> None:
 
 
 @row
-async def debug_container_is_added_to_a_pod(client: Any) -> None:
-    pods = client.core.v1.pods
-    await pods.create(pod("a"))
-    container = {"name": "debug", "image": "example.com/debug"}
-    changed = await pods.ephemeral_containers.patch("a", {"spec": {"ephemeralContainers": [container]}}, "strategic")
-    assert [each.name for each in changed.spec.ephemeral_containers] == ["debug"]
-
-
-@row
 async def token_of_a_service_account_is_created(client: Any) -> None:
     accounts = client.core.v1.serviceaccounts
     await accounts.create({"metadata": {"name": "robot"}})
@@ -297,13 +273,6 @@ async def any_other_subresource_has_a_name(client: Any) -> None:
         )
     with pytest.raises(UsageError, match="no subresource 'rezise'"):
         pods.subresource("rezise")
-
-
-@row
-async def review_without_a_name_is_answered(client: Any) -> None:
-    asked = {"namespace": client.namespace, "verb": "get", "resource": "pods"}
-    review = await client.authorization.v1.selfsubjectaccessreviews.create({"spec": {"resourceAttributes": asked}})
-    assert review.status.allowed is True
 
 
 # Options.
@@ -559,18 +528,6 @@ async def raw_requests_have_answers_and_errors(client: Any) -> None:
     assert [item["metadata"]["name"] for item in listed.json()["items"]] == ["a"]
     with pytest.raises(ApiNotFound):
         await client.request("DELETE", f"{path}/b")
-
-
-@row
-async def numbers_that_json_lacks_leave_the_object_as_it_is(client: Any) -> None:
-    deployments = client.apps.v1.deployments
-    template = {"metadata": {"labels": {"app": "a"}}, "spec": pod("a")["spec"]}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": template}
-    await deployments.create({"metadata": {"name": "a"}, "spec": spec})
-    for number in (float("nan"), float("inf")):
-        with pytest.raises(UsageError, match=r"spec\.replicas is NaN or infinite"):
-            await deployments.patch("a", {"spec": {"replicas": number}})
-    assert (await deployments.get("a")).spec.replicas == 2
 
 
 @row

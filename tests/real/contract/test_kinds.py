@@ -1,0 +1,210 @@
+"""Built-in kinds: defaults, and Events in the core group and in events.k8s.io."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.real.contract.conversation import MERGE_PATCH, PARTIAL_LIST
+from tests.real.contract.tables import variants
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+
+CONTAINER = {"name": "c", "image": "i"}
+SELECTED = {"matchLabels": {"a": "b"}}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+RICH_CONTAINER = {
+    "name": "rich",
+    "image": "example.com/i:1",
+    "ports": [{"containerPort": 80}],
+    "env": [
+        {"name": "A", "value": "b"},
+        {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+    ],
+    "livenessProbe": {"httpGet": {"path": "/", "port": 80}},
+    "readinessProbe": {"tcpSocket": {"port": 80}},
+    "startupProbe": {"exec": {"command": ["true"]}},
+    "resources": {"limits": {"cpu": "1"}},
+    "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
+}
+RICH_POD = {
+    "containers": [RICH_CONTAINER],
+    "initContainers": [CONTAINER],
+    "volumes": [
+        {"name": "config", "configMap": {"name": "x"}},
+        {"name": "secret", "secret": {"secretName": "x"}},
+        {"name": "empty", "emptyDir": {}},
+        {"name": "host", "hostPath": {"path": "/x"}},
+        {"name": "all", "projected": {"sources": [{"configMap": {"name": "x"}}]}},
+        {"name": "down", "downwardAPI": {"items": [{"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+    ],
+}
+CORE = "/api/v1/namespaces/{ns}"
+MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "pod": (f"{CORE}/pods", {"spec": {"containers": [CONTAINER]}}),
+    "rich_pod": (f"{CORE}/pods", {"spec": RICH_POD}),
+    "service": (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}),
+    "secret": (f"{CORE}/secrets", {"stringData": {"a": "b"}}),
+    "config_map": (f"{CORE}/configmaps", {"data": {"a": "b"}}),
+    "service_account": (f"{CORE}/serviceaccounts", {}),
+    "claim": (
+        f"{CORE}/persistentvolumeclaims",
+        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
+    ),
+    "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
+    "replica_set": (
+        "/apis/apps/v1/namespaces/{ns}/replicasets",
+        {"spec": {"selector": SELECTED, "template": TEMPLATE}},
+    ),
+    "daemon_set": ("/apis/apps/v1/namespaces/{ns}/daemonsets", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
+    "stateful_set": (
+        "/apis/apps/v1/namespaces/{ns}/statefulsets",
+        {"spec": {"selector": SELECTED, "template": TEMPLATE, "serviceName": "s"}},
+    ),
+    "job": (
+        "/apis/batch/v1/namespaces/{ns}/jobs",
+        {"spec": {"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}}},
+    ),
+    "cron_job": (
+        "/apis/batch/v1/namespaces/{ns}/cronjobs",
+        {
+            "spec": {
+                "schedule": "@daily",
+                "jobTemplate": {
+                    "spec": {"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "OnFailure"}}}
+                },
+            }
+        },
+    ),
+    "role_binding": (
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
+        {
+            "roleRef": {"kind": "Role", "name": "r"},
+            "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
+        },
+    ),
+    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {"spec": {"holderIdentity": "me"}}),
+    "node": ("/api/v1/nodes", {}),
+    "namespace": ("/api/v1/namespaces", {}),
+}
+
+
+@pytest.mark.parametrize("kind", MANIFESTS)
+async def test_defaults_are_applied(api: Conversation, kind: str) -> None:
+    path, manifest = MANIFESTS[kind]
+    # Names of cluster-scoped objects must differ from those of other rows.
+    name = "a" if "{ns}" in path else f"{api.namespace}-a"
+    answer = await api("POST", path, {"metadata": {"name": name}} | manifest)
+    assert answer.status == 201
+    if "{ns}" not in path:
+        await api("DELETE", f"{path}/{name}", recorded=False)
+
+
+EVENTS = "/api/v1/namespaces/{ns}/events"
+NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
+BOTH = {"core": EVENTS, "newer": NEW_EVENTS}
+EARLIER, LATER = "2024-05-01T10:00:00Z", "2024-05-01T10:05:00Z"
+MOMENT = "2024-05-01T10:00:00.123456Z"
+
+
+def old_event(api: Conversation, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """Return an event of the core group."""
+    involved = {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": api.namespace, "uid": "u"}
+    return {
+        "metadata": {"name": name, "labels": {"n": name}},
+        "involvedObject": involved | {"fieldPath": "spec.containers{c}", "resourceVersion": "5"},
+        "reason": "Killing",
+        "message": "Stopping container c",
+        "source": {"component": "kubelet", "host": "n"},
+        "firstTimestamp": EARLIER,
+        "lastTimestamp": LATER,
+        "count": 3,
+        "type": "Normal",
+        **fields,
+    }
+
+
+def new_event(api: Conversation, name: str = "a", **fields: Any) -> dict[str, Any]:
+    """Return an event of events.k8s.io."""
+    return {
+        "metadata": {"name": name, "labels": {"n": name}},
+        "eventTime": MOMENT,
+        "reportingController": "example.com/controller",
+        "reportingInstance": "controller-1",
+        "action": "Stop",
+        "reason": "Stopped",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "name": "p", "namespace": api.namespace, "uid": "u"},
+        "related": {"apiVersion": "v1", "kind": "Node", "name": "n"},
+        "note": "Stopped container c",
+        "type": "Warning",
+        **fields,
+    }
+
+
+@variants("where", BOTH)
+async def test_event_is_served_in_both_groups(api: Conversation, where: str) -> None:
+    event = old_event(api) if where == EVENTS else new_event(api, series={"count": 2, "lastObservedTime": MOMENT})
+    await api("POST", where, event)
+    core = await api("GET", f"{EVENTS}/a")
+    newer = await api("GET", f"{NEW_EVENTS}/a")
+    assert (core.body["message"], core.body["metadata"]["uid"]) == (newer.body["note"], newer.body["metadata"]["uid"])
+
+
+async def test_list_contains_events_of_both_groups(api: Conversation) -> None:
+    await create_two(api)
+    core, newer = [await api("GET", each) for each in (EVENTS, NEW_EVENTS)]
+    assert len(core.body["items"]) == len(newer.body["items"]) == 2
+
+
+@variants("where", BOTH)
+async def test_watch_in_either_group(api: Conversation, where: str) -> None:
+    made = await api.create(EVENTS, old_event(api))
+    api.variables["v"] = made["metadata"]["resourceVersion"]
+    await api.create(NEW_EVENTS, new_event(api, "b"))
+    await api("PATCH", f"{EVENTS}/a", {"count": 4}, content_type=MERGE_PATCH, recorded=False)
+    await api("DELETE", f"{NEW_EVENTS}/a", recorded=False)
+    await api("DELETE", f"{EVENTS}/b", recorded=False)
+    answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}", events=4)
+    assert [event["type"] for event in answer.body] == ["ADDED", "MODIFIED", "DELETED", "DELETED"]
+
+
+@variants("where", BOTH)
+async def test_delete_in_either_group(api: Conversation, where: str) -> None:
+    await create_two(api)
+    await api("DELETE", f"{where}/a")
+    await api("DELETE", f"{where}/b")
+    answer = await api("GET", f"{NEW_EVENTS if where == EVENTS else EVENTS}/a")
+    assert answer.status == 404
+
+
+FIELDS = {
+    "kind": "involvedObject.kind=Pod",
+    "name": "involvedObject.name=q",
+    "uid": "involvedObject.uid!=u",
+    "reason": "reason=Killing",
+    "reporter": "reportingComponent=example.com/controller",
+    "type": "type!=Normal",
+    "two": "involvedObject.name=p,type=Warning",
+    "regarding": "regarding.name=q",
+    "controller": "reportingController=example.com/controller",
+    "message": "message=x",
+}
+
+
+@variants("selector", FIELDS)
+@variants("where", BOTH)
+async def test_field_selectors(api: Conversation, where: str, selector: str) -> None:
+    await create_two(api)
+    await api.create(EVENTS, old_event(api, "c", involvedObject={"name": "q", "namespace": api.namespace}))
+    answer = await api("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
+    assert answer.status in (200, 400)
+
+
+async def create_two(api: Conversation) -> None:
+    """Create an event in each group: "a" in the core group, "b" in events.k8s.io."""
+    await api.create(EVENTS, old_event(api))
+    await api.create(NEW_EVENTS, new_event(api, "b"))

@@ -1,0 +1,238 @@
+"""Subresources: status, scale, bindings and evictions of pods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC
+from tests.real.contract.tables import DEPLOYMENTS, PODS, deployment, named, pod_spec, setting, variants
+from tests.real.contract.test_writes import DEPLOYMENT
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+
+A = f"{DEPLOYMENTS}/a"
+SCALE = f"{A}/scale"
+
+
+def scale(replicas: Any, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a", **metadata}, "spec": {"replicas": replicas}}
+
+
+async def test_get_scale(api: Conversation) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    answer = await api("GET", SCALE)
+    assert answer.body["spec"] == {"replicas": 1}
+
+
+@pytest.mark.parametrize("plural", ["replicasets", "statefulsets"])
+async def test_put_scale_of_replica_and_stateful_sets(api: Conversation, plural: str) -> None:
+    path = f"/apis/apps/v1/namespaces/{{ns}}/{plural}"
+    await api.create(path, DEPLOYMENT)
+    answer = await api("PUT", f"{path}/a/scale", scale(4))
+    assert answer.body["spec"] == {"replicas": 4}
+
+
+async def test_scale_shows_the_selector_as_text(api: Conversation) -> None:
+    selector = {
+        "matchLabels": {"a": "b"},
+        "matchExpressions": [
+            {"key": "x", "operator": "NotIn", "values": ["z", "y"]},
+            {"key": "a", "operator": "Exists"},
+        ],
+    }
+    await api.create(DEPLOYMENTS, DEPLOYMENT | {"spec": DEPLOYMENT["spec"] | {"selector": selector}})
+    answer = await api("GET", SCALE)
+    assert answer.status == 200
+
+
+async def test_put_sets_replicas(api: Conversation) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    await api("PUT", SCALE, scale(3))
+    answer = await api("GET", A)
+    assert answer.body["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize(
+    "content_type", [MERGE_PATCH, JSON_PATCH, STRATEGIC, APPLY], ids=["merge", "json", "strategic", "apply"]
+)
+async def test_patch_sets_replicas(api: Conversation, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    body: Any = {"spec": {"replicas": 5}}
+    if content_type == JSON_PATCH:
+        body = [{"op": "replace", "path": "/spec/replicas", "value": 5}]
+    if content_type == APPLY:
+        body |= {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}}
+    query = "?fieldManager=one&force=true" if content_type == APPLY else ""
+    await api("PATCH", SCALE + query, body, content_type=content_type)
+    answer = await api("GET", A)
+    assert answer.body["spec"]["replicas"] == 5
+
+
+BODIES: dict[str, Any] = {
+    "negative": scale(-1),
+    "text": scale("3"),
+    "no_number": scale(None),
+    "no_name": {"spec": {"replicas": 3}},
+    "other_name": {"metadata": {"name": "b"}, "spec": {"replicas": 3}},
+    "other_uid": scale(3, uid="another"),
+    "other_version": scale(3, resourceVersion="1"),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+async def test_scale_is_validated(api: Conversation, case: str) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    answer = await api("PUT", SCALE, BODIES[case])
+    assert answer.status in (200, 400, 409, 422)
+
+
+async def test_dry_run_does_not_scale(api: Conversation) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    await api("PUT", f"{SCALE}?dryRun=All", scale(3))
+    answer = await api("GET", SCALE)
+    assert answer.body["spec"] == {"replicas": 1}
+
+
+POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
+BINDINGS = "/api/v1/namespaces/{ns}/bindings"
+BINDING = f"{PODS}/a/binding"
+EVICTION = f"{PODS}/a/eviction"
+
+
+def binding(node: str = "n", **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"name": node}} | fields
+
+
+def eviction(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}} | fields
+
+
+WRONG_BINDINGS: dict[str, Any] = {
+    "nothing": {},
+    "no-target": {"metadata": {"name": "a"}},
+    "other-name": binding(metadata={"name": "b"}),
+    "other-object": POD | {"kind": "Pod", "apiVersion": "v1"},
+}
+WRONG_EVICTIONS: dict[str, Any] = {
+    "nothing": {},
+    "other-name": eviction(metadata={"name": "b"}),
+    "other-uid": eviction(deleteOptions={"preconditions": {"uid": "x"}}),
+    "policy": eviction(deleteOptions={"propagationPolicy": "Sometimes"}),
+}
+
+
+@variants("body", WRONG_BINDINGS)
+async def test_invalid_bindings_are_refused(api: Conversation, body: Any) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", BINDING, body)).status >= 400
+
+
+@variants("path", {"of-the-pod": BINDING, "of-the-namespace": BINDINGS})
+async def test_binding_assigns_a_node(api: Conversation, path: str) -> None:
+    await api.create(PODS, POD)
+    labels = {"topology.kubernetes.io/zone": "z"}
+    body = binding(metadata={"name": "a", "annotations": {"a": "b"}, "labels": labels})
+    assert (await api("POST", f"{path}?dryRun=All", body)).status == 201
+    assert (await api("POST", path, body)).status == 201
+    bound = (await api("GET", f"{PODS}/a")).body
+    assert (bound["spec"]["nodeName"], bound["metadata"]["annotations"]) == ("n", {"a": "b"})
+
+
+async def test_gated_and_assigned_pods_are_not_bound(api: Conversation) -> None:
+    gated = POD["spec"] | {"schedulingGates": [{"name": "g"}]}
+    placed = POD["spec"] | {"nodeName": "n"}
+    await api.create(PODS, {"metadata": {"name": "gated"}, "spec": gated})
+    await api.create(PODS, {"metadata": {"name": "placed"}, "spec": placed})
+    await api.create(PODS, {"metadata": {"name": "going", "finalizers": ["a/b"]}, "spec": POD["spec"]})
+    await api("DELETE", f"{PODS}/going", recorded=False)
+    for name in ("gated", "placed", "going", "missing"):
+        body = binding(metadata={"name": name})
+        assert (await api("POST", f"{PODS}/{name}/binding", body)).status in (404, 409)
+    patch = {"metadata": {"finalizers": None}}
+    await api("PATCH", f"{PODS}/going", patch, content_type=MERGE_PATCH, recorded=False)
+
+
+@variants("body", WRONG_EVICTIONS)
+async def test_invalid_evictions_are_refused(api: Conversation, body: Any) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", EVICTION, body)).status >= 400
+
+
+async def test_pod_without_a_budget_is_evicted(api: Conversation) -> None:
+    await api.create(PODS, POD)
+    assert (await api("POST", f"{EVICTION}?dryRun=All", eviction())).status == 201
+    assert (await api("POST", EVICTION, eviction())).status == 201
+    assert (await api("POST", EVICTION, eviction())).status == 404
+
+
+@variants("allowed", {"allowed": 1, "not-allowed": 0})
+async def test_eviction_respects_disruption_budgets(api: Conversation, allowed: int) -> None:
+    labelled = POD | {"metadata": {"name": "a", "labels": {"x": "y"}}}
+    await api.create(PODS, labelled)
+    running = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+    await api("PATCH", f"{PODS}/a/status", running, content_type=MERGE_PATCH, recorded=False)
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"x": "y"}}}
+    await api.create(BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
+    counted = {
+        "observedGeneration": 1, "disruptionsAllowed": allowed, "currentHealthy": 1 + allowed, "desiredHealthy": 1,
+        "expectedPods": 1 + allowed,
+    }  # fmt: skip
+    await api("PATCH", f"{BUDGETS}/b/status", {"status": counted}, content_type=MERGE_PATCH, recorded=False)
+    answer = await api("POST", EVICTION, eviction())
+    assert answer.status == (201 if allowed else 429)
+    # The field manager of the budget's status differs between servers.
+    await api("GET", f"{BUDGETS}/b", shown=lambda body: body["status"])
+
+
+CONTENT_TYPES = {"merge": MERGE_PATCH, "strategic": STRATEGIC, "json": JSON_PATCH}
+
+SUBRESOURCES: dict[str, tuple[str, str, Any]] = {
+    "status": ("status", "/status/replicas", 3),
+    "spec_by_status": ("status", "/spec/replicas", 3),
+    "labels_by_status": ("status", "/metadata/labels", {"x": "y"}),
+    "name_by_status": ("status", "/metadata/name", "b"),
+    "type_of_status": ("status", "/status/replicas", "x"),
+    "scale": ("scale", "/spec/replicas", 3),
+    "scale_below": ("scale", "/spec/replicas", -1),
+    "scale_status": ("scale", "/status/replicas", 3),
+    "scale_name": ("scale", "/metadata/name", "b"),
+    "scale_version": ("scale", "/metadata/resourceVersion", "1"),
+}
+
+
+@variants("content_type", CONTENT_TYPES)
+@variants("case", {name: name for name in SUBRESOURCES})
+async def test_patch_of_status_and_scale(api: Conversation, case: str, content_type: str) -> None:
+    await api.create(DEPLOYMENTS, deployment())
+    subresource, path, value = SUBRESOURCES[case]
+    body = setting(path, value, content_type)
+    answer = await api("PATCH", f"{DEPLOYMENTS}/a/{subresource}", body, content_type=content_type)
+    assert answer.status < 500
+
+
+CONDITION = {"type": "Ready", "status": "True"}
+STATUSES: dict[str, Any] = {
+    "conditions": {
+        "conditions": [{"type": "Ready", "status": "False", "reason": "No"}, {"type": "New", "status": "True"}]
+    },
+    "delete_condition": {"conditions": [{"type": "Ready", "$patch": "delete"}]},
+    "order_of_conditions": {
+        "$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
+        "conditions": [{"type": "New", "status": "True"}],
+    },
+    "phase": {"phase": "Running", "conditions": None},
+}
+
+
+@variants("status", STATUSES)
+async def test_conditions_merge_by_type(api: Conversation, status: Any) -> None:
+    await api.create(PODS, named() | {"spec": pod_spec()})
+    first = {"status": {"conditions": [CONDITION], "podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]}}
+    await api("PATCH", f"{PODS}/a/status", first, content_type=MERGE_PATCH, recorded=False)
+    answer = await api("PATCH", f"{PODS}/a/status", {"status": status}, content_type=STRATEGIC)
+    assert answer.status in (200, 422)

@@ -1,0 +1,253 @@
+"""Tables: responses, columns of custom resources, rows of workloads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.real.contract.conversation import JSON, MERGE_PATCH, TABLE
+from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, variants
+
+if TYPE_CHECKING:
+    from tests.real.contract.conversation import Conversation
+
+
+Case = tuple[str, dict[str, Any], dict[str, Any]]
+"""Path of the collection, object, and status ({} for none)."""
+
+
+def ago(**units: float) -> str:
+    """Return a time in the past, ten seconds earlier: its age is shown the same for a while."""
+    return (datetime.now(UTC) - timedelta(**units) - timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def row_of(api: Conversation, case: Case) -> list[Any]:
+    """Create the object "a", and return the cells of its table row; the recording has the object too."""
+    path, content, status = case
+    created = await api("POST", path, {"metadata": {"name": "a"}, **content})
+    assert created.status == 201, created.body
+    if status:
+        answer = await api("PATCH", f"{path}/a/status", {"status": status}, content_type=MERGE_PATCH)
+        assert answer.status == 200, answer.body
+    answer = await api("GET", f"{path}/a?includeObject=None", accept=TABLE)
+    cells: list[Any] = answer.body["rows"][0]["cells"]
+    return cells
+
+
+JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
+
+PODS_OF_TWO = {
+    "containers": [{"name": "a", "image": "one:1"}, {"name": "b", "image": "registry.example.com/two@sha256:00"}]
+}
+TEMPLATE = {"metadata": {"labels": {"app": "a", "tier": "t"}}, "spec": PODS_OF_TWO}
+SELECTOR = {
+    "matchLabels": {"app": "a"},
+    "matchExpressions": [
+        {"key": "tier", "operator": "In", "values": ["t", "s"]},
+        {"key": "q", "operator": "DoesNotExist"},
+        {"key": "app", "operator": "Exists"},
+        {"key": "r", "operator": "NotIn", "values": ["z"]},
+    ],
+}
+ONCE = {"template": {"spec": PODS_OF_TWO | {"restartPolicy": "Never"}}}
+
+
+def condition(kind: str, status: str = "True", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "status": status, **more}
+
+
+WORKLOADS: dict[str, Case] = {
+    "deployment": (
+        DEPLOYMENTS,
+        {"spec": {"replicas": 3, "selector": SELECTOR, "template": TEMPLATE}},
+        {"replicas": 3, "readyReplicas": 2, "updatedReplicas": 1, "availableReplicas": 2},
+    ),
+    "replicaset": (
+        "/apis/apps/v1/namespaces/{ns}/replicasets",
+        {"spec": {"replicas": 3, "selector": SELECTOR, "template": TEMPLATE}},
+        {"replicas": 3, "readyReplicas": 1},
+    ),
+    "job": (JOBS, {"spec": ONCE | {"completions": 4}}, {"startTime": ago(days=9), "active": 1, "succeeded": 1}),
+    "job-suspended": (JOBS, {"spec": ONCE | {"suspend": True}}, {"conditions": [condition("Suspended")]}),
+    "job-complete": (
+        JOBS,
+        {"spec": ONCE},
+        {
+            "startTime": "2026-01-01T08:00:00Z",
+            "completionTime": "2026-01-01T08:58:07Z",
+            "succeeded": 1,
+            "conditions": [condition("SuccessCriteriaMet"), condition("Complete")],
+        },
+    ),
+    "job-failed": (
+        JOBS,
+        {"spec": ONCE},
+        {
+            "startTime": ago(days=9),
+            "failed": 3,
+            "conditions": [condition("FailureTarget"), condition("Failed", reason="BackoffLimitExceeded")],
+        },
+    ),
+}
+
+
+@variants("case", WORKLOADS)
+async def test_row_of_each_workload(api: Conversation, case: Case) -> None:
+    assert len(await row_of(api, case)) >= 4
+
+
+WIDGETS = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets"
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DAYS = ago(days=10)
+WIDGET = {
+    "spec": {
+        "size": 3,
+        "ratio": 1.5,
+        "whole": 2.0,
+        "huge": 12345678901,
+        "yes": True,
+        "no": False,
+        "text": "t",
+        "empty": "",
+        "number-as-text": "7",
+        "list": ["a", "b", "c"],
+        "numbers": [1, 2.5, True],
+        "nothing": [],
+        "any": {"b": [1, True], "a": "x"},
+        "with.dot": "d",
+        "with-dash": "e",
+        "old": DAYS,
+        "quantity": "500Mi",
+    },
+    "status": {
+        "conditions": [
+            {"type": "A", "status": "no", "weight": 1},
+            {"type": "Ready", "status": "yes", "weight": 5},
+        ]
+    },
+}
+# Type and JSON path of a column.
+COLUMNS: dict[str, list[dict[str, Any]] | None] = {
+    "none": None,
+    "empty": [],
+    "one": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+    "priority": [
+        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1, "description": "How large."},
+        {"name": "Since", "type": "string", "format": "date-time", "jsonPath": ".spec.old"},
+        {"name": "Size", "type": "integer", "format": "int32", "jsonPath": ".spec.size"},
+    ],
+    "name-twice": [{"name": "Name", "type": "string", "jsonPath": ".spec.text"}],
+}
+
+
+def definition(api: Conversation, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return a CRD for widgets in the row's own group."""
+    version: dict[str, Any] = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": OPEN, "status": OPEN}}},
+    }
+    if columns is not None:
+        version["additionalPrinterColumns"] = columns
+    group = f"{api.namespace}.example.com"
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+async def define(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
+    """Create a CRD for widgets with these columns, and a widget."""
+    await api.create(DEFINITIONS, definition(api, columns))
+    await api.poll(WIDGETS, lambda answer: answer.status == 200, recorded=False)
+    group = f"{api.namespace}.example.com/v1"
+    await api.create(WIDGETS, {"apiVersion": group, "kind": "Widget", "metadata": {"name": "a"}, **WIDGET})
+
+
+@variants("columns", COLUMNS)
+async def test_columns_come_from_the_crd(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
+    await define(api, columns)
+    answer = await api("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+    assert answer.body["columnDefinitions"][0]["name"] == "Name"
+
+
+BETA = TABLE.replace("v=v1", "v=v1beta1")
+CONFIGMAP = {"metadata": {"name": "a"}, "data": {"k": "v"}}
+KUBECTL = f"{TABLE},{BETA},{JSON}"
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
+@pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
+async def test_write_responses_as_tables(api: Conversation, accept: str, include: str) -> None:
+    asked = f"includeObject={include}"
+    await api("POST", f"{CONFIGMAPS}?{asked}", CONFIGMAP, accept=accept)
+    await api("PUT", f"{CONFIGMAPS}/a?{asked}", CONFIGMAP | {"data": {"k": "w"}}, accept=accept)
+    await api("PATCH", f"{CONFIGMAPS}/a?{asked}", {"data": {"l": "v"}}, content_type=MERGE_PATCH, accept=accept)
+    answer = await api("DELETE", f"{CONFIGMAPS}/a?{asked}", accept=accept)
+    assert answer.status in (200, 400, 404)
+
+
+@variants(
+    "asked",
+    {
+        "missing": ("GET", f"{CONFIGMAPS}/missing", None),
+        "conflict": ("POST", CONFIGMAPS, CONFIGMAP),
+        "invalid": ("POST", CONFIGMAPS, {"metadata": {"name": "A"}}),
+        "bad-limit": ("GET", f"{CONFIGMAPS}?limit=x", None),
+        "no-resource": ("GET", "/api/v1/nothings", None),
+    },
+)
+async def test_errors_are_never_tables(api: Conversation, asked: tuple[str, str, object]) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    answer = await api(*asked, accept=TABLE)
+    assert answer.status >= 400
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+@pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
+async def test_pages_as_tables(api: Conversation, accept: str, include: str) -> None:
+    for name in "abc":
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    page = await api("GET", f"{CONFIGMAPS}?limit=2&includeObject={include}", accept=accept)
+    api.variables["token"] = page.metadata["continue"]
+    answer = await api("GET", f"{CONFIGMAPS}?limit=2&continue={{token}}&includeObject={include}", accept=accept)
+    assert len(answer.body["rows"]) == 1
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+@pytest.mark.parametrize("accept", [TABLE, BETA], ids=["v1", "v1beta1"])
+async def test_watch_events_as_tables(api: Conversation, accept: str, include: str) -> None:
+    for name in "ab":
+        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
+    async with api.open_watch(f"{CONFIGMAPS}?watch=true&includeObject={include}", accept=accept) as watch:
+        await watch.read(2)
+        await api("DELETE", f"{CONFIGMAPS}/a", recorded=False)
+        await watch.read()
+    assert watch.events[-1]["type"] == "DELETED"
+
+
+@variants(
+    "accept",
+    {
+        "kubectl": KUBECTL,
+        "json-first": f"{JSON},{TABLE}",
+        "table-worse": f"{TABLE};q=0.5,{JSON}",
+        "table-or-anything": f"{TABLE},*/*",
+        "v2-then-v1": f"{TABLE.replace('v=v1', 'v=v2')},{TABLE}",
+        "protobuf-table-or-json": f"{TABLE.replace('json', 'vnd.kubernetes.protobuf')},{TABLE}",
+        "spaces": TABLE.replace(";", " ; ").replace("=", " = "),
+        "charset": f"{TABLE};charset=utf-8",
+    },
+)
+@pytest.mark.parametrize("path", [f"{CONFIGMAPS}/a", CONFIGMAPS, f"{CONFIGMAPS}?watch=1"], ids=["one", "list", "watch"])
+async def test_accept_header_decides_on_a_table(api: Conversation, path: str, accept: str) -> None:
+    await api.create(CONFIGMAPS, CONFIGMAP)
+    if "watch" in path:
+        answer = await api.watch(path, events=1, accept=accept)
+    else:
+        answer = await api("GET", path, accept=accept)
+    assert answer.status in (200, 406)
