@@ -164,6 +164,8 @@ def _check_form(served: Served, patched: Any) -> None:
         return
     if not kind or not version:
         raise unfit_patch(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
+    if version.count("/") > 1:
+        raise unfit_patch(f"{version} is not a group and a version")
     metadata = patched.get("metadata")
     if metadata is not None:
         try:
