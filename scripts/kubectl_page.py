@@ -53,12 +53,14 @@ def read_scripts(suite: Path = SUITE) -> dict[str, list[Line]]:
         ValueError: a script and its recording have different commands, or a declared difference belongs to no command.
     """
     explained: dict[str, dict[str, str]] = tomllib.loads((suite / "differences.toml").read_text())
-    newest = clients(suite)[-1]
+    outputs: dict[str, list[dict[str, Any]]] = json.loads(
+        (suite / "recorded" / f"{clients(suite)[-1]}.json").read_text()
+    )
     scripts = {}
     for script in sorted((suite / "scripts").glob("*.txt")):
         heading, *lines = script.read_text().splitlines()
         commands = [line for line in lines if line and not line.startswith("#")]
-        recorded: list[dict[str, Any]] = json.loads((suite / "recorded" / newest / f"{script.stem}.json").read_text())
+        recorded = outputs[script.stem]
         if [each["command"] for each in recorded] != commands:
             raise ValueError(f"the recording of {script.stem} has other commands than the script; record it again")
         reasons = explained.pop(script.stem, {})
@@ -74,7 +76,7 @@ def read_scripts(suite: Path = SUITE) -> dict[str, list[Line]]:
 
 def clients(suite: Path = SUITE) -> list[str]:
     """Return the recorded versions of kubectl, oldest first."""
-    found = [path.name for path in (suite / "recorded").iterdir()]
+    found = [path.stem for path in (suite / "recorded").iterdir()]
     return sorted(found, key=lambda version: [int(part) for part in version.removeprefix("v").split(".")])
 
 

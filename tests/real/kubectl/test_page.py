@@ -24,10 +24,10 @@ def test_the_page_is_up_to_date() -> None:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
+    (tmp_path / "recorded").mkdir()
     for client, status in (("v1.9", 2), ("v1.36", 0)):
-        (tmp_path / "recorded" / client).mkdir(parents=True)
-        told = f'[{{"command": "kubectl version", "status": {status}}}]'
-        (tmp_path / "recorded" / client / "some.json").write_text(told)
+        told = f'{{"some": [{{"command": "kubectl version", "status": {status}}}]}}'
+        (tmp_path / "recorded" / f"{client}.json").write_text(told)
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "some.txt").write_text("# Some\n\nkubectl version\n")
     (tmp_path / "differences.toml").write_text('[some]\n"kubectl version" = "why"\n')

@@ -1,7 +1,8 @@
 """kubectl prints the same with the API server for tests as with a real kube-apiserver, except for the texts of errors.
 
-`recorded/<version of kubectl>/<script>.json` has the output with the real server. `differences.toml` declares commands
-with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is recorded.
+`recorded/<version of kubectl>.json` has the output of each script with the real server. `differences.toml` declares
+commands with different output, with the reasons. With AIOINFORMER_RECORD=1, the output with the real server is
+recorded; run the tests in one process then.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ DIFFERENCES = tomllib.loads((HERE / "differences.toml").read_text())
 async def test_kubectl_prints_what_is_recorded(
     script: str, side: str, kubeconfig: Path, kubectl_program: str, client_version: str, tmp_path: Path
 ) -> None:
-    record = HERE / "recorded" / client_version / f"{script}.json"
-    if not RECORDING and not record.exists():
+    record = HERE / "recorded" / f"{client_version}.json"
+    recorded = json.loads(record.read_text()) if record.exists() else {}
+    if not RECORDING and script not in recorded:
         pytest.skip(f"what kubectl {client_version} prints on a real server is not recorded")
     namespace = f"row-{secrets.token_hex(4)}"
     config = tmp_path / "kubeconfig"
@@ -45,10 +47,10 @@ async def test_kubectl_prints_what_is_recorded(
     finally:
         await kubectl("delete", "namespace", namespace, "--wait=false")
     if RECORDING and side == "real":
-        record.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(printed, indent=1, ensure_ascii=False) + "\n")
+        recorded = dict(sorted((recorded | {script: printed}).items()))
+        record.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n")
         return
-    told = differences(json.loads(record.read_text()), printed, DIFFERENCES.get(script, {}) if side == "ours" else {})
+    told = differences(recorded[script], printed, DIFFERENCES.get(script, {}) if side == "ours" else {})
     if told:
         pytest.fail(f"on {side} kubectl prints something else:\n" + "\n".join(told), pytrace=False)
 
