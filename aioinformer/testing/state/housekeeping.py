@@ -1,7 +1,7 @@
 """The work of controllers: garbage collection, namespaces, objects of definitions.
 
-One task, woken by deletions, works in small steps. An object with finalizers holds back
-the deletion of its namespace or definition; the task checks again after each deletion.
+One task, woken by deletions, works in small steps. An object with finalizers holds back the deletion of its namespace
+or definition; the task checks again after each deletion.
 """
 
 from __future__ import annotations
