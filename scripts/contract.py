@@ -33,18 +33,20 @@ HEAD = """# One contract, two servers
 Each row is a conversation over plain HTTP, recorded with a real kube-apiserver: status, headers and body of each
 response. `aioinformer.testing.ApiServer` must answer the same, field by field, after placeholders have replaced uids,
 versions, times and generated names. Of an error, the status, the reason and the wrong fields are compared, not the
-text. With a real cluster, the suite also checks that the real server still answers as
-recorded. If a response of the real server depends on the order in which its components ran, the suite repeats the row
-once. The last column contains the declared differences.
+text. With a real cluster, the suite also checks that the real server still answers as recorded. If a response of the
+real server depends on the order in which its components ran, the suite repeats the row once. The last column contains
+the declared differences.
 
 `scripts/contract.py` generates this page.
 """
 
-CHECKED = """## What is checked of built-in objects { #what-is-checked }
+CHECKED = """## What is checked, and what is not { #what-is-checked }
 
-Each mistake is sent to both servers (tests/real/contract/checked.toml).
+Each mistake is sent to both servers, and each part of the API is requested from both. A number is the status of the
+response. `tests/real/contract/checked.toml` has the requests.
 
-| Mistake | Checked here | Status here | Status of kube-apiserver |
+<!-- --8<-- [start:checked] -->
+| Mistake, or part of the API | Same here | Here | kube-apiserver |
 |---|---|---|---|"""
 
 
@@ -63,10 +65,10 @@ class Row:
     differences: dict[str, str]
 
 
-def read_checks(suite: Path = SUITE) -> list[tuple[str, int, int]]:
-    """Return the mistakes in built-in objects, and the statuses of the server for tests and of a real one."""
+def read_checks(suite: Path = SUITE) -> list[tuple[str, str, str]]:
+    """Return mistakes and parts of the API, and the answers of the server for tests and of a real one."""
     rows = tomllib.loads((suite / "checked.toml").read_text())["row"]
-    return [(row["mistake"], row["ours"], row["real"]) for row in rows]
+    return [(row.get("mistake") or row["part"], _answer(row["ours"]), _answer(row["real"])) for row in rows]
 
 
 def read_rows(suite: Path = SUITE) -> dict[str, list[Row]]:
@@ -96,7 +98,7 @@ def read_rows(suite: Path = SUITE) -> dict[str, list[Row]]:
     return sections
 
 
-def render(sections: dict[str, list[Row]], checks: list[tuple[str, int, int]]) -> str:
+def render(sections: dict[str, list[Row]], checks: list[tuple[str, str, str]]) -> str:
     """Return the text of the page."""
     rows = [row for section in sections.values() for row in section]
     conversations = sum(len(row.exchanges) for row in rows)
@@ -107,7 +109,8 @@ def render(sections: dict[str, list[Row]], checks: list[tuple[str, int, int]]) -
         f"- rows with a difference: {differing}",
         "",
         CHECKED,
-        *(f"| {mistake} | {'yes' if ours >= 400 else 'no'} | {ours} | {real} |" for mistake, ours, real in checks),
+        *(f"| {what} | {_answer(ours == real)} | {ours} | {real} |" for what, ours, real in checks),
+        "<!-- --8<-- [end:checked] -->",
         "",
     ]
     for title, section in sections.items():
@@ -115,6 +118,10 @@ def render(sections: dict[str, list[Row]], checks: list[tuple[str, int, int]]) -
         parts += [f"| {row.claim} | {_shown(row.exchanges)} | {_reasons(row.differences)} |" for row in section]
         parts.append("")
     return "\n".join(parts)
+
+
+def _answer(value: bool | int) -> str:
+    return str(value) if type(value) is int else "yes" if value else "no"
 
 
 def _tests(tree: ast.Module) -> Iterator[str]:

@@ -5,7 +5,7 @@
 
 Needs Go, which downloads the modules of Kubernetes' API in that version; `protobuf_schema.go` reads their types. The
 script keeps the kinds of requests and of the API versions in the catalog. It writes
-`aioinformer/testing/data/protobuf.json`; `aioinformer/testing/protobuf/schema.py` describes the format.
+`aioinformer/testing/data/protobuf.json`, which `aioinformer/testing/api/protobuf.py` reads.
 """
 
 from __future__ import annotations

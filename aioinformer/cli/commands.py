@@ -261,7 +261,7 @@ def serve(
     def make(write: Callable[[bytes], None]) -> Program:
         from aioinformer.cli.serve import ServeProgram, warn_of_host
         from aioinformer.testing import ApiServer
-        from aioinformer.testing.http.origin_checks import is_loopback
+        from aioinformer.testing.http.listener import is_loopback
 
         token_needed = tls or not is_loopback(host)
         tokens = {secrets.token_urlsafe(32): "admin,system:masters"} if token_needed else None

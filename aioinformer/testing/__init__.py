@@ -9,12 +9,10 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.statuses import StatusError
-    from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultScope
+    from aioinformer.testing.http.faults import FAULTS, Fault, FaultScope
     from aioinformer.testing.http.router import RequestEntry
-    from aioinformer.testing.server.api_server import ApiServer
-    from aioinformer.testing.server.fault_controller import FaultController
-    from aioinformer.testing.server.population import make_pod, make_pods, populate
-    from aioinformer.testing.server.workload import Workload
+    from aioinformer.testing.server.api_server import ApiServer, FaultController
+    from aioinformer.testing.server.population import Workload, make_pod, make_pods, populate
     from aioinformer.testing.state.storage import Backup
 
 __all__ = [
@@ -39,12 +37,10 @@ if not TYPE_CHECKING:  # a type checker must not accept misspelt names
         __name__,
         {
             "api.statuses": "StatusError",
-            "http.faults.kinds": "FAULTS Fault FaultScope",
+            "http.faults": "FAULTS Fault FaultScope",
             "http.router": "RequestEntry",
-            "server.api_server": "ApiServer",
-            "server.fault_controller": "FaultController",
-            "server.population": "make_pod make_pods populate",
-            "server.workload": "Workload",
+            "server.api_server": "ApiServer FaultController",
+            "server.population": "Workload make_pod make_pods populate",
             "state.storage": "Backup",
         },
     )

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.factory.factory import SharedInformerFactory
-    from aioinformer.testing.server.api_server import ApiServer
-    from aioinformer.testing.server.fault_controller import FaultController
+    from aioinformer.testing.server.api_server import ApiServer, FaultController
 
 
 async def _api_server() -> AsyncIterator[ApiServer]:
@@ -40,7 +39,7 @@ async def _api_server() -> AsyncIterator[ApiServer]:
 
 async def _api_faults(api_server: ApiServer) -> AsyncIterator[FaultController]:
     """Start and end faults of `api_server`; the remaining ones end with the test."""
-    from aioinformer.testing.server.fault_controller import FaultController
+    from aioinformer.testing.server.api_server import FaultController
 
     async with FaultController(api_server) as controller:
         yield controller

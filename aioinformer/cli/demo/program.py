@@ -21,7 +21,7 @@ from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources import catalog
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.testing import ApiServer
-from aioinformer.testing.server.workload import Workload
+from aioinformer.testing.server.population import Workload
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.testing.access.authn import ISSUER, TokenError
 from aioinformer.testing.access.rbac import AUTHENTICATED, User
-from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.encoding import decode, encode_plain, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +138,8 @@ def check_token(cluster: Cluster, token: AccountToken, audiences: Sequence[str])
         TokenError: it is not valid.
     """
     if set(audiences).isdisjoint(token.audiences):
-        raise TokenError(f"token audiences {token.audiences} is invalid for the target audiences {audiences}")
+        sets = " ".join(map(quote, token.audiences)), " ".join(map(quote, audiences))
+        raise TokenError(f"token audiences [{sets[0]}] is invalid for the target audiences [{sets[1]}]")
     if token.expires + _LEEWAY <= cluster.clock():
         raise TokenError("service account token has expired")
     account = _record(cluster, "serviceaccounts", token.namespace, token.name)

@@ -27,9 +27,8 @@ from aioinformer.testing.access.rbac import (
     aggregated,
 )
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode
+from aioinformer.testing.api.encoding import decode, quote
 from aioinformer.testing.api.selectors import read_field_selector
-from aioinformer.testing.api.texts import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

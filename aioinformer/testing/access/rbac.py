@@ -1,15 +1,25 @@
-"""Roles and bindings, evaluated as kube-apiserver's RBAC does.
+"""Role-based access control: what the rules of roles allow, and the default roles and bindings of every cluster.
 
-A request is allowed by the first binding that names its user or one of the user's groups, and whose role has a matching
-rule. Cluster role bindings apply everywhere, role bindings in their namespace. Rules only add rights. Members of
-`system:masters` may do everything, whatever the roles say.
+There are many default roles, and a server for a test lives briefly: their bodies are made once per process, and each
+server only fills in uids, times and versions.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from aioinformer.testing.api.encoding import decode, encode_object
+from aioinformer.testing.state.storage import Record
+
+if TYPE_CHECKING:
+    import random
+
+    from aioinformer.testing.state.cluster import Cluster
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"
@@ -23,6 +33,13 @@ EVERYTHING: Sequence[Mapping[str, Any]] = (
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 )
+_KINDS = {
+    "clusterroles": "ClusterRole",
+    "clusterrolebindings": "ClusterRoleBinding",
+    "roles": "Role",
+    "rolebindings": "RoleBinding",
+}
+_UID, _TIME, _VERSION = "<uid>", "<time>", "<version>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +222,40 @@ def _has_resource(resources: Sequence[str], attributes: RequestAttributes) -> bo
 
 def _covers(pattern: str, path: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
+    """Store the missing roles and bindings; those that an earlier run has changed stay.
+
+    Args:
+        cluster: the state of the server.
+        rng: for uids.
+    """
+    store, now = cluster.store, cluster.now().encode()
+    for plural, objects in _prepared().items():
+        served = store.registry.find(RBAC_GROUP, "v1", plural)
+        assert served is not None
+        for metadata, prepared in objects:
+            namespace, name = metadata.get("namespace", ""), metadata["name"]
+            if store.find(served, namespace, name) is not None:
+                continue
+            version, uid = store.storage.next_version(), str(uuid.UUID(int=rng.getrandbits(128), version=4))
+            body = prepared.replace(_UID.encode(), uid.encode(), 1).replace(_TIME.encode(), now, 1)
+            body = body.replace(_VERSION.encode(), str(version).encode(), 1)
+            record = Record(namespace, name, version, uid, body, metadata.get("labels") or {}, ())
+            store.write(served, "ADDED", record, None, metadata)
+
+
+@cache
+def _prepared() -> Mapping[str, list[tuple[Mapping[str, Any], bytes]]]:
+    """Return metadata and body of each, by resource."""
+    data = files("aioinformer.testing").joinpath("data", "roles.json").read_bytes()
+    recorded: dict[str, list[dict[str, Any]]] = decode(data)
+    return {plural: [_template(_KINDS[plural], obj) for obj in objects] for plural, objects in recorded.items()}
+
+
+def _template(kind: str, obj: dict[str, Any]) -> tuple[Mapping[str, Any], bytes]:
+    metadata = obj["metadata"]
+    standing = metadata | {"uid": _UID, "resourceVersion": _VERSION, "creationTimestamp": _TIME}
+    whole = {"kind": kind, "apiVersion": f"{RBAC_GROUP}/v1", **obj, "metadata": standing}
+    return metadata, encode_object(whole, custom=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.texts import quote
+from aioinformer.testing.api.encoding import quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

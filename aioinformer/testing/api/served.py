@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _STATUS_VERBS = ["get", "patch", "update"]
+_DEPRECATED = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Served:
         columns: printer columns of a custom resource.
         schema: OpenAPI schema of a custom resource.
         scale: paths of the scale subresource of a custom resource.
-        deprecated: the warning for this version of a custom resource, "" for none.
+        deprecated: the warning for this version, "" for none.
         conversion: to and from the stored version; None if this is the stored version.
         stored_as: the resource in the stored version; errors about the contents of an object name it.
         collection: name of the collection of its objects.
@@ -135,7 +139,8 @@ class Registry:
                 continue
             own = [row for row in entries or () if row["name"].partition("/")[0] == resource.plural]
             fields, conversion = selectable_fields(resource), _CONVERSIONS.get(resource.gvr)
-            self._add(Served(resource, False, own or [_entry(resource)], fields, conversion=conversion))
+            warning, entries = _DEPRECATED.get(resource.group_resource, ""), own or [_entry(resource)]
+            self._add(Served(resource, False, entries, fields, deprecated=warning, conversion=conversion))
         for served in self._served.values():
             if served.conversion is not None:
                 self._join(served, served.conversion.stored_as)

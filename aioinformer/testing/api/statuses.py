@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.texts import quote
+from aioinformer.testing.api.encoding import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

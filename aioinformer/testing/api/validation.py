@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.encoding import json_type, quote
 from aioinformer.testing.api.statuses import Cause, StatusError, bad_request
-from aioinformer.testing.api.texts import json_type, quote
-from aioinformer.testing.cel.library.names import label_faults, label_name_faults, label_value_faults, subdomain_faults
+from aioinformer.testing.cel.library.formats import (
+    label_faults,
+    label_name_faults,
+    label_value_faults,
+    subdomain_faults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.cel.checking import CheckFault, check, fault_text
+from aioinformer.testing.cel.checking import CheckFault, check, constant_faults, fault_text
 from aioinformer.testing.cel.evaluation import evaluator
 from aioinformer.testing.cel.functions import function_table
 from aioinformer.testing.cel.library.collections import LISTS, OPTIONALS
@@ -14,7 +14,6 @@ from aioinformer.testing.cel.library.networks import NETWORKS
 from aioinformer.testing.cel.library.operators import STANDARD
 from aioinformer.testing.cel.library.quantities import QUANTITIES
 from aioinformer.testing.cel.library.texts import TEXTS
-from aioinformer.testing.cel.literals import constant_faults
 from aioinformer.testing.cel.parsing import parse
 from aioinformer.testing.cel.tokens import SyntaxFault
 

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.negotiation import negotiate
-from aioinformer.testing.api.responses import DEPRECATED
+from aioinformer.testing.api.responses import DEPRECATED, negotiate
 from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.http.reading.reads import Reads
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.faults.kinds import FaultSet
+    from aioinformer.testing.http.faults import FaultSet
     from aioinformer.testing.http.reading.streams import WatchStream
     from aioinformer.testing.http.writing.writes import Writes
     from aioinformer.testing.state.cluster import Cluster
@@ -103,11 +102,11 @@ class ResourceHandlers:
         if verb not in ("update", "patch"):
             check_name(target.name)
         if target.subresource == "scale":
-            from aioinformer.testing.http.writing.scaling import Scaling
+            from aioinformer.testing.http.writing.subresources import Scaling
 
             return await Scaling(self._cluster).answer(request, target, served, wanted)
         if target.subresource == "token":
-            from aioinformer.testing.http.writing.token_requests import TokenRequests
+            from aioinformer.testing.http.writing.subresources import TokenRequests
 
             return await TokenRequests(self._cluster, self._access).answer(request, target, served, wanted)
         if _is_answered_only(served, target):

@@ -24,8 +24,8 @@ from aioinformer.testing.api.responses import (
 )
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.api.statuses import with_warnings
-from aioinformer.testing.http.faults.effects import CUTTING
-from aioinformer.testing.http.faults.kinds import FAULTS, Fault, FaultSet
+from aioinformer.testing.http.fault_effects import CUTTING
+from aioinformer.testing.http.faults import FAULTS, Fault, FaultSet
 from aioinformer.testing.http.listener import LARGEST_BODY
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.served import Registry
-    from aioinformer.testing.http.faults.effects import FaultEffects
+    from aioinformer.testing.http.fault_effects import FaultEffects
     from aioinformer.testing.http.handlers import ResourceHandlers
-    from aioinformer.testing.http.origin_checks import OriginChecks
+    from aioinformer.testing.http.listener import OriginChecks
     from aioinformer.testing.state.storage import Storage
 
 _log = get_logger("aioinformer.testing")
@@ -163,7 +163,7 @@ class Router:
             if wrong is not None:
                 raise wrong
             if target.served is None:
-                from aioinformer.testing.http.nonresource.endpoints import nonresource_response
+                from aioinformer.testing.http.nonresource import nonresource_response
 
                 return nonresource_response(request, path, self._registry, self._storage, starting=starting)
             if starting and target.served.custom:

@@ -4,20 +4,100 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.encoding import quote
+from aioinformer.testing.api.statuses import Cause
+from aioinformer.testing.schemas.field_checks import kind_type
+from aioinformer.testing.schemas.typed_fields import FieldTypeError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from aiohttp import web
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.api.statuses import Cause
+    from aioinformer.testing.schemas.typed_fields import FieldType
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.tables.rendering import TableMaker
 
+#: The API calls these fields required, but accepts objects without them: their zero value is valid.
+_MAY_LACK = frozenset(
+    {"allows", "drivers", "endpoints", "involvedObject", "items", "metadata", "rules", "serviceName", "status", "value"}
+)
+#: The API declares keys for these lists, but accepts elements with the same ones.
+_MAY_REPEAT = frozenset({"conditions", "env", "hostAliases", "imagePullSecrets", "ports", "resizePolicy"})
+#: What never changes: by group resource, the fields of the spec.
+_IMMUTABLE = {
+    "daemonsets.apps": ("selector",),
+    "deployments.apps": ("selector",),
+    "jobs.batch": ("completionMode", "selector", "template"),
+    "replicasets.apps": ("selector",),
+    "statefulsets.apps": ("podManagementPolicy", "selector", "serviceName", "volumeClaimTemplates"),
+}
+#: What never changes, at the top: of bindings, and of config maps and secrets that are `immutable`.
+_BINDINGS = frozenset({"clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"})
+_DATA = frozenset({"configmaps", "secrets"})
 _CRD = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def object_causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
+    """Return the required fields that an object lacks, its elements with equal keys, and changes of what is immutable.
+
+    Args:
+        served: the resource.
+        obj: the object with its defaults.
+        old: the object that it replaces.
+    """
+    type_ = kind_type(served)
+    found = [] if type_ is None else list(_faults(obj, type_, ""))
+    return [*found, *_changes(served.resource.group_resource, obj, old)] if old is not None else found
+
+
+def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Cause]:
+    if isinstance(value, dict):
+        for name in type_.node.get("required", ()):
+            if name not in _MAY_LACK and value.get(name) in (None, "", []):
+                yield Cause.required(_join(path, name))
+        for name, below in value.items():
+            # The server writes metadata, and controllers write what they observe.
+            if isinstance(below, dict | list) and (path or name not in ("metadata", "status")):
+                yield from _faults(below, type_.field(name), _join(path, name))
+    elif isinstance(value, list):
+        seen = set()
+        for index, element in enumerate(value):
+            here = f"{path}[{index}]"
+            yield from _faults(element, type_.element, here)
+            if type_.node.get("x-kubernetes-list-type") != "map" or path.rpartition(".")[2] in _MAY_REPEAT:
+                continue
+            try:
+                step = type_.step(element)
+            except FieldTypeError:
+                continue
+            if step in seen:
+                keys = {key: element.get(key) for key in type_.node["x-kubernetes-list-map-keys"]}
+                yield Cause("FieldValueDuplicate", here, f"Duplicate value: {quote(keys)}")
+            seen.add(step)
+
+
+def _changes(name: str, obj: Mapping[str, Any], old: Mapping[str, Any]) -> Iterator[Cause]:
+    spec, former = obj.get("spec") or {}, old.get("spec") or {}
+    for field in _IMMUTABLE.get(name, ()):
+        if former.get(field) and spec.get(field) != former.get(field):
+            yield Cause.invalid(f"spec.{field}", quote(spec.get(field)), "field is immutable")
+    if name in _BINDINGS and obj.get("roleRef") != old.get("roleRef"):
+        yield Cause.invalid("roleRef", quote(obj.get("roleRef")), "cannot change roleRef")
+    if name in _DATA and old.get("immutable"):
+        for field in ("immutable", "data", "binaryData"):
+            if obj.get(field) != old.get(field):
+                yield Cause.forbidden(field, "field is immutable when `immutable` is set")
+    if name == "secrets" and obj.get("type") != old.get("type"):
+        yield Cause.invalid("type", quote(obj.get("type")), "field is immutable")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 class BuiltinAdmission:
@@ -40,7 +120,7 @@ class BuiltinAdmission:
 
     def prepare(self, served: Served, obj: dict[str, Any], old: Mapping[str, Any] | None, subresource: str) -> None:
         """Bring an object into the form in which its kind is stored."""
-        from aioinformer.testing.kinds.preparation import prepare_changed, prepare_new
+        from aioinformer.testing.kinds.defaults import prepare_changed, prepare_new
 
         name = served.resource.group_resource
         if old is None:
@@ -68,8 +148,6 @@ class BuiltinAdmission:
             from aioinformer.testing.rules.definition_checks import definition_causes
 
             return definition_causes(obj, obj["status"]["storedVersions"])
-        from aioinformer.testing.kinds.validation import object_causes
-
         return object_causes(served, obj, old) if whole and not subresource else []
 
     def render(self, served: Served, wanted: Wanted, query: Mapping[str, str]) -> TableMaker:

@@ -15,10 +15,9 @@ from aioinformer.testing.api.encoding import decode, encode_plain
 from aioinformer.testing.api.responses import json_response, text_response
 from aioinformer.testing.api.served import Served
 from aioinformer.testing.api.statuses import StatusError, with_warnings
-from aioinformer.testing.http.writing.bodies import read_object
-from aioinformer.testing.http.writing.write_options import write_options
+from aioinformer.testing.http.writing.bodies import read_object, write_options
 from aioinformer.testing.http.writing.writes import checked_delete_options
-from aioinformer.testing.kinds.pod_status import set_condition
+from aioinformer.testing.kinds.pods import set_condition
 from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_delete_preconditions, check_stored
 
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
-    from aioinformer.testing.http.writing.write_options import WriteOptions
+    from aioinformer.testing.http.writing.bodies import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 

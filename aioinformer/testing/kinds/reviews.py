@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.access.authn import ISSUER, TokenError
 from aioinformer.testing.access.rbac import RequestAttributes, User
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import encode_plain
+from aioinformer.testing.api.encoding import encode_plain, quote
 from aioinformer.testing.api.responses import json_response
 from aioinformer.testing.api.statuses import Cause, with_warnings
-from aioinformer.testing.api.texts import quote
-from aioinformer.testing.http.writing.bodies import read_object
-from aioinformer.testing.http.writing.write_options import write_options
-from aioinformer.testing.ownership.writing import track
+from aioinformer.testing.http.writing.bodies import read_object, write_options
+from aioinformer.testing.ownership.managers import track
 from aioinformer.testing.schemas.field_checks import check_object
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.ownership.managers import Manager

@@ -13,21 +13,25 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import StatusError
-from aioinformer.testing.api.texts import quote
-from aioinformer.testing.ownership.managers import ConflictError, apply, read_owners
-from aioinformer.testing.ownership.writing import NO_TYPE, ignored_fields, noted_time
+from aioinformer.testing.ownership.managers import (
+    NO_TYPE,
+    ConflictError,
+    apply,
+    ignored_fields,
+    noted_time,
+    read_owners,
+)
 from aioinformer.testing.schemas.field_checks import kind_type
-from aioinformer.testing.schemas.field_paths import NO_FIELDS, path_text
-from aioinformer.testing.schemas.typed_fields import FieldTypeError, compare, fields_of
+from aioinformer.testing.schemas.typed_fields import NO_FIELDS, FieldTypeError, compare, fields_of, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.ownership.managers import Manager, Owners
-    from aioinformer.testing.schemas.field_paths import FieldSet
-    from aioinformer.testing.schemas.typed_fields import FieldType
+    from aioinformer.testing.schemas.typed_fields import FieldSet, FieldType
 
 _KUBECTL = "kubectl"
 _ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.texts import json_type, quote
+from aioinformer.testing.api.encoding import json_type, quote
 from aioinformer.testing.patches.json_patches import PatchError, json_copy, same, without_nulls
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.texts import quote
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.cel.schemas import schema_type
 from aioinformer.testing.rules.rules import FieldNameError, compile_message, compile_rule, field_name

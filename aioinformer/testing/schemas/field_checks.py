@@ -145,8 +145,7 @@ def check_schema(
     """
     if not served.custom:
         return
-    from aioinformer.testing.schemas.structural import schema_causes
-    from aioinformer.testing.schemas.value_types import write_integers
+    from aioinformer.testing.schemas.structural import schema_causes, write_integers
 
     causes = [] if served.schema is None else schema_causes(obj, served.schema)
     write_integers(obj)

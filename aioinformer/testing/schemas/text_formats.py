@@ -8,8 +8,8 @@ from datetime import date, datetime
 from email.utils import parseaddr
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.api.texts import seconds
-from aioinformer.testing.cel.library.names import label_faults, subdomain_faults
+from aioinformer.testing.api.encoding import seconds
+from aioinformer.testing.cel.library.formats import label_faults, subdomain_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

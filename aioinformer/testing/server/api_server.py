@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from aioinformer.errors import UsageError
 from aioinformer.testing.access.authz import Access
 from aioinformer.testing.api.served import Registry
-from aioinformer.testing.http.faults.effects import FaultEffects
-from aioinformer.testing.http.faults.kinds import Fault, FaultScope, FaultSet
+from aioinformer.testing.http.fault_effects import FaultEffects
+from aioinformer.testing.http.faults import Fault, FaultScope, FaultSet
 from aioinformer.testing.http.handlers import ResourceHandlers
 from aioinformer.testing.http.listener import Listener
 from aioinformer.testing.http.router import RequestEntry, Router
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from aioinformer.resources.resource import Resource
     from aioinformer.testing.access.certificates import Authority
-    from aioinformer.testing.http.origin_checks import OriginChecks
+    from aioinformer.testing.http.listener import OriginChecks
     from aioinformer.testing.state.admission import Admission
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -130,7 +130,7 @@ class ApiServer(Contents):
         for name in _NAMESPACES:
             self.load("namespaces", [_namespace(name, self._cluster.now())])
         if authorization_mode == "RBAC":
-            from aioinformer.testing.access.bootstrap_policy import create_bootstrap_policy
+            from aioinformer.testing.access.rbac import create_bootstrap_policy
 
             create_bootstrap_policy(self._cluster, rng)
         # Watches can start from here at the earliest; a version that a client invents, such as 1, has expired.
@@ -255,7 +255,7 @@ def _authority() -> Authority:
 
 
 def _origin_checks(host: str, access: Access) -> OriginChecks:
-    from aioinformer.testing.http.origin_checks import OriginChecks
+    from aioinformer.testing.http.listener import OriginChecks
 
     return OriginChecks(host, access)
 
@@ -275,3 +275,57 @@ def _namespace(name: str, now: str) -> dict[str, Any]:
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
+
+
+class FaultController:
+    """Start faults, and end the remaining ones on exit. An async context manager.
+
+    `async with faults("outage"):` starts a fault for the block. `await faults.start("throttle")` starts one until it is
+    ended. Names and parameters are those of `ApiServer.fault`.
+
+    Args:
+        server: the server whose faults are started.
+    """
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._scopes: list[FaultScope] = []
+
+    def __call__(self, name: str, /, **params: Any) -> FaultScope:
+        """Return a fault for an `async with` block.
+
+        Raises:
+            UsageError: unknown fault or parameter.
+        """
+        scope = self._server.fault(name, **params)
+        self._scopes.append(scope)
+        return scope
+
+    async def start(self, name: str, /, **params: Any) -> Fault:
+        """Start a fault; it lasts until it is ended, or as long as its parameters say.
+
+        Raises:
+            UsageError: unknown fault or parameter.
+        """
+        return await self(name, **params)
+
+    async def end(self, name: str | None = None) -> list[Fault]:
+        """End the active faults of that name, or all of them, and return those that ended."""
+        ended = [scope for scope in self._scopes if scope.fault.active and name in (None, scope.fault.name)]
+        for scope in ended:
+            await scope.end()
+        self._scopes = [scope for scope in self._scopes if scope.fault.active]
+        return [scope.fault for scope in ended]
+
+    @property
+    def active(self) -> list[Fault]:
+        """The active faults, oldest first."""
+        return [scope.fault for scope in self._scopes if scope.fault.active]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.end()

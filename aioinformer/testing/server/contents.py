@@ -151,8 +151,8 @@ class Contents:
         Raises:
             StatusError: the API would refuse this.
         """
+        from aioinformer.testing.http.writing.bodies import WriteOptions
         from aioinformer.testing.http.writing.patching import patch_object
-        from aioinformer.testing.http.writing.write_options import WriteOptions
         from aioinformer.testing.ownership.managers import Manager
         from aioinformer.testing.patches.media_types import APPLY_PATCH
 

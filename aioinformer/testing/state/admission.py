@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.api.statuses import Cause

@@ -1,7 +1,7 @@
 """The work of controllers: garbage collection, namespaces, objects of definitions.
 
-One task, woken by deletions, works in small steps. An object with finalizers holds back
-the deletion of its namespace or definition; the task checks again after each deletion.
+One task, woken by deletions, works in small steps. An object with finalizers holds back the deletion of its namespace
+or definition; the task checks again after each deletion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aioinformer.testing.api.statuses import StatusError
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster
-    from aioinformer.testing.state.garbage import GarbageCollector
+    from aioinformer.testing.state.deletion import GarbageCollector
     from aioinformer.testing.state.storage import Record
 
 _log = get_logger("aioinformer.testing")
@@ -52,7 +52,7 @@ class Housekeeper:
     async def _run(self) -> None:
         await self._wake.wait()
         # Imported on demand: many servers never delete anything.
-        from aioinformer.testing.state.garbage import GarbageCollector
+        from aioinformer.testing.state.deletion import GarbageCollector
 
         garbage = GarbageCollector(self._cluster)
         while True:

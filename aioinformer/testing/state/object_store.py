@@ -1,7 +1,7 @@
 """The objects of all resources. Every change passes through here, with its consequences.
 
-A change is stored, sent to watches, written to the database if there is one, and indexed by owners. The garbage
-collector and `housekeeping` get their work from here.
+A change is stored, sent to watches, and indexed by owners. The garbage collector and `housekeeping` get their work from
+here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from aioinformer.testing.api.served import Registry, Served
-
-CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
 
 
 class ObjectStore:
@@ -122,7 +120,6 @@ class ObjectStore:
         self.changed(served.collection, change)
         self.collection(served).record_change(change)
         self.dependents.note(Place(served.collection, record.key), metadata)
-        self._note_cluster_roles(served)
 
     def remove(self, served: Served, record: Record) -> Record:
         """Delete an object immediately, in spite of finalizers. Return its last state."""
@@ -137,7 +134,6 @@ class ObjectStore:
         if owned or waiting:
             self.garbage_candidates.extend((*owned, *waiting))
             self.on_cleanup_needed()
-        self._note_cluster_roles(served)
         return last
 
     def add_garbage_candidate(self, served: Served, record: Record, metadata: Mapping[str, Any]) -> None:
@@ -147,10 +143,6 @@ class ObjectStore:
         )
         if settles or metadata.get("ownerReferences"):
             self.garbage_candidates.append(Place(served.collection, record.key))
-            self.on_cleanup_needed()
-
-    def _note_cluster_roles(self, served: Served) -> None:
-        if served.collection == CLUSTER_ROLES:
             self.on_cleanup_needed()
 
     def _owners(self, record: Record) -> list[Place]:

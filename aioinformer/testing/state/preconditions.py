@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_plain
+from aioinformer.testing.api.encoding import decode, encode_plain, is_number, quote
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.texts import is_number, quote
 from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.state.strategies import needs_version
 

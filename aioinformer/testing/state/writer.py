@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object
 from aioinformer.testing.api.validation import metadata_causes
-from aioinformer.testing.ownership.managers import Manager
-from aioinformer.testing.ownership.writing import note_owners, track
+from aioinformer.testing.ownership.managers import Manager, note_owners, track
 from aioinformer.testing.schemas.definitions import check_definition, default_definition, establish, is_established
 from aioinformer.testing.schemas.field_checks import check_object, check_schema, fill_defaults
 from aioinformer.testing.state.cluster import check_metadata

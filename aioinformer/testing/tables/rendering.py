@@ -22,22 +22,20 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, encode_sorted
+from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, encode_sorted, quote
 from aioinformer.testing.api.go_structs import go_json
-from aioinformer.testing.api.texts import quote
 from aioinformer.testing.tables import jsonpath
-from aioinformer.testing.tables.cells import age, field, human_duration, instant, name
-from aioinformer.testing.tables.pods import pod_cells, pod_row_conditions
+from aioinformer.testing.tables.pods import age, field, human_duration, instant, name, pod_cells, pod_row_conditions
 from aioinformer.testing.tables.resources import RESOURCE_CELLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from aioinformer.resources.resource import Resource
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.storage import Record
-    from aioinformer.testing.tables.cells import Cells
+    from aioinformer.testing.tables.pods import Cells
 
 _CELLS: Mapping[str, Cells] = {"pods": pod_cells, **RESOURCE_CELLS}
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"

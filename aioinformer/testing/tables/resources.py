@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.tables.cells import age, condition, field, human_duration, instant, name, since
+from aioinformer.testing.tables.pods import age, condition, field, human_duration, instant, name, since
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from aioinformer.testing.tables.cells import Cells
+    from aioinformer.testing.tables.pods import Cells
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _OPERATORS = {

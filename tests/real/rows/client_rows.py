@@ -267,9 +267,9 @@ async def token_of_a_service_account_is_created(client: Any) -> None:
 async def any_other_subresource_has_a_name(client: Any) -> None:
     pods = client.core.v1.pods
     await pods.create(pod("a"))
-    with pytest.raises(ApiError):  # its limits are invalid
+    with pytest.raises(ApiError):  # its limit is no quantity
         await pods.subresource("resize").patch(
-            "a", {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "-1"}}}]}}, "strategic"
+            "a", {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "lots"}}}]}}, "strategic"
         )
     with pytest.raises(UsageError, match="no subresource 'rezise'"):
         pods.subresource("rezise")

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from aioinformer.testing import ApiServer
-from aioinformer.testing.http.origin_checks import is_loopback
+from aioinformer.testing.http.listener import is_loopback
 from aioinformer.transport import Request
 from aioinformer.transport.auth.credentials import connect
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer.testing.schemas.quantities import QuantityError, canonical
+from aioinformer.testing.schemas.values import QuantityError, canonical
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.testing.tables import jsonpath
-from aioinformer.testing.tables.cells import human_duration
+from aioinformer.testing.tables.pods import human_duration
 from aioinformer.testing.tables.rendering import layout
 
 if TYPE_CHECKING:

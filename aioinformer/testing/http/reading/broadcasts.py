@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from aioinformer.testing.http.faults.kinds import FaultSet
+    from aioinformer.testing.http.faults import FaultSet
     from aioinformer.testing.http.reading.watches import Watch
     from aioinformer.testing.state.storage import Collection
 

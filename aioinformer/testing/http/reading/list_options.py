@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 from aioinformer.resources.field_selectors import FieldRequirement, FieldSelector
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import is_number
 from aioinformer.testing.api.selectors import METADATA_FIELDS, read_field_selector, read_label_selector
 from aioinformer.testing.api.statuses import Cause
-from aioinformer.testing.api.texts import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

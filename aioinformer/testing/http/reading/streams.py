@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.faults.kinds import Fault, FaultSet
+    from aioinformer.testing.http.faults import Fault, FaultSet
     from aioinformer.testing.http.reading.broadcasts import Broadcasts, Subscription
     from aioinformer.testing.http.reading.list_options import Options
     from aioinformer.testing.state.storage import Collection

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode
-from aioinformer.testing.api.negotiation import media_type
+from aioinformer.testing.api.responses import media_type
 from aioinformer.testing.api.statuses import Cause, StatusError, collected
 from aioinformer.testing.api.validation import check_metadata_types
 from aioinformer.testing.http.writing.bodies import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aioinformer.testing.api.served import Served
-    from aioinformer.testing.http.writing.write_options import WriteOptions
+    from aioinformer.testing.http.writing.bodies import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
 
 _PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
@@ -164,6 +164,8 @@ def _check_form(served: Served, patched: Any) -> None:
         return
     if not kind or not version:
         raise unfit_patch(f"Object '{'apiVersion' if kind else 'Kind'}' is missing")
+    if version.count("/") > 1:
+        raise unfit_patch(f"{version} is not a group and a version")
     metadata = patched.get("metadata")
     if metadata is not None:
         try:

@@ -12,10 +12,9 @@ from aioinformer.testing.api.routes import check_name
 from aioinformer.testing.api.statuses import Cause, warning_headers, with_warnings
 from aioinformer.testing.http.reading.list_options import parse_options
 from aioinformer.testing.http.reading.lists import read_page
-from aioinformer.testing.http.reading.responses import object_response, page_response
-from aioinformer.testing.http.writing.bodies import read_object, read_options
+from aioinformer.testing.http.reading.reads import object_response, page_response
+from aioinformer.testing.http.writing.bodies import dry_run_faults, read_object, read_options, write_options
 from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
-from aioinformer.testing.http.writing.write_options import dry_run_faults, write_options
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_creation
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from aioinformer.testing.access.authz import Access
-    from aioinformer.testing.api.negotiation import Wanted
+    from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.cluster import Cluster

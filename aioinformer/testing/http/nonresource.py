@@ -10,8 +10,7 @@ from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_plain, pretty
 from aioinformer.testing.api.responses import common_headers, json_response, text_response
 from aioinformer.testing.api.routes import UnknownPath
-from aioinformer.testing.http.nonresource.discovery import VERSION, discovery_document
-from aioinformer.testing.http.nonresource.openapi import openapi_response
+from aioinformer.testing.http.discovery import VERSION, discovery_document, openapi_response
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

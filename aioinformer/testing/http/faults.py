@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
     from aioinformer.testing.api.routes import Target
-    from aioinformer.testing.http.faults.effects import FaultEffects
+    from aioinformer.testing.http.fault_effects import FaultEffects
     from aioinformer.testing.state.storage import Storage
 
 Sort = Literal["answer", "transport", "stream", "belief", "act"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.api.served import Registry
-    from aioinformer.testing.http.faults.kinds import Fault, FaultSet
+    from aioinformer.testing.http.faults import Fault, FaultSet
     from aioinformer.testing.http.listener import Listener
     from aioinformer.testing.http.reading.streams import WatchStream
     from aioinformer.testing.state.storage import Backup

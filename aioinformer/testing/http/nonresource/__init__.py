@@ -1,1 +1,0 @@
-"""Requests that are about no resource: discovery, OpenAPI, health, version."""
