@@ -84,7 +84,7 @@ def test_suite_keeps_its_size() -> None:
 
 
 def test_every_row_of_the_fault_page_has_a_script() -> None:
-    page = (FOLDER.parent.parent / "docs" / "faults.md").read_text()
+    page = (FOLDER.parents[2] / "docs" / "faults.md").read_text()
     table = page.split("| failure | what the informer does")[1].split("\n\n")[0]
     rows = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
     rows = [row for row in rows if not row.startswith(NOT_SCRIPTED)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.system.soak.verdict import verdict
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
+PROJECT = Path(__file__).resolve().parents[3]
 RESULTS = PROJECT / "benchmarks" / "results"
 PAGE = PROJECT / "docs" / "soak.md"
 PLOT = PROJECT / "docs" / "soak.svg"
