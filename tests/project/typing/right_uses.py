@@ -30,6 +30,7 @@ from aioinformer import (
     SharedInformerFactory,
     ThreadedHandler,
     add_finalizer,
+    connect,
     evolve,
     meta_namespace_key_func,
     remove_condition,
@@ -51,6 +52,7 @@ from aioinformer.controller import (
     version_changed,
 )
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
+from aioinformer.informer import SyncResult
 from aioinformer.models import (
     MetadataView,
     Model,
@@ -75,6 +77,8 @@ from aioinformer.models import (
     scheduling_v1,
     storage_v1,
 )
+from aioinformer.transport import Connection
+from aioinformer.transport.auth.credentials import ConnectionTransport
 
 
 class WidgetSpec(msgspec.Struct, frozen=True):
@@ -116,6 +120,20 @@ def constants() -> None:
     assert_type(GADGETS, Resource[Gadget])
     assert_type(PLAIN, Resource[Any])
     assert_type(BUILTIN_RESOURCES, tuple[Resource[Any], ...])
+
+
+async def connections() -> None:
+    assert_type(await connect(), Connection)
+    assert_type((await connect()).transport, ConnectionTransport)
+    assert_type(HttpTransport("https://localhost:6443").base_url, str)
+
+
+async def waits(factory: SharedInformerFactory) -> None:
+    result = await factory.wait_for_cache_sync()
+    assert_type(result, SyncResult)
+    assert_type(result["v1/pods"], bool)
+    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[core_v1.Node])
+    assert_type(factory.core.v1.nodes.lister().undecodable(), list[str])
 
 
 def by_path(factory: SharedInformerFactory) -> None:
