@@ -10,14 +10,12 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 
-sys.path.insert(0, str(PROJECT / "scripts"))
+import behaviours
+import conformance
+import contract
+from conformance import Row, Shown, read_tests
 
-import behaviours  # noqa: E402
-import conformance  # noqa: E402
-import contract  # noqa: E402
-from conformance import Row, Shown, read_tests  # noqa: E402
-
-from tests.real.contract.recordings import keep  # noqa: E402
+from tests.real.contract.recordings import keep
 
 
 def test_generated_files_are_up_to_date() -> None:

@@ -11,7 +11,7 @@ import pytest
 from aioinformer.informer.pipeline import QueueKind
 from aioinformer.reflector.state import Phase
 from aioinformer.testing import FAULTS, Fault
-from tests.system.faults.churn import WatchedServer, watched_server
+from tests.system.faults.matrix import WatchedServer, watched_server
 
 if TYPE_CHECKING:
     from aioinformer.informer.pipeline import QueueName

@@ -1,4 +1,4 @@
-"""The harness: steps, crashes, what it reports, and that a plan repeats a run."""
+"""The harness: steps, crashes, what it reports, that a plan repeats a run, and that it finds each planted bug."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request,
 from aioinformer.handlers import stalls
 from aioinformer.models import core_v1
 from aioinformer.testing.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
-from tests.system.harness import planted
-from tests.system.harness.sample import DEFINITION, Widgets, life
+from tests.system.harness import sample
+from tests.system.harness.sample import DEFINITION, Widgets, life, namesake, taken_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aioinformer.testing.harness import Harness
+    from aioinformer.testing.harness.exploring import Scenario
 
     Reconcile = Callable[[Request[Any]], Awaitable[Result | None]]
+
 
 MAPS = core_v1.CONFIG_MAPS
 
@@ -208,7 +210,7 @@ def test_plan_repeats_a_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_failure_has_only_the_faults_that_it_needs(seed: int, needed: Plan) -> None:
     def make_manager(harness: Harness) -> Manager:
-        return planted.AdoptsLater(harness).manager()
+        return sample.AdoptsLater(harness).manager()
 
     with pytest.raises(AssertionError, match="the parts are") as failure:
         explore(make_manager, life, seeds=[seed], objects=[DEFINITION])
@@ -242,3 +244,54 @@ def test_wait_for_a_condition_that_never_holds_is_reported() -> None:
 
     with pytest.raises(NotConverged, match=r'^after 60 s, v1/configmaps default/a does not .*"colour":"grey"'):
         run(managing(idle), scenario)
+
+
+#: The bug, the scenario, and what is wrong then.
+NEED_FAULTS: list[tuple[type[Widgets], Scenario, str]] = [
+    (sample.CreatesFromStaleCache, life, "the parts are"),
+    (sample.RemovesFinalizerFirst, life, "a disk is left"),
+    (sample.FollowsDeletions, life, "a disk is left"),
+    (sample.FollowsDeletions, namesake, "a disk is left"),
+    (sample.AdoptsLater, life, "the parts are .*nobody"),
+    (sample.SwallowsErrors, life, "the parts are"),
+]
+NEED_NONE: list[tuple[type[Widgets], Scenario, str]] = [
+    (sample.CountsRuns, life, "was changed 30 times .* metadata.annotations.example.com/runs"),
+    (sample.MakesDiskFirst, life, "a disk is left"),
+    (sample.RemembersParts, life, "the parts are"),
+    (sample.ReportsLatestGeneration, life, "the status is that of another generation"),
+    (sample.TakesOver, taken_name, "it was taken over"),
+]
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize("scenario", [life, namesake, taken_name])
+def test_right_controller_passes_all_seeds(scenario: Scenario) -> None:
+    def manager(harness: Harness) -> Manager:
+        return Widgets(harness).manager()
+
+    outcome = explore(manager, scenario, seeds=range(40), objects=[DEFINITION])
+    assert outcome.runs == 41
+    assert min(outcome.faults[kind] for kind in ("stale", "lost", "conflicts", "merged")) > 0
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize(("bug", "scenario", "wrong"), NEED_FAULTS)
+def test_faults_reveal_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) -> None:
+    def manager(harness: Harness) -> Manager:
+        return bug(harness).manager()
+
+    run(manager, scenario, objects=[DEFINITION])  # without faults, all is well
+    with pytest.raises(AssertionError, match=wrong) as failure:
+        explore(manager, scenario, seeds=range(100), objects=[DEFINITION])
+    assert "To repeat this run" in failure.value.__notes__[0]
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize(("bug", "scenario", "wrong"), NEED_NONE)
+def test_first_run_reveals_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) -> None:
+    def manager(harness: Harness) -> Manager:
+        return bug(harness).manager()
+
+    with pytest.raises(AssertionError, match=wrong):
+        run(manager, scenario, objects=[DEFINITION])

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.system.soak.__main__ import Soak, seconds_of
-from tests.system.soak.page import PAGE, PLOT, RESULTS, TARGETS, page, plot
+from tests.system.soak.page import PAGE, PLOT, RESULTS, TARGETS, page, plot, verdict
 from tests.system.soak.targets import OwnTarget
-from tests.system.soak.verdict import verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
