@@ -6,16 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-PROJECT = Path(__file__).parents[2]
-
 import behaviours
 import conformance
 import contract
+import pytest
 from conformance import Row, Shown, read_tests
 
 from tests.real.contract.recordings import keep
+
+PROJECT = Path(__file__).parents[2]
 
 
 def test_generated_files_are_up_to_date() -> None:
