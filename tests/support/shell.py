@@ -45,7 +45,7 @@ class ForkServer:
         self._folder = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._folder.name, "socket")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server", self._path],
+            [sys.executable, "-m", "tests.support.shell", self._path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),
@@ -219,12 +219,6 @@ def _run(files: list[int], arguments: list[str], environment: dict[str, str], fo
     main()
 
 
-if __name__ == "__main__":
-    _import_package()
-    gc.freeze()
-    _serve(sys.argv[1])()
-
-
 PROJECT = Path(__file__).parents[2]
 #: The environment of each command, and of the process that forks them.
 ENVIRONMENT = {
@@ -359,3 +353,9 @@ def fork_server() -> ForkServer:
 
 def config_map(name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": namespace, "labels": {"app": name}}, "data": data}
+
+
+if __name__ == "__main__":
+    _import_package()
+    gc.freeze()
+    _serve(sys.argv[1])()

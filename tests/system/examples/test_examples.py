@@ -5,7 +5,6 @@ So does the first program of README. `tests/project/docs` runs the other code of
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import os
@@ -16,7 +15,6 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -25,6 +23,7 @@ import pytest
 import yaml
 
 from aioinformer.testing import ApiServer
+from tests.project.docs.blocks import in_language
 from tests.support.api import DEFINITION
 from tests.support.example_controllers import complaints, play
 
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[3]
 EXAMPLES = PROJECT / "examples"
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+
+
 NOT_PROGRAMS = {"cluster.py", "test_controller.py"}
 
 
@@ -265,8 +265,9 @@ async def test_program_of_the_readme_prints_and_counts_pods(api_server: ApiServe
     for name, app in ("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"):
         metadata = {"name": name, "labels": {"app": app}}
         api_server.create("pods", {"metadata": metadata, "spec": {"nodeName": "node-1", "containers": containers}})
+    readme = [block for block in in_language("python") if block.page == "README.md"]
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-u", "-W", "error", "-c", python_blocks(PROJECT / "README.md")[0]),
+        *(sys.executable, "-u", "-W", "error", "-c", readme[0].code),
         env={**os.environ, "KUBECONFIG": str(api_server.kubeconfig(tmp_path / "kubeconfig"))},
         stdout=asyncio.subprocess.PIPE,
     )
@@ -277,17 +278,6 @@ async def test_program_of_the_readme_prints_and_counts_pods(api_server: ApiServe
         program.kill()
         await program.wait()
     assert lines == {"+ web-0 node-1", "+ web-1 node-1", "+ cart-0 node-1", "2 pods with app=web"}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_python_blocks_of_a_page_compile(page: Path) -> None:
-    for block in python_blocks(page):
-        compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-
-
-def python_blocks(page: Path) -> list[str]:
-    blocks = re.findall(r"^( *)```python\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [dedent(code) for _, code in blocks if "--8<--" not in code]
 
 
 @contextmanager

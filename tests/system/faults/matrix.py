@@ -81,11 +81,6 @@ class WatchedServer:
             else:
                 self.server.delete("configmaps", self._random.choice(names))
 
-    @property
-    def shown(self) -> set[Phase]:
-        """The phases that the informer has reported."""
-        return {state.phase for state in self.states}
-
     async def catch_up(self, marker: str = "last") -> None:
         """Wait until all changes so far have been delivered. The fault must be over or harmless.
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer.backoff import MAX_RETRY_AFTER, retry_after
+from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, FrameTooLarge
 from aioinformer.reflector.options import ReflectorOptions
@@ -66,11 +66,6 @@ def test_huge_retry_after_in_a_status_is_capped(digits: int) -> None:
     talk.ask()
     talk.answer(Failed(event.error))
     assert talk.delay() <= MAX_RETRY_AFTER
-
-
-def test_invalid_retry_after_date_is_ignored() -> None:
-    headers = {"Retry-After": "Wed, 99 Oct 99999999999 07:28:00 GMT", "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
-    assert retry_after(headers) is None
 
 
 def test_labels_with_invalid_utf8_match_no_selector() -> None:
