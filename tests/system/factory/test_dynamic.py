@@ -201,11 +201,6 @@ async def test_name_has_metrics_and_is_released_on_exit(api: Api, transport: Htt
         assert registry.get_sample_value("informer_store_items", labels) is None
 
 
-async def test_metrics_need_no_name(transport: HttpTransport) -> None:
-    informers = DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
-    assert informers.snapshot()["name"].startswith("default")
-
-
 async def test_custom_resources_follow_their_definitions(api: Api, dynamic: DynamicInformers) -> None:
     followed = Followed()
     dynamic.follow(followed)
@@ -282,13 +277,10 @@ async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: Dynam
         assert new.get_store().list_keys() == ["default/w"]
 
 
-async def test_follow_can_be_called_once(dynamic: DynamicInformers) -> None:
+async def test_dynamic_informers_follow_and_run_once(dynamic: DynamicInformers) -> None:
     dynamic.follow(lambda informer: None)
     with pytest.raises(UsageError, match="follow"):
         dynamic.follow(lambda informer: None)
-
-
-async def test_dynamic_informers_run_once(dynamic: DynamicInformers) -> None:
     async with dynamic:
         with pytest.raises(UsageError, match="can be entered once"):
             await dynamic.__aenter__()
