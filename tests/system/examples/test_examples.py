@@ -1,13 +1,12 @@
 """Each example runs as a process, with warnings as errors, and prints what its docstring promises.
 
-So does the first program of README. `tests/project/docs` runs the other code of the documentation.
+`tests/project/docs` runs the code of the documentation.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -23,7 +22,6 @@ import pytest
 import yaml
 
 from aioinformer.testing import ApiServer
-from tests.project.docs.blocks import in_language
 from tests.support.api import DEFINITION
 from tests.support.example_controllers import complaints, play
 
@@ -258,26 +256,6 @@ def test_every_example_has_a_test() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")} - NOT_PROGRAMS
     source = Path(__file__).read_text()
     assert {name for name in programs if f'"{name}"' not in source} == set()
-
-
-async def test_program_of_the_readme_prints_and_counts_pods(api_server: ApiServer, tmp_path: Path) -> None:
-    containers = [{"name": "web", "image": "web"}]
-    for name, app in ("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"):
-        metadata = {"name": name, "labels": {"app": app}}
-        api_server.create("pods", {"metadata": metadata, "spec": {"nodeName": "node-1", "containers": containers}})
-    readme = [block for block in in_language("python") if block.page == "README.md"]
-    program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-u", "-W", "error", "-c", readme[0].code),
-        env={**os.environ, "KUBECONFIG": str(api_server.kubeconfig(tmp_path / "kubeconfig"))},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert program.stdout is not None
-        lines = {(await program.stdout.readline()).decode().rstrip() for _ in range(4)}
-    finally:
-        program.kill()
-        await program.wait()
-    assert lines == {"+ web-0 node-1", "+ web-1 node-1", "+ cart-0 node-1", "2 pods with app=web"}
 
 
 @contextmanager

@@ -201,6 +201,11 @@ async def test_name_has_metrics_and_is_released_on_exit(api: Api, transport: Htt
         assert registry.get_sample_value("informer_store_items", labels) is None
 
 
+async def test_metrics_need_no_name(transport: HttpTransport) -> None:
+    informers = DynamicInformers(transport, metrics=PrometheusMetrics(CollectorRegistry()))
+    assert informers.snapshot()["name"].startswith("default")
+
+
 async def test_custom_resources_follow_their_definitions(api: Api, dynamic: DynamicInformers) -> None:
     followed = Followed()
     dynamic.follow(followed)
