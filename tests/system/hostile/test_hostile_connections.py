@@ -108,13 +108,12 @@ async def raw_server(*scripts: Script) -> AsyncIterator[RawServer]:
             await asyncio.wait(connections)
 
 
-def says(data: bytes, *, times: int = 1, hangs: bool = False) -> Script:
-    """Return a script that writes bytes a number of times, then closes the connection or leaves it open."""
+def says(data: bytes, *, hangs: bool = False) -> Script:
+    """Return a script that writes bytes, then closes the connection or leaves it open."""
 
     async def script(writer: asyncio.StreamWriter) -> None:
-        for _ in range(times):
-            writer.write(data)
-            await writer.drain()
+        writer.write(data)
+        await writer.drain()
         if hangs:
             await asyncio.get_running_loop().create_future()
 
