@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from tests.system.oracle import records  # noqa: E402
-from tests.system.oracle.compare import expect, load_rules  # noqa: E402
+from tests.system.oracle.compare import expect, load_rules, read  # noqa: E402
 from tests.system.oracle.script import load as load_scripts  # noqa: E402
 
 ROWS = PROJECT / "docs" / "conformance.toml"
@@ -110,7 +109,7 @@ def read_tests(project: Path = PROJECT, mark: str = "conformance") -> Tests:
 
 def read_scripts() -> list[Shown]:
     """Return the scripted servers, with the differences that their records show."""
-    rules, theirs = load_rules(), records.read()
+    rules, theirs = load_rules(), read()
     return [
         Shown(
             script.name,
@@ -224,7 +223,7 @@ def _scripted(scripts: Sequence[Shown]) -> list[str]:
     return [
         "## Scripted servers",
         f"`tests/system/oracle/scripts` describes {len(scripts)} servers as scripts. A player serves each script to "
-        "client-go's informer, whose records are in `tests/system/oracle/recorded`, and, in each test run, to "
+        "client-go's informer, whose records are in `tests/system/oracle/recorded.jsonl`, and, in each test run, to "
         "aioinformer. The tests compare the type and start version of each request; whether it is immediate, after a "
         "backoff delay, or later; the notifications of each key; and the final store. All must be equal, or a rule "
         "declares the difference. A general rule rewrites a line of client-go's record into the line that "

@@ -1,4 +1,4 @@
-"""Imports: each module can be imported alone, and the package imports its rooms on first use."""
+"""Imports: downward between rooms; each module can be imported alone; rooms are imported on first use."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import aioinformer
 
@@ -50,6 +48,13 @@ print(json.dumps([failures, walked]))
 """
 
 
+def test_imports_follow_the_contracts_of_the_layers() -> None:
+    lint_imports = Path(sys.executable).parent / "lint-imports"
+    project = Path(__file__).parents[2]
+    run = subprocess.run([lint_imports, "--no-cache"], cwd=project, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_every_module_can_be_imported_first() -> None:
     run = subprocess.run([sys.executable, "-c", EACH_ALONE], capture_output=True, text=True, check=True)
     failures, walked = json.loads(run.stdout)
@@ -69,33 +74,14 @@ def test_package_imports_rooms_on_first_use() -> None:
     assert loaded == {"aioinformer.exports"}
 
 
-@pytest.fixture(scope="module")
-def modules_of_a_factory() -> set[str]:
-    return modules_after("from aioinformer import SharedInformerFactory")
+def test_factory_does_not_import_what_it_may_not_need() -> None:
+    loaded = modules_after("from aioinformer import SharedInformerFactory")
+    assert "aioinformer.informer.shared_informer" in loaded
+    ours = {"aioinformer.cli", "aioinformer.testing"}
+    others = {"aiohttp", "anyio", "click", "dataclasses", "kubernetes_asyncio", "pytest", "rich", "yaml"}
+    assert loaded & (ours | others) == set()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "aiohttp",
-        "aioinformer.cli",
-        "aioinformer.testing",
-        "anyio",
-        "click",
-        "dataclasses",
-        "kubernetes_asyncio",
-        "pytest",
-        "rich",
-        "yaml",
-    ],
-)
-def test_factory_does_not_import(module: str, modules_of_a_factory: set[str]) -> None:
-    assert "aioinformer.informer.shared_informer" in modules_of_a_factory
-    assert module not in modules_of_a_factory
-
-
-@pytest.mark.parametrize(
-    "module", ["aioinformer.testing.server.api_server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"]
-)
-def test_pytest_plugin_does_not_import(module: str) -> None:
-    assert module not in modules_after("import aioinformer.testing.plugin")
+def test_pytest_plugin_does_not_import_the_server_or_transports() -> None:
+    unwanted = {"aioinformer.testing.server.api_server", "aioinformer.transport", "kubernetes_asyncio", "aiohttp"}
+    assert modules_after("import aioinformer.testing.plugin") & unwanted == set()

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -78,10 +78,6 @@ async def _fault(name: str, **parameters: Any) -> None:
         await _fail(server.url)
 
 
-async def _unreachable() -> None:
-    await _fail("http://127.0.0.1:1")
-
-
 async def _untrusted() -> None:
     async with ApiServer(tls=True) as server:
         await _fail(server.url)
@@ -106,18 +102,8 @@ async def _with_pod(
             await wait()
 
 
-async def _transform() -> None:
-    def divide(pod: Any) -> Any:
-        return 1 / 0
-
-    await _with_pod(lambda factory: factory.core.v1.pods.informer(), transform=divide)
-
-
-async def _index() -> None:
-    def by_node(pod: Any) -> list[str]:
-        raise LookupError("no node")
-
-    await _with_pod(lambda factory: factory.core.v1.pods.informer(indexers={"node": by_node}))
+def by_node(pod: Any) -> list[str]:
+    raise LookupError("no node")
 
 
 async def _handlers() -> None:
@@ -180,10 +166,6 @@ async def _other_kind() -> None:
             await asyncio.sleep(0.01)
 
 
-async def _no_cluster() -> None:
-    await connect()
-
-
 async def _never_started() -> None:
     async with ApiServer() as server, SharedInformerFactory(server.url) as factory:
         factory.core.v1.pods.lister().list()
@@ -200,27 +182,14 @@ async def _other_options() -> None:
         factory.core.v1.pods.informer(storage="dict")
 
 
-SCENARIOS: tuple[Callable[[], Awaitable[None]], ...] = (
-    _unreachable,
-    _untrusted,
-    _forbidden,
-    lambda: _fault("unauthorized"),
-    lambda: _fault("not_found"),
-    lambda: _fault("method_not_allowed"),
-    lambda: _fault("html"),
-    lambda: _fault("throttle", retry_after=7),
-    lambda: _fault("unavailable", retry_after=7),
-    lambda: _fault("server_error"),
-    _transform,
-    _index,
-    _handlers,
-    _expired,
-    _full_pool,
-    _other_kind,
-    _no_cluster,
-    _never_started,
-    _unknown_option,
-    _other_options,
+SCENARIOS: tuple[Callable[[], Awaitable[object]], ...] = (
+    lambda: _fail("http://127.0.0.1:1"),
+    *(_untrusted, _forbidden),
+    *(partial(_fault, name) for name in ("unauthorized", "not_found", "method_not_allowed", "html", "server_error")),
+    *(partial(_fault, name, retry_after=7) for name in ("throttle", "unavailable")),
+    lambda: _with_pod(lambda factory: factory.core.v1.pods.informer(), transform=lambda pod: 1 / 0),
+    lambda: _with_pod(lambda factory: factory.core.v1.pods.informer(indexers={"node": by_node})),
+    *(_handlers, _expired, _full_pool, _other_kind, connect, _never_started, _unknown_option, _other_options),
 )
 
 
@@ -245,7 +214,7 @@ def _closest(line: str, real: set[str]) -> str:
     return max([*real, *literals()], key=lambda each: SequenceMatcher(None, each, line).ratio())
 
 
-async def _error_of(scenario: Callable[[], Awaitable[None]]) -> str:
+async def _error_of(scenario: Callable[[], Awaitable[object]]) -> str:
     """Run a scenario, and return the error that it raises for the user of the package."""
     try:
         async with asyncio.timeout(20):

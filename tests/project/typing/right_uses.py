@@ -30,6 +30,7 @@ from aioinformer import (
     SharedInformerFactory,
     ThreadedHandler,
     add_finalizer,
+    connect,
     evolve,
     meta_namespace_key_func,
     remove_condition,
@@ -38,19 +39,8 @@ from aioinformer import (
 from aioinformer.cache import Storage
 from aioinformer.cache.objects.frozen import FrozenDict
 from aioinformer.client import Client, ResourceClient
-from aioinformer.controller import (
-    Controller,
-    Every,
-    Manager,
-    Owns,
-    QueueOptions,
-    Request,
-    Result,
-    Watch,
-    controller,
-    version_changed,
-)
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
+from aioinformer.informer import SyncResult
 from aioinformer.models import (
     MetadataView,
     Model,
@@ -60,7 +50,6 @@ from aioinformer.models import (
     apiextensions_v1,
     apps_v1,
     authentication_v1,
-    autoscaling_v1,
     autoscaling_v2,
     batch_v1,
     coordination_v1,
@@ -75,6 +64,8 @@ from aioinformer.models import (
     scheduling_v1,
     storage_v1,
 )
+from aioinformer.transport import Connection
+from aioinformer.transport.auth.credentials import ConnectionTransport
 
 
 class WidgetSpec(msgspec.Struct, frozen=True):
@@ -116,6 +107,20 @@ def constants() -> None:
     assert_type(GADGETS, Resource[Gadget])
     assert_type(PLAIN, Resource[Any])
     assert_type(BUILTIN_RESOURCES, tuple[Resource[Any], ...])
+
+
+async def connections() -> None:
+    assert_type(await connect(), Connection)
+    assert_type((await connect()).transport, ConnectionTransport)
+    assert_type(HttpTransport("https://localhost:6443").base_url, str)
+
+
+async def waits(factory: SharedInformerFactory) -> None:
+    result = await factory.wait_for_cache_sync()
+    assert_type(result, SyncResult)
+    assert_type(result["v1/pods"], bool)
+    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[core_v1.Node])
+    assert_type(factory.core.v1.nodes.lister().undecodable(), list[str])
 
 
 def by_path(factory: SharedInformerFactory) -> None:
@@ -407,8 +412,6 @@ async def clients(client: Client) -> None:
     assert_type(await client.resource_for(await client.core.v1.pods.get("a/b")), ResourceClient[core_v1.Pod])
     assert_type(client.resource(PLAIN, decoder=Widget), ResourceClient[Widget])
     assert_type([pod async for pod in client.core.v1.pods.list()], list[core_v1.Pod])
-    assert_type(await client.apps.v1.deployments.scale.get("a/b"), autoscaling_v1.Scale)
-    assert_type(await client.core.v1.serviceaccounts.create_token("a/b"), authentication_v1.TokenRequest)
 
 
 def own_models(widget: Widget, autoscaler: autoscaling_v2.HorizontalPodAutoscaler) -> None:
@@ -422,8 +425,6 @@ def own_models(widget: Widget, autoscaler: autoscaling_v2.HorizontalPodAutoscale
 
 async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.Pod) -> None:
     pods = client.core.v1.pods
-    assert_type(pod.evolve({"spec": {"nodeName": "a"}}), core_v1.Pod)
-    assert_type(pod.evolve("spec.nodeName", "a"), core_v1.Pod)
     assert_type(evolve(pod, "spec.nodeName", None), core_v1.Pod)
     assert_type(add_finalizer(pod, "example.com/a"), core_v1.Pod)
     assert_type(set_condition(pod, "Ready", True, "Started"), core_v1.Pod)
@@ -435,35 +436,3 @@ async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.P
     assert_type(await informer.wait_for(pod, gone=True, timeout=None), core_v1.Pod | None)
     assert_type(await informer.wait_for("shop/a"), core_v1.Pod)
     assert_type((await informer.lister().after(pod, timeout=5)).list(), list[core_v1.Pod])
-
-
-async def reconcile(request: Request[Widget]) -> Result | None:
-    assert_type(request.object, Widget | None)
-    assert_type(request.lister(core_v1.PODS).list(), list[core_v1.Pod])
-    assert_type(request.lister(Owns(core_v1.PODS)).list(), list[core_v1.Pod])
-    assert_type(request.lister(Watch(core_v1.PODS, to=lambda pod: [])).list(), list[core_v1.Pod])
-    assert_type(request.owned(core_v1.SECRETS), list[core_v1.Secret])
-    assert_type(await request.to_thread(sorted, ["b", "a"], reverse=True), list[str])
-    return Result(after=5)
-
-
-def controllers(manager: Manager) -> None:
-    assert_type(controller(WIDGETS)(reconcile), Controller[Widget])
-    assert_type(controller(WIDGETS, when=lambda change: change.new is not None)(reconcile), Controller[Widget])
-    declared = manager.controller(
-        WIDGETS,
-        name="widgets",
-        owns=[core_v1.SECRETS, Owns(core_v1.CONFIG_MAPS)],
-        watches=[Watch(core_v1.NODES, to=lambda node: [])],
-        sources=[Every(600)],
-        when=version_changed,
-        workers=2,
-        timeout=None,
-        queue=QueueOptions(max_attempts=3),
-        writes={core_v1.SECRETS: ("create", "patch"), WIDGETS: ["status/patch"]},
-        elected=False,
-        resync_period=60,
-        grace=5,
-        informer={"namespace": "shop", "label_selector": "app=web"},
-    )(reconcile)
-    assert_type(declared, Controller[Widget])

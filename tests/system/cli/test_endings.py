@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aioinformer.testing import ApiServer
-    from tests.support.shell import Shell
+    from tests.support.shell import Command, Shell
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
@@ -131,28 +132,40 @@ def test_missing_stdout_ends_the_command_at_once(tmp_path: Path) -> None:
     assert (closed.returncode, closed.stderr) == (0, "")
 
 
-async def test_unread_stdout_does_not_delay_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+@asynccontextmanager
+async def unread(
+    shell: Shell, server: ApiServer, kubeconfig: Path, *options: str
+) -> AsyncIterator[tuple[Command, int]]:
+    """Run `watch` with many objects; yield the command, and the end of its stdout, which is not read."""
     server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
     reading, writing = os.pipe()
-    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--dump-on-exit", stdout=writing)
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, *options, stdout=writing)
     os.close(writing)
     await command.says("watching")
-    command.process.send_signal(signal.SIGTERM)
-    assert await command.ended() == 0
-    with os.fdopen(reading, "rb") as unread:
-        left = unread.read()
-    assert left.endswith(b"}\n"), "the reader finds an incomplete line"
+    yield command, reading
+    os.close(reading)
+
+
+async def test_unread_stdout_does_not_delay_the_end(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    async with unread(shell, server, kubeconfig, "--dump-on-exit") as (command, reading):
+        command.process.send_signal(signal.SIGTERM)
+        assert await command.ended() == 0
+        with os.fdopen(os.dup(reading), "rb") as left:
+            assert left.read().endswith(b"}\n"), "the reader finds an incomplete line"
 
 
 async def test_unread_stdout_does_not_block_a_finished_command(
     shell: Shell, server: ApiServer, kubeconfig: Path
 ) -> None:
-    server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
-    reading, writing = os.pipe()
-    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--until-synced", stdout=writing)
-    os.close(writing)
-    assert await command.ended() == 0
-    os.close(reading)
+    async with unread(shell, server, kubeconfig, "--until-synced") as (command, _):
+        assert await command.ended() == 0
+
+
+async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    async with unread(shell, server, kubeconfig) as (command, _):
+        async with server.fault("outage", duration=0.1):
+            await command.says("backing_off")
+        await command.kill()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
@@ -162,18 +175,6 @@ async def test_full_stdout_ends_with_1(shell: Shell, server: ApiServer, kubeconf
     os.close(full)
     await command.says("No space left on device")
     assert await command.ended() == 1
-
-
-async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
-    server.load("configmaps", [config_map(f"c{number}") for number in range(2000)])
-    reading, writing = os.pipe()
-    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, stdout=writing)
-    os.close(writing)
-    await command.says("watching")
-    async with server.fault("outage", duration=0.1):
-        await command.says("backing_off")
-    await command.kill()
-    os.close(reading)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,9 @@ async def test_unread_stdout_does_not_block_the_event_loop(shell: Shell, server:
         (["watch", "pods"], "no cluster found"),
         (["serve", "--port", "70000"], "--port"),
         (["serve", "--kubeconfig", "/nonexistent/file"], "the folder does not exist"),
+        (["serve", "--load", "nowhere"], "nowhere: there is no such file or folder"),
+        (["run", "program:manager", "--log-level", "loud"], "'loud' is not one of 'debug', 'info', 'warning', 'error'"),
+        (["check", "program:manager", "--log-level", "loud"], "'loud' is not one of"),
         (["demo", "--duration", "0"], "--duration"),
         (["nonsense"], "No such command"),
     ],

@@ -163,18 +163,6 @@ async def test_saved_state_is_loaded_by_the_next_run(shell: Shell, tmp_path: Pat
     await second.finish(signal.SIGTERM)
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [
-        (["--load", "nowhere"], "nowhere: there is no such file or folder"),
-    ],
-)
-async def test_unusable_state_is_reported(shell: Shell, flags: list[str], expected: str) -> None:
-    finished = await shell.run("serve", *flags)
-    assert (finished.code, finished.lines) == (2, [])
-    assert expected in finished.stderr
-
-
 async def test_signal_ends_the_server_despite_open_watches(shell: Shell) -> None:
     command = await shell.start("serve")
     kubeconfig = (await command.line()).partition("=")[2]

@@ -1,10 +1,10 @@
-"""`aioinformer watch` as a process."""
+"""`aioinformer watch` as a process: its lines, one or several targets, whole objects, and selectors."""
 
 from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -39,11 +39,6 @@ async def test_initial_list_is_followed_by_synced_with_its_version(
         }
         for obj in stored
     ] + [{"event": "synced", "count": 3, "resourceVersion": server.resource_version}]
-
-
-async def test_empty_list_is_synced(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
-    finished = await shell.run("watch", "configmaps", "-A", "--kubeconfig", kubeconfig, "--until-synced")
-    assert finished.events == [{"event": "synced", "count": 0, "resourceVersion": server.resource_version}]
 
 
 async def test_lines_of_changes_have_all_fields(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
@@ -89,22 +84,6 @@ async def test_exit_after_prints_exactly_that_many(shell: Shell, server: ApiServ
     assert finished.code == 0
 
 
-async def test_dump_is_sorted_by_key(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
-    for name in ("b", "c", "a"):
-        server.create("configmaps", config_map(name))
-    finished = await shell.run(
-        "watch", "cm", "-A", "--kubeconfig", kubeconfig, "--until-synced", "--dump-on-exit", "-o", "text"
-    )
-    dump = [json.loads(line) for line in finished.lines if line.startswith("{")]
-    assert [event["key"] for event in dump] == ["default/a", "default/b", "default/c"]
-    assert dump[0] == {
-        "event": "store",
-        "key": "default/a",
-        "uid": server.get("configmaps", "a")["metadata"]["uid"],
-        "resourceVersion": server.get("configmaps", "a")["metadata"]["resourceVersion"],
-    }
-
-
 async def test_dump_matches_the_printed_notifications(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
     command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "--dump-on-exit")
     await command.until("synced")
@@ -119,7 +98,8 @@ async def test_dump_matches_the_printed_notifications(shell: Shell, server: ApiS
             replayed[event["key"]] = event["resourceVersion"]
         elif event["event"] == "delete":
             del replayed[event["key"]]
-    assert {e["key"]: e["resourceVersion"] for e in finished.events if e["event"] == "store"} == replayed
+    stored = [(event["key"], event["resourceVersion"]) for event in finished.events if event["event"] == "store"]
+    assert stored == sorted(replayed.items())
     assert finished.code == 0
 
 
@@ -174,11 +154,6 @@ async def test_namespace_of_the_context_is_the_default(shell: Shell, server: Api
     assert keys == {"default": ["other/there"], "-n": ["default/here"], "-A": ["default/here", "other/there"]}
 
 
-async def test_key_of_a_cluster_scoped_object_is_its_name(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
-    finished = await shell.run("watch", "ns", "-n", "default", "--kubeconfig", kubeconfig, "--until-synced")
-    assert "kube-system" in [event.get("key") for event in finished.events]
-
-
 @pytest.mark.parametrize("selection", [("-l", "app in (b,x)"), ("--field-selector", "metadata.name=b")])
 async def test_selectors_are_applied_by_the_server(
     shell: Shell, server: ApiServer, kubeconfig: Path, selection: tuple[str, str]
@@ -214,27 +189,6 @@ async def test_server_by_url_needs_no_kubeconfig(shell: Shell, server: ApiServer
     assert not [entry for entry in server.requests if entry.verb == "discovery"]
 
 
-async def test_resource_missing_twice_is_an_error(shell: Shell, kubeconfig: Path) -> None:
-    finished = await shell.run("watch", "gizmos", "--kubeconfig", kubeconfig)
-    assert finished.code == 2
-    assert "no resource 'gizmos'" in finished.stderr
-
-
-async def test_built_in_resource_that_is_not_served_is_an_error(
-    shell: Shell, server: ApiServer, kubeconfig: Path
-) -> None:
-    finished = await shell.run("watch", "networking.k8s.io/v1beta1/ipaddresses", "--kubeconfig", kubeconfig)
-    assert finished.code == 2
-    assert "no resource 'networking.k8s.io/v1beta1/ipaddresses'" in finished.stderr
-
-
-@pytest.mark.parametrize("resource", ["v1/componentstatuses", "selfsubjectreviews"])
-async def test_resource_without_watch_is_an_error(shell: Shell, kubeconfig: Path, resource: str) -> None:
-    finished = await shell.run("watch", resource, "--kubeconfig", kubeconfig)
-    assert finished.code == 2
-    assert f"{resource.rpartition('/')[2]} has no verb " in finished.stderr
-
-
 async def test_watch_waits_for_the_server_to_start(shell: Shell, unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
     command = await shell.start("watch", "cm", "--server", url, "--until-synced")
@@ -262,3 +216,157 @@ async def test_condition_not_met_in_time_ends_with_1(shell: Shell, kubeconfig: P
     )
     assert finished.code == 1
     assert "--timeout: 3 s are over; 1 of --exit-after 1 notifications are missing" in finished.stderr
+
+
+PLAIN = {"data": {"password": "aHVudGVyMg=="}}
+SECRET = {"metadata": {"name": "s"}, **PLAIN}
+
+
+@pytest.mark.parametrize("target", [("cm/b",), ("configmap", "b"), ("v1/configmaps/b",)])
+async def test_single_object_is_named_as_in_kubectl(
+    shell: Shell, server: ApiServer, kubeconfig: Path, target: tuple[str, ...]
+) -> None:
+    for name in ("a", "b"):
+        server.create("configmaps", config_map(name))
+    command = await shell.start("watch", *target, "--kubeconfig", kubeconfig, "--exit-after", "1")
+    assert [(await command.event()).get("key") for _ in range(2)] == ["default/b", None]
+    server.delete("configmaps", "a")
+    server.delete("configmaps", "b")
+    finished = await command.finish()
+    assert [(event["event"], event.get("key")) for event in finished.events[2:]] == [("delete", "default/b")]
+
+
+@pytest.mark.parametrize("output", ["jsonl", "text"])
+async def test_refused_field_selector_ends_with_the_servers_message(
+    shell: Shell, kubeconfig: Path, output: str
+) -> None:
+    finished = await shell.run(
+        "watch", "pods,cm", "--field-selector", "spec.colour=red", "--kubeconfig", kubeconfig, "-o", output
+    )
+    assert finished.code == 2
+    assert "the server refuses fieldSelector=spec.colour=red" in finished.stderr
+    assert "field label not supported" in finished.stderr
+
+
+async def test_failing_server_is_no_refusal(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    async with server.fault("server_error", resources=["configmaps"]):
+        command = await shell.start("watch", "cm/b", "--kubeconfig", kubeconfig, "--until-synced")
+        await command.says("500")
+    assert (await command.finish()).code == 0
+
+
+async def test_lines_of_several_resources_name_the_resource(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    server.create("configmaps", config_map("a"))
+    finished = await shell.run("watch", "cm,deploy,ns/default", "--kubeconfig", kubeconfig, "--until-synced")
+    printed = sorted((event["resource"], event["event"], event.get("key", "")) for event in finished.events)
+    assert printed == [
+        ("configmaps", "add", "default/a"),
+        ("configmaps", "synced", ""),
+        ("deployments.apps", "synced", ""),
+        ("namespaces", "add", "default"),
+        ("namespaces", "synced", ""),
+    ]
+    assert finished.code == 0
+
+
+async def test_exit_after_counts_all_resources_together(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    command = await shell.start(
+        "watch", "cm,secrets", "--kubeconfig", kubeconfig, "--exit-after", "2", "--dump-on-exit"
+    )
+    for _ in range(2):
+        await command.until("synced")
+    server.create("configmaps", config_map("a"))
+    assert (await command.event())["resource"] == "configmaps"
+    server.create("secrets", SECRET)
+    finished = await command.finish()
+    assert [(event["resource"], event["event"]) for event in finished.events[2:]] == [
+        ("configmaps", "add"),
+        ("secrets", "add"),
+        ("configmaps", "store"),
+        ("secrets", "store"),
+    ]
+
+
+async def test_summary_of_several_resources_has_totals(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    server.create("configmaps", config_map("a"))
+    server.create("secrets", SECRET)
+    finished = await shell.run("watch", "cm,secrets", "--kubeconfig", kubeconfig, "-o", "summary", "--until-synced")
+    (figures,) = finished.events
+    assert (figures["adds"], figures["objects"]) == (2, 2)
+    each = figures.pop("resources")
+    assert [(one["resource"], one["adds"], one["objects"]) for one in each] == [("configmaps", 1, 1), ("secrets", 1, 1)]
+    assert [set(one) - {"resource"} for one in each] == [set(figures)] * 2
+    assert figures["sync_seconds"] >= max(one["sync_seconds"] for one in each)
+    assert {one["max_rss_kib"] for one in each} == {None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["cm/b", "-A"], "cm/b is one object"),
+        (["gizmos"], "no resource 'gizmos'"),
+        (["gizmos,gadgets"], "no resource 'g"),
+        (["networking.k8s.io/v1beta1/ipaddresses"], "no resource 'networking.k8s.io/v1beta1/ipaddresses'"),
+        (["v1/componentstatuses"], "componentstatuses has no verb "),
+        (["selfsubjectreviews"], "selfsubjectreviews has no verb "),
+    ],
+)
+async def test_resource_that_cannot_be_watched_is_an_error(
+    shell: Shell, kubeconfig: Path, arguments: list[str], expected: str
+) -> None:
+    finished = await shell.run("watch", *arguments, "--kubeconfig", kubeconfig)
+    assert finished.code == 2
+    assert expected in finished.stderr
+
+
+async def test_json_lines_have_the_object_as_sent_by_the_server(
+    shell: Shell, server: ApiServer, kubeconfig: Path
+) -> None:
+    server.create("configmaps", config_map("a", big="ä\u202e"))
+    command = await shell.start("watch", "cm", "--kubeconfig", kubeconfig, "-o", "json", "--dump-on-exit")
+    await command.until("synced")
+    changed = server.patch("configmaps", "a", {"data": {"x": "1"}})
+    await command.until("update")
+    server.create("configmaps", config_map("b"))
+    await command.until("add")
+    gone = server.delete("configmaps", "b")
+    await command.until("delete")
+    finished = await command.finish(signal.SIGTERM)
+    add, synced, update, _, delete, store = finished.events
+    assert add["object"]["data"] == {"big": "ä\u202e"}
+    assert "\u202e" not in finished.lines[0]
+    assert "object" not in synced
+    assert update["object"] == changed
+    assert delete["object"]["metadata"]["uid"] == gone["metadata"]["uid"]
+    assert delete["object"]["metadata"]["resourceVersion"] == delete["resourceVersion"]
+    assert store["object"] == changed
+
+
+def words(finished: Any) -> str:
+    return "\n".join([*finished.lines, finished.stderr])
+
+
+@pytest.mark.parametrize("output", ["json", "text", "jsonl"])
+async def test_values_of_secrets_are_redacted(shell: Shell, server: ApiServer, kubeconfig: Path, output: str) -> None:
+    server.create("secrets", SECRET)
+    command = await shell.start(
+        "watch", "secrets,cm", "--kubeconfig", kubeconfig, "-o", output, "--exit-after", "2", "--dump-on-exit"
+    )
+    await command.says("configmaps: watching")
+    await command.says("secrets: watching")
+    server.patch("secrets", "s", {"data": {"password": "aHVudGVyMw=="}})
+    server.delete("secrets", "s")
+    finished = await command.finish()
+    assert "aHVudGVy" not in words(finished)
+    if output == "json":
+        # The lines of two resources have no order: `synced` of the ConfigMaps may come first.
+        shown = [event["object"]["data"] for event in finished.events if "object" in event]
+        assert shown[0] == {"password": "<redacted>"}
+
+
+async def test_show_secrets_prints_values_of_secrets(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    server.create("secrets", SECRET)
+    finished = await shell.run(
+        "watch", "secrets", "--kubeconfig", kubeconfig, "-o", "json", "--until-synced", "--show-secrets"
+    )
+    assert finished.events[0]["object"]["data"] == PLAIN["data"]

@@ -1,14 +1,12 @@
 """Each example runs as a process, with warnings as errors, and prints what its docstring promises.
 
-So does the first program of README. `tests/project/docs` runs the other code of the documentation.
+`tests/project/docs` runs the code of the documentation.
 """
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,7 +14,6 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -33,7 +30,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[3]
 EXAMPLES = PROJECT / "examples"
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+
+
 NOT_PROGRAMS = {"cluster.py", "test_controller.py"}
 
 
@@ -244,12 +242,6 @@ def test_manifests_and_the_image_fit_the_program() -> None:
     assert f'"widgets:manager", "--health-port", "{port}"' in image
 
 
-@pytest.mark.parametrize(("line", "counts"), [("0.11", False), ("1.99", False), ("2.00", True), ("60.00", True)])
-def test_short_blocks_of_a_busy_machine_are_no_complaints(line: str, counts: bool) -> None:
-    warning = f"WARNING controller pod_sets: pod_sets blocked the event loop for {line} s with default/web; all other"
-    assert complaints(f"{warning}\nERROR x") == ([warning] if counts else []) + ["ERROR x"]
-
-
 def test_widget_controller_is_short() -> None:
     assert len((EXAMPLES / "widgets.py").read_text().splitlines()) <= 80
 
@@ -258,36 +250,6 @@ def test_every_example_has_a_test() -> None:
     programs = {path.name for path in EXAMPLES.glob("*.py")} - NOT_PROGRAMS
     source = Path(__file__).read_text()
     assert {name for name in programs if f'"{name}"' not in source} == set()
-
-
-async def test_program_of_the_readme_prints_and_counts_pods(api_server: ApiServer, tmp_path: Path) -> None:
-    containers = [{"name": "web", "image": "web"}]
-    for name, app in ("web-0", "web"), ("web-1", "web"), ("cart-0", "cart"):
-        metadata = {"name": name, "labels": {"app": app}}
-        api_server.create("pods", {"metadata": metadata, "spec": {"nodeName": "node-1", "containers": containers}})
-    program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-u", "-W", "error", "-c", python_blocks(PROJECT / "README.md")[0]),
-        env={**os.environ, "KUBECONFIG": str(api_server.kubeconfig(tmp_path / "kubeconfig"))},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert program.stdout is not None
-        lines = {(await program.stdout.readline()).decode().rstrip() for _ in range(4)}
-    finally:
-        program.kill()
-        await program.wait()
-    assert lines == {"+ web-0 node-1", "+ web-1 node-1", "+ cart-0 node-1", "2 pods with app=web"}
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_python_blocks_of_a_page_compile(page: Path) -> None:
-    for block in python_blocks(page):
-        compile(block, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-
-
-def python_blocks(page: Path) -> list[str]:
-    blocks = re.findall(r"^( *)```python\n(.*?)^\1```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [dedent(code) for _, code in blocks if "--8<--" not in code]
 
 
 @contextmanager

@@ -1,7 +1,9 @@
-"""Clients that users pass: which are accepted, which are closed, and what the error says about all others."""
+"""Factories in services: the clients that users pass, and crashes of informers."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import aiohttp
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration, CoreV1Api
 
+from aioinformer import Phase
 from aioinformer.errors import UsageError
 from aioinformer.events.sink import CoreEventSink
 from aioinformer.factory.dynamic import DynamicInformers
@@ -29,6 +32,7 @@ from tests.support.cluster import Cluster, built_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
 
 PODS = built_in("v1/pods")
 
@@ -161,3 +165,52 @@ async def test_wrapped_transport_is_used() -> None:
 def test_object_that_cannot_list_and_watch_raises(given: Any, kind: str) -> None:
     with pytest.raises(UsageError, match=rf"lister_watcher: expected .* ListWatch\(transport, resource\), not {kind};"):
         SharedIndexInformer(given)
+
+
+class Broken(BaseException):
+    """An exception of a handler that is no `Exception`."""
+
+
+def pod(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+def crash(obj: Any) -> None:
+    if obj.metadata.name == "bad":
+        raise Broken
+
+
+async def test_crash_ends_the_block_of_a_service(caplog: pytest.LogCaptureFixture) -> None:
+    async with ApiServer() as server:
+        factory = SharedInformerFactory(server.url)
+        factory.core.v1.pods.informer().add_event_handler(on_add=crash)
+        factory.core.v1.nodes.informer()
+
+        async def serve() -> None:
+            async with factory:
+                await factory.wait_for_cache_sync()
+                server.create("pods", pod("bad"), "default")
+                await asyncio.sleep(60)
+
+        with pytest.raises(Broken):
+            await asyncio.wait_for(serve(), 30)
+        assert factory.unready().keys() == {"v1/pods", "v1/nodes"}
+    errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert errors == ["informer of pods crashed; the informer factory stops, and its block is cancelled"]
+
+
+async def test_log_lets_a_service_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    async with ApiServer() as server:
+        factory = SharedInformerFactory(server.url, on_crash="log")
+        pods, crashed = factory.core.v1.pods.informer(), asyncio.Event()
+        pods.add_event_handler(on_add=crash)
+        pods.add_state_handler(lambda state: crashed.set() if state.phase is Phase.STOPPED else None)
+        maps = factory.core.v1.configmaps.informer()
+        async with factory:
+            await factory.wait_for_cache_sync()
+            server.create("pods", pod("bad"), "default")
+            await asyncio.wait_for(crashed.wait(), 30)
+            assert not factory.is_ready()
+            await maps.wait_for(server.create("configmaps", {"metadata": {"name": "later"}}, "default"))
+            assert factory.unready() == {"v1/pods": "stopped: crashed: Broken"}
+    assert "informer of pods crashed; the other informers of the informer factory go on" in caplog.text

@@ -29,22 +29,21 @@ if TYPE_CHECKING:
     from tests.support.api import Api
 
 
-class Recorder:
-    """A handler that records notifications: "add w", "update w", "delete w"."""
+class Followed:
+    """The `begin` function of `follow`: it records notifications ("add w", "update w", "delete w") and informers."""
 
     def __init__(self) -> None:
         self.received: list[str] = []
+        self.informers: asyncio.Queue[DynamicInformer] = asyncio.Queue()
         self._changed = asyncio.Event()
 
-    def on_add(self, obj: Any) -> None:
-        self._record(f"add {obj['metadata']['name']}")
-
-    def on_update(self, old: Any, new: Any) -> None:
-        self._record(f"update {new['metadata']['name']}")
-
-    def on_delete(self, obj: Any) -> None:
-        last: Any = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
-        self._record(f"delete {last['metadata']['name']}")
+    def __call__(self, informer: DynamicInformer) -> None:
+        informer.add_event_handler(
+            on_add=lambda obj: self._record("add", obj),
+            on_update=lambda old, new: self._record("update", new),
+            on_delete=lambda obj: self._record("delete", obj),
+        )
+        self.informers.put_nowait(informer)
 
     async def until(self, *words: str) -> None:
         async with asyncio.timeout(10):
@@ -52,21 +51,10 @@ class Recorder:
                 self._changed.clear()
                 await self._changed.wait()
 
-    def _record(self, words: str) -> None:
-        self.received.append(words)
+    def _record(self, verb: str, obj: Any) -> None:
+        last: Any = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
+        self.received.append(f"{verb} {last['metadata']['name']}")
         self._changed.set()
-
-
-class Followed:
-    """The `begin` function of `follow`; returns its informers by name."""
-
-    def __init__(self) -> None:
-        self.recorder = Recorder()
-        self.informers: asyncio.Queue[DynamicInformer] = asyncio.Queue()
-
-    def __call__(self, informer: DynamicInformer) -> None:
-        informer.add_event_handler(self.recorder)
-        self.informers.put_nowait(informer)
 
 
 async def when(informer: DynamicInformer, holds: Callable[[], bool]) -> None:
@@ -214,14 +202,14 @@ async def test_custom_resources_follow_their_definitions(api: Api, dynamic: Dyna
         informer = await followed.informers.get()
         await informer.wait_for_sync()
         await api("POST", WIDGETS, widget("w"))
-        await followed.recorder.until("add w")
+        await followed.until("add w")
         await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
-        await followed.recorder.until("add w", "delete w")
+        await followed.until("add w", "delete w")
         await when(informer, lambda: not informer.served)
         assert informer.state.phase is Phase.NOT_FOUND
         await api("POST", DEFINITIONS, DEFINITION)
         await api("POST", WIDGETS, widget("again"))
-        await followed.recorder.until("add w", "delete w", "add again")
+        await followed.until("add w", "delete w", "add again")
         assert informer.served
         assert followed.informers.empty()
         assert set(dynamic.informers()) == {"example.com/v1/widgets"}
@@ -238,12 +226,12 @@ async def test_custom_resource_may_return_with_another_scope(api: Api, transport
         informer = await followed.informers.get()
         await informer.wait_for_sync()
         await api("POST", WIDGETS, widget("w"))
-        await followed.recorder.until("add w")
+        await followed.until("add w")
         await api("DELETE", f"{DEFINITIONS}/widgets.example.com")
         await when(informer, lambda: not informer.served)
         await api("POST", DEFINITIONS, everywhere)
         await api("POST", "/apis/example.com/v1/widgets", widget("everywhere"))
-        await followed.recorder.until("add w", "delete w", "add everywhere")
+        await followed.until("add w", "delete w", "add everywhere")
         assert informer.lister().get("everywhere")["metadata"]["name"] == "everywhere"
 
 
@@ -269,7 +257,7 @@ async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: Dynam
     dynamic.follow(followed)
     async with dynamic, asyncio.timeout(20):
         old = await followed.informers.get()
-        await followed.recorder.until("add w")
+        await followed.until("add w")
         _, now = await api("GET", f"{DEFINITIONS}/widgets.example.com")
         beta, stable = now["spec"]["versions"]
         beta |= {"served": False, "storage": False}
@@ -282,13 +270,10 @@ async def test_another_version_replaces_an_unserved_one(api: Api, dynamic: Dynam
         assert new.get_store().list_keys() == ["default/w"]
 
 
-async def test_follow_can_be_called_once(dynamic: DynamicInformers) -> None:
+async def test_dynamic_informers_follow_and_run_once(dynamic: DynamicInformers) -> None:
     dynamic.follow(lambda informer: None)
     with pytest.raises(UsageError, match="follow"):
         dynamic.follow(lambda informer: None)
-
-
-async def test_dynamic_informers_run_once(dynamic: DynamicInformers) -> None:
     async with dynamic:
         with pytest.raises(UsageError, match="can be entered once"):
             await dynamic.__aenter__()

@@ -30,6 +30,7 @@ WAYS = {
     "streaming": ReflectorOptions(),
     "pages": ReflectorOptions(streaming_list=False, page_size=7),
     "whole": ReflectorOptions(streaming_list=False, page_size=0),
+    "metadata": ReflectorOptions(),
 }
 
 
@@ -82,11 +83,13 @@ def names(informer: SharedIndexInformer[Any]) -> set[str]:
 @pytest.mark.parametrize("way", WAYS)
 async def test_shards_together_have_all_objects(server: ApiServer, transport: HttpTransport, way: str) -> None:
     uids = make(server, *(f"map-{number}" for number in range(40)))
-    informers = [informer_of(transport, shard, options=WAYS[way]) for shard in SHARDS]
+    storage = "metadata" if way == "metadata" else "bytes"
+    informers = [informer_of(transport, shard, options=WAYS[way], storage=storage) for shard in SHARDS]
     async with informers[0], informers[1], informers[2]:
         for informer in informers:
             await informer.wait_for_sync()
         parts = [names(informer) for informer in informers]
+        assert {request.query["shardSelector"] for request in server.requests if request.query} == set(map(str, SHARDS))
         for part, shard in zip(parts, SHARDS, strict=True):
             assert part == {name for name, uid in uids.items() if shard.matches(uid, "default")}
         assert all(parts)
@@ -113,18 +116,6 @@ async def test_changes_of_other_shards_advance_the_version(server: ApiServer, tr
         assert names(informer) == set()
         assert isinstance(informer._lister_watcher, ShardedListWatch)
         assert informer._lister_watcher.left_out >= 2
-
-
-async def test_requests_name_the_shard(server: ApiServer, transport: HttpTransport) -> None:
-    await ListPager(ShardedListWatch(transport, CONFIG_MAPS, SHARDS[1])).list()
-    assert server.requests[-1].query["shardSelector"] == str(SHARDS[1])
-
-
-async def test_metadata_only_requests(server: ApiServer, transport: HttpTransport) -> None:
-    uids = make(server, *(f"map-{number}" for number in range(10)))
-    async with informer_of(transport, SHARDS[0], storage="metadata") as informer:
-        await informer.wait_for_sync()
-        assert names(informer) == {name for name, uid in uids.items() if SHARDS[0].matches(uid, "default")}
 
 
 @pytest.mark.parametrize(

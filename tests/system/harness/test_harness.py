@@ -1,4 +1,4 @@
-"""The harness: steps, crashes, what it reports, and that a plan repeats a run."""
+"""The harness: steps, crashes, what it reports, that a plan repeats a run, and that it finds each planted bug."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request,
 from aioinformer.handlers import stalls
 from aioinformer.models import core_v1
 from aioinformer.testing.harness import Crash, HarnessFailure, NotConverged, Plan, explore, run
-from tests.system.harness import planted
-from tests.system.harness.sample import DEFINITION, Widgets, life
+from tests.system.harness import sample
+from tests.system.harness.sample import DEFINITION, Widgets, life, namesake, taken_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aioinformer.testing.harness import Harness
+    from aioinformer.testing.harness.exploring import Scenario
 
     Reconcile = Callable[[Request[Any]], Awaitable[Result | None]]
+
 
 MAPS = core_v1.CONFIG_MAPS
 
@@ -34,6 +36,11 @@ def managing(*reconcilers: Callable[[Request[Any]], Any], **options: Any) -> Cal
     return make_manager
 
 
+def making(widgets: type[Widgets]) -> Callable[[Harness], Manager]:
+    """Return a function that makes a manager with this controller of widgets."""
+    return lambda harness: widgets(harness).manager()
+
+
 def data_of(request: Request[Any]) -> dict[str, str]:
     """Return the data of the ConfigMap of a request."""
     return dict(request.object.data) if request.object is not None else {}
@@ -44,6 +51,15 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
+async def paint(request: Request[Any], colour: str) -> None:
+    if data_of(request)["colour"] != colour:
+        await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": colour}})
+
+
+async def painting(request: Request[Any]) -> None:
+    await paint(request, "red")
+
+
 async def one_map(harness: Harness) -> None:
     await harness.create(config_map("a", colour="grey"))
 
@@ -51,12 +67,10 @@ async def one_map(harness: Harness) -> None:
 @pytest.mark.behaviour("C-99")
 def test_oscillation_is_reported_with_its_field() -> None:
     async def red(request: Request[Any]) -> None:
-        if data_of(request)["colour"] != "red":
-            await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "red"}})
+        await paint(request, "red")
 
     async def blue(request: Request[Any]) -> None:
-        if data_of(request)["colour"] != "blue":
-            await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "blue"}})
+        await paint(request, "blue")
 
     with pytest.raises(
         NotConverged, match=r'configmaps default/a oscillates: .*data.colour: "(red|blue)" -> "(red|blue)"'
@@ -105,8 +119,7 @@ def test_crashed_process_runs_no_further_code(after: bool) -> None:
 
     async def painting(request: Request[Any]) -> None:
         try:
-            if data_of(request)["colour"] != "red":
-                await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "red"}})
+            await paint(request, "red")
         finally:
             ended.append("ended")
 
@@ -124,10 +137,6 @@ def test_crashed_process_runs_no_further_code(after: bool) -> None:
 
 @pytest.mark.behaviour("C-96")
 def test_next_leader_continues_after_a_crash() -> None:
-    async def painting(request: Request[Any]) -> None:
-        if data_of(request)["colour"] != "red":
-            await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "red"}})
-
     async def scenario(harness: Harness) -> None:
         await one_map(harness)
         await harness.settle()
@@ -140,10 +149,6 @@ def test_next_leader_continues_after_a_crash() -> None:
 
 
 def test_one_event_happens_in_a_step() -> None:
-    async def painting(request: Request[Any]) -> None:
-        if data_of(request)["colour"] != "red":
-            await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"colour": "red"}})
-
     async def scenario(harness: Harness) -> None:
         await one_map(harness)
         seen = []
@@ -196,7 +201,7 @@ def test_plan_repeats_a_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> Non
 
     plan = Plan(seed=3, crashes=(Crash(4, True),), stale=0.2, lost=0.2, conflicts=0.2, merged=0.05)
     for again in (plan, plan, Plan(seed=4, stale=0.2)):
-        run(lambda harness: Widgets(harness).manager(), scenario, again, objects=[DEFINITION])
+        run(making(Widgets), scenario, again, objects=[DEFINITION])
     assert stories[0] == stories[1] != stories[2]
 
 
@@ -207,9 +212,7 @@ def test_plan_repeats_a_run_step_by_step(monkeypatch: pytest.MonkeyPatch) -> Non
     ids=["lost", "crash"],
 )
 def test_failure_has_only_the_faults_that_it_needs(seed: int, needed: Plan) -> None:
-    def make_manager(harness: Harness) -> Manager:
-        return planted.AdoptsLater(harness).manager()
-
+    make_manager = making(sample.AdoptsLater)
     with pytest.raises(AssertionError, match="the parts are") as failure:
         explore(make_manager, life, seeds=[seed], objects=[DEFINITION])
     assert failure.value.__notes__[0].endswith(f"To repeat this run: run(make_manager, scenario, {needed!r})")
@@ -242,3 +245,45 @@ def test_wait_for_a_condition_that_never_holds_is_reported() -> None:
 
     with pytest.raises(NotConverged, match=r'^after 60 s, v1/configmaps default/a does not .*"colour":"grey"'):
         run(managing(idle), scenario)
+
+
+#: The bug, the scenario, and what is wrong then.
+NEED_FAULTS: list[tuple[type[Widgets], Scenario, str]] = [
+    (sample.CreatesFromStaleCache, life, "the parts are"),
+    (sample.RemovesFinalizerFirst, life, "a disk is left"),
+    (sample.FollowsDeletions, life, "a disk is left"),
+    (sample.FollowsDeletions, namesake, "a disk is left"),
+    (sample.AdoptsLater, life, "the parts are .*nobody"),
+    (sample.SwallowsErrors, life, "the parts are"),
+]
+NEED_NONE: list[tuple[type[Widgets], Scenario, str]] = [
+    (sample.CountsRuns, life, "was changed 30 times .* metadata.annotations.example.com/runs"),
+    (sample.MakesDiskFirst, life, "a disk is left"),
+    (sample.RemembersParts, life, "the parts are"),
+    (sample.ReportsLatestGeneration, life, "the status is that of another generation"),
+    (sample.TakesOver, taken_name, "it was taken over"),
+]
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize("scenario", [life, namesake, taken_name])
+def test_right_controller_passes_all_seeds(scenario: Scenario) -> None:
+    outcome = explore(making(Widgets), scenario, seeds=range(40), objects=[DEFINITION])
+    assert outcome.runs == 41
+    assert min(outcome.faults[kind] for kind in ("stale", "lost", "conflicts", "merged")) > 0
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize(("bug", "scenario", "wrong"), NEED_FAULTS)
+def test_faults_reveal_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) -> None:
+    run(making(bug), scenario, objects=[DEFINITION])  # without faults, all is well
+    with pytest.raises(AssertionError, match=wrong) as failure:
+        explore(making(bug), scenario, seeds=range(100), objects=[DEFINITION])
+    assert "To repeat this run" in failure.value.__notes__[0]
+
+
+@pytest.mark.behaviour("C-96")
+@pytest.mark.parametrize(("bug", "scenario", "wrong"), NEED_NONE)
+def test_first_run_reveals_bugs(bug: type[Widgets], scenario: Scenario, wrong: str) -> None:
+    with pytest.raises(AssertionError, match=wrong):
+        run(making(bug), scenario, objects=[DEFINITION])

@@ -1,27 +1,136 @@
-"""Invalid HTTP: the informer reports it, backs off, and recovers with the server."""
+"""Invalid HTTP: the informer reports it, backs off, and recovers with the server.
+
+A server on loopback sends exact bytes as its first responses; later ones are correct.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import tracemalloc
 import zlib
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.errors import AioinformerError
+from aioinformer.errors import AioinformerError, TransportError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector import response_reader as responses
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
+from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
-from tests.system.hostile.raw_server import LIST, OK, Script, for_ever, raw_server, says
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+
+#: Writes a response on a connection after its request was read; the connection is closed when it returns.
+Script: TypeAlias = "Callable[[asyncio.StreamWriter], Awaitable[None]]"
+
+LIST = json.dumps(
+    {
+        "kind": "ConfigMapList",
+        "metadata": {"resourceVersion": "7"},
+        "items": [
+            {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "3"}}
+            for name in "ab"
+        ],
+    }
+).encode()
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+class RawServer:
+    """Answers the first requests by scripts, and all others as an API server with two ConfigMaps.
+
+    Attributes:
+        url: of the server.
+        paths: requested paths.
+    """
+
+    def __init__(self, scripts: list[Script]) -> None:
+        self._scripts = scripts
+        self.paths: list[str] = []
+        self.url = ""
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.paths.append(head.split(b" ", 2)[1].decode())
+                if self._scripts:
+                    await self._scripts.pop(0)(writer)
+                    return
+                await self._good(writer)
+
+    async def _good(self, writer: asyncio.StreamWriter) -> None:
+        if "watch=true" in self.paths[-1]:
+            writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+            await asyncio.get_running_loop().create_future()
+        writer.write(OK + b"Content-Length: %d\r\n\r\n" % len(LIST) + LIST)
+        await writer.drain()
+
+
+@asynccontextmanager
+async def raw_server(*scripts: Script) -> AsyncIterator[RawServer]:
+    """Run a server for the length of a block."""
+    server = RawServer(list(scripts))
+    connections: set[asyncio.Task[None]] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        try:
+            with suppress(asyncio.CancelledError):
+                await server.connected(reader, writer)
+        finally:
+            connections.discard(task)
+            writer.close()
+
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+    host, port = listener.sockets[0].getsockname()
+    server.url = f"http://{host}:{port}"
+    try:
+        yield server
+    finally:
+        listener.close()
+        for connection in connections:
+            connection.cancel()
+        if connections:
+            await asyncio.wait(connections)
+
+
+def says(data: bytes, *, hangs: bool = False) -> Script:
+    """Return a script that writes bytes, then closes the connection or leaves it open."""
+
+    async def script(writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+        if hangs:
+            await asyncio.get_running_loop().create_future()
+
+    return script
+
+
+def for_ever(first: bytes, again: bytes) -> Script:
+    """Return a script that repeats bytes without end."""
+
+    async def script(writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while True:
+            writer.write(again)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    return script
 
 
 CAP = 1_000_000
@@ -162,3 +271,52 @@ async def test_endless_response_uses_bounded_memory(what: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 4 * CAP
+
+
+EVENT = json.dumps(
+    {
+        "type": "ADDED",
+        "object": {"metadata": {"name": "c", "namespace": "default", "uid": "uid-c", "resourceVersion": "8"}},
+    }
+).encode()
+
+
+async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioinformer.reflector.protocol.watches.HEAD_PATIENCE", 0.05)
+    happened, watching = asyncio.Event(), asyncio.Event()
+    watches = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal watches
+        while b"watch=true" not in await reader.readuntil(b"\r\n\r\n"):
+            writer.write(OK + b"Content-Length: %d\r\n\r\n" % len(LIST) + LIST)
+        watches += 1
+        await happened.wait()
+        writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\n\r\n" % (len(EVENT) + 1, EVENT))
+        await reader.read()
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            await answer(reader, writer)
+        writer.close()
+
+    def shown(state: InformerState) -> None:
+        if state.phase is Phase.WATCHING:
+            watching.set()
+
+    resource: Any = find("", "v1", "configmaps")
+    async with asyncio.timeout(20), await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:
+            with pytest.raises(TransportError, match="the response timed out"):
+                await transport.request(Request("/watched-by-others", (("watch", "true"),)))
+            informer = SharedIndexInformer(
+                ListWatch(transport, resource), options=ReflectorOptions(streaming_list=False)
+            )
+            informer.add_state_handler(shown)
+            async with informer:
+                await watching.wait()
+                happened.set()
+                await informer.wait_for("default/c")
+                assert informer.state.phase is Phase.WATCHING
+    assert watches == 2

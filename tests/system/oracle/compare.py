@@ -1,4 +1,7 @@
-"""Derives what aioinformer must do with a script from client-go's record and the rules of differences.toml.
+"""Records, which are what a client did with a script, and their comparison.
+
+Those of client-go are committed. `expect` derives what aioinformer must do with a script from client-go's record and
+the rules of differences.toml.
 
 A rule with `pattern` rewrites lines of client-go's record into the lines that aioinformer's record must have. It
 applies to all scripts, or, if it is `cited`, once in each script that names it in `differs`. The other rules only give
@@ -7,18 +10,52 @@ reasons: a script that names one declares in `ours` exactly what aioinformer doe
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tests.system.oracle.records import Record
 from tests.system.oracle.script import FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tests.system.oracle.script import Script
+
+
+RECORDED = FOLDER / "recorded.jsonl"
+
+
+@dataclass(slots=True)
+class Record:
+    """What a client did with a script.
+
+    Attributes:
+        requests: its requests, and how soon it sent them.
+        delivered: the notifications of each key, in order.
+        store: the contents of its cache at the end.
+    """
+
+    requests: list[str]
+    delivered: dict[str, list[str]] = field(default_factory=dict)
+    store: list[str] = field(default_factory=list)
+
+
+def read() -> dict[str, Record]:
+    """Return the records of client-go, by script."""
+    entries = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    return {entry.pop("script"): Record(**entry) for entry in entries}
+
+
+def write(scripts: Iterable[Script], records: Mapping[str, Record]) -> None:
+    """Write the records of client-go, in the order of the scripts."""
+    lines = []
+    for script in scripts:
+        if record := records.get(script.name):
+            record.delivered = dict(sorted(record.delivered.items()))
+            lines.append(json.dumps({"script": script.name} | asdict(record), ensure_ascii=False) + "\n")
+    RECORDED.write_text("".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

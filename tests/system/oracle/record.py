@@ -1,4 +1,4 @@
-"""Plays all scripts to client-go's informer and writes recorded/. Run it by `make record-oracle`."""
+"""Plays all scripts to client-go's informer and writes recorded.jsonl. Run it by `make record-oracle`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.system.oracle.compare import Record, read, write
 from tests.system.oracle.player import STAGGER, Player
-from tests.system.oracle.records import Record, read, write
 from tests.system.oracle.script import FOLDER, Script, load
 
 #: If the machine was busy for longer, the times of a script are unreliable, and it is played again.

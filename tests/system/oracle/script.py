@@ -75,7 +75,7 @@ class Script:
 
     Attributes:
         name: unique among all scripts.
-        group: the name of its file.
+        group: the name of its table in a file of `scripts`.
         summary: what the script shows, in one sentence.
         replies: the replies to requests of each kind, in order; the last one is repeated.
         covers: rows of docs/conformance.toml.
@@ -109,8 +109,8 @@ class Script:
 
 def load(folder: Path = FOLDER / "scripts") -> list[Script]:
     """Return all scripts, in the order of their files."""
-    files = {path.stem: tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))}
-    return [_script(group, entry) for group, file in files.items() for entry in file["script"]]
+    files = [tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))]
+    return [_script(group, entry) for file in files for group, entries in file.items() for entry in entries]
 
 
 def _script(group: str, entry: dict[str, Any]) -> Script:

@@ -18,9 +18,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from tests.system.simulation.campaign import many, one
-from tests.system.simulation.hunt import bug_named, hunt_all
-from tests.system.simulation.shrink import numbers_in
+from tests.system.simulation.campaign import bug_named, hunt_all, many, numbers_in, one
 
 
 def main() -> int:

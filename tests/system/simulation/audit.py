@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.reflector.state import Phase
+from tests.system.simulation.collection import identity_of, key_of, serial_of
 from tests.system.simulation.history import ABSENT
-from tests.system.simulation.objects import identity_of, key_of, serial_of
-from tests.system.simulation.story import START
 from tests.system.simulation.witness import OnPurpose
+from tests.system.simulation.world import START
 
 if TYPE_CHECKING:
     from tests.system.simulation.model_server import Asked

@@ -1,12 +1,13 @@
 """The objects of the model server, with their history, compaction, and restores from a backup.
 
 A pure state machine. It knows the selection of its one informer, and keeps the history of what that informer may see.
+The functions at the end read objects of any storage tier.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from tests.system.simulation.history import ABSENT, History
 
 if TYPE_CHECKING:
     from random import Random
+
 
 #: Gaps between versions: other resources are written, too.
 MOST_VERSIONS_A_WRITE = 5
@@ -231,3 +233,37 @@ class Collection:
 
     def _keep(self) -> None:
         self.snapshots.append(Snapshot(self.version, self.history.moment, dict(self.objects)))
+
+
+def key_of(obj: Any) -> str:
+    """Return `namespace/name`."""
+    if isinstance(obj, dict):
+        return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+    metadata = obj.metadata
+    return f"{metadata.namespace}/{metadata.name}"
+
+
+def serial_of(obj: Any) -> int:
+    """Return the serial number of its write."""
+    return int(_labels(obj)["write"])
+
+
+def app_of(obj: Any) -> str:
+    """Return the label of selections."""
+    return str(_labels(obj)["app"])
+
+
+def refused(obj: Any) -> bool:
+    """Return whether a transform refuses it."""
+    return REFUSED in _labels(obj)
+
+
+def identity_of(obj: Any) -> tuple[str, str, int]:
+    """Return uid, version and serial number."""
+    if isinstance(obj, dict):
+        return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"], serial_of(obj)
+    return obj.metadata.uid, obj.metadata.resource_version, serial_of(obj)
+
+
+def _labels(obj: Any) -> Any:
+    return obj["metadata"]["labels"] if isinstance(obj, dict) else obj.metadata.labels

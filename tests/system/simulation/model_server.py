@@ -10,18 +10,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from aioinformer.errors import TransportError
-from tests.system.simulation.answers import Answer, Body, Stream
-from tests.system.simulation.faults import ACTS
-from tests.system.simulation.watch import Watch
-from tests.system.simulation.words import HTML, REFUSALS, TOO_LARGE, added, bookmark, failure, line
+from tests.system.simulation.answers import (
+    HTML,
+    REFUSALS,
+    TOO_LARGE,
+    Answer,
+    Body,
+    Stream,
+    Watch,
+    added,
+    bookmark,
+    failure,
+    line,
+)
+from tests.system.simulation.scenario import ACTS
 
 if TYPE_CHECKING:
     from random import Random
 
     from aioinformer.transport import Request
     from tests.system.simulation.collection import Collection, Snapshot, Stored
-    from tests.system.simulation.faults import Fault
-    from tests.system.simulation.story import Story
+    from tests.system.simulation.scenario import Fault
+    from tests.system.simulation.world import Story
 
 _JSON = {"Content-Type": "application/json"}
 #: Seconds that a client waits for the head of a response, except for watches.

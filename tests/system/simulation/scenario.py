@@ -1,6 +1,10 @@
 """The scenario of a seed: an informer, its handlers, and all actions on it and its server, with their times.
 
 Everything is drawn before the start, so that a scenario can run again without some of its actions.
+
+Faults are between the model server and the informer, by name: a superset of `aioinformer.testing.FAULTS`. *Answers*
+replace a response. *Transport* faults change how a response arrives. *Stream* faults affect a watch once it has
+delivered a number of events. *Acts* affect the whole server.
 """
 
 from __future__ import annotations
@@ -12,13 +16,84 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.backoff import BackoffOptions
 from aioinformer.reflector.options import ReflectorOptions
 from tests.system.simulation.collection import Selection
-from tests.system.simulation.faults import FAULTS, REWINDING, STREAMS, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aioinformer.cache.objects.storage import StorageTier
     from aioinformer.informer.pipeline import QueueName
+
+
+#: name -> the response: status, body, and whether watches receive it as an event.
+ANSWERS = (
+    "refuse",
+    "throttle",
+    "unavailable",
+    "server_error",
+    "server_error_text",
+    "unauthorized",
+    "forbidden",
+    "not_found",
+    "not_allowed",
+    "html",
+    "too_large",
+    "expired",
+    "no_answer",
+    "refuse_streams",
+    "ignore_streams",
+    "stale",
+)
+TRANSPORT = ("latency", "slow", "black_hole", "half_page", "no_bookmarks", "bits")
+STREAMS = (
+    "close",
+    "cut",
+    "end_in_line",
+    "garbage",
+    "unknown_type",
+    "huge_line",
+    "error_event",
+    "expired_event",
+    "bookmark_and_close",
+    "double",
+    "own_version",
+)
+ACTS = ("outage", "restart", "compaction", "restore")
+
+FAULTS = (*ANSWERS, *TRANSPORT, *STREAMS, *ACTS)
+
+#: Faults after which versions go back; two of them at a time cannot be distinguished.
+REWINDING = frozenset({"restore", "stale"})
+
+
+@dataclass
+class Fault:
+    """An active or future fault.
+
+    Attributes:
+        name: as in `FAULTS`.
+        until: virtual time of its end.
+        verbs: the affected requests: "list", "watch".
+        share: of the affected requests, in (0, 1].
+        times: how often it takes effect at most, 0 for no limit.
+        params: its parameters.
+    """
+
+    name: str
+    until: float
+    verbs: frozenset[str] = frozenset({"list", "watch"})
+    share: float = 1.0
+    times: int = 0
+    params: dict[str, Any] = field(default_factory=dict)
+    strikes: int = 0
+
+    def over(self, now: float) -> bool:
+        """Return whether it has ended."""
+        return now >= self.until or (self.times > 0 and self.strikes >= self.times)
+
+    def __str__(self) -> str:
+        params = "".join(f", {name}={value}" for name, value in self.params.items())
+        return f"{self.name} ({'/'.join(sorted(self.verbs))}, share {self.share:.1f}{params})"
+
 
 _NAMESPACES = ("default", "kube-system", "web")
 _TIERS: tuple[StorageTier, ...] = (

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.system.simulation.audit import Audit, check_requests
 from tests.system.simulation.stage import Stage
-from tests.system.simulation.story import START, Story, Violation
-from tests.system.simulation.world import SimulatedLoop, simulated_world
+from tests.system.simulation.world import START, SimulatedLoop, Story, Violation, simulated_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

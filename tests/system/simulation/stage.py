@@ -11,10 +11,9 @@ from aioinformer.errors import InformerStopped
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.catalog import find
-from tests.system.simulation.collection import MOST_VERSIONS_A_WRITE, Collection
+from tests.system.simulation.collection import MOST_VERSIONS_A_WRITE, Collection, app_of, key_of, refused, serial_of
 from tests.system.simulation.history import ABSENT
 from tests.system.simulation.model_server import ModelServer
-from tests.system.simulation.objects import app_of, key_of, refused, serial_of
 from tests.system.simulation.scenario import Manner
 from tests.system.simulation.witness import OnPurpose, Witness
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from aioinformer.resources.resource import Resource
-    from tests.system.simulation.faults import Fault
-    from tests.system.simulation.scenario import Action, Scenario
-    from tests.system.simulation.story import Story
+    from tests.system.simulation.scenario import Action, Fault, Scenario
+    from tests.system.simulation.world import Story
 
 _PODS = find("", "v1", "pods")
 assert _PODS is not None

@@ -1,4 +1,4 @@
-"""Fresh seeds of the simulation, and seeds that failed in the past.
+"""Fresh seeds of the simulation, seeds that failed in the past, and planted bugs, which it must find.
 
 `SIMULATION_FIRST` is the first fresh seed, `SIMULATION_SEEDS` their number; a full run plays more of them.
 """
@@ -8,18 +8,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from random import SystemRandom
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.selection import is_full
+from tests.system.simulation.campaign import SEEDS, found_by, hunt
+from tests.system.simulation.planted import PLANTED
 from tests.system.simulation.scenario import draw
 from tests.system.simulation.simulate import play
+
+if TYPE_CHECKING:
+    from tests.system.simulation.planted import Planted
+
 
 _SEEDS = 30
 _SEEDS_OF_A_FULL_RUN = 1000
 _ROOT = Path(__file__).parents[3]
+_PAGE = _ROOT / "docs" / "simulation.md"
 #: Seeds that found a defect, some in the simulation. After a change of `scenario.draw` they are other scenarios.
 _ONCE_FAILED = (275, 367, 20007, 53733, 500277, 501067, 600347, 700816, 700964, 701706, 712543, 721103, 722232)
 
@@ -46,3 +55,13 @@ def test_previously_failing_seed_violates_nothing(seed: int) -> None:
 
 def test_seed_is_deterministic() -> None:
     assert play(draw(7)).story.render() == play(draw(7)).story.render()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_planted_bug_is_found(bug: Planted) -> None:
+    found = found_by(_PAGE)
+    assert bug.name in found, "run python -m tests.system.simulation --bugs"
+    seed = hunt(bug, chain([found[bug.name]], SEEDS)).seed
+    assert seed
+    assert play(draw(seed)).violation is None, "the seed fails without the bug, too"

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.system.simulation.collection import key_of, serial_of
 from tests.system.simulation.history import ABSENT
-from tests.system.simulation.objects import key_of, serial_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from aioinformer.handlers.registration import HandlerRegistration
     from tests.system.simulation.history import History
     from tests.system.simulation.scenario import Manner
-    from tests.system.simulation.story import Story
+    from tests.system.simulation.world import Story
 
 
 class OnPurpose(Exception):

@@ -23,9 +23,9 @@ from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from tests.system.soak.page import verdict
 from tests.system.soak.subject import FORMS
 from tests.system.soak.targets import OwnTarget, RealTarget, Target
-from tests.system.soak.verdict import verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

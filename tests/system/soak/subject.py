@@ -11,12 +11,16 @@ It reads commands from its standard input, one JSON object on each line, and ans
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +29,44 @@ from aioinformer.handlers.threaded import ThreadedHandler
 from aioinformer.resources.catalog import find
 from aioinformer.transport.auth.credentials import connect
 from tests.support.witness import Witness, incarnation
-from tests.system.soak.census import census, sockets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.handlers.registration import HandlerRegistration
+
+
+_PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
+_OPEN_FILES = Path("/proc/self/fd")
+
+
+def census() -> dict[str, Any]:
+    """Return resident memory, tasks, open files, sockets, threads, objects of the garbage collector, and CPU time."""
+    gc.collect()
+    times = os.times()
+    links = [_target(each) for each in list(_OPEN_FILES.iterdir())]
+    return {
+        "rss_kib": int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_KIB,
+        "tasks": len(asyncio.all_tasks()),
+        "files": len([link for link in links if link]),
+        "sockets": sockets(),
+        "threads": threading.active_count(),
+        "objects": len(gc.get_objects()),
+        "cpu_seconds": round(times.user + times.system, 2),
+    }
+
+
+def sockets() -> int:
+    """Return the number of open sockets."""
+    return sum(_target(each).startswith("socket:") for each in list(_OPEN_FILES.iterdir()))
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:  # the descriptor that was used to read the folder
+        return ""
+
 
 NAMESPACE = "soak"
 #: How long caches and handlers may take to match the server, in seconds.

@@ -1,12 +1,14 @@
-"""Task factories of the loop: nothing depends on them, not even on `asyncio.eager_task_factory` of Python 3.12."""
+"""Other event loops: uvloop, and task factories, also `asyncio.eager_task_factory` of Python 3.12."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import re
+import ssl
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,29 +41,31 @@ def plain(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio
     return asyncio.Task(coro, loop=loop, **options)
 
 
-def new_loop(factory: str) -> Callable[[], asyncio.AbstractEventLoop]:
-    def make() -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
-        factories: Any = asyncio
-        loop.set_task_factory(plain if factory == "plain" else factories.eager_task_factory)
-        return loop
+def new_loop(kind: str) -> asyncio.AbstractEventLoop:
+    if kind == "uvloop":
+        import uvloop
 
-    return make
+        return uvloop.new_event_loop()
+    loop = asyncio.new_event_loop()
+    factories: Any = asyncio
+    loop.set_task_factory(plain if kind == "plain" else factories.eager_task_factory)
+    return loop
 
 
 eager = pytest.mark.skipif(sys.version_info < (3, 12), reason="asyncio.eager_task_factory is new in Python 3.12")
+fast = pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop does not support this system")
 
 
-@pytest.fixture(params=["plain", pytest.param("eager", marks=eager)])
+@pytest.fixture(params=["plain", pytest.param("eager", marks=eager), pytest.param("uvloop", marks=fast)])
 def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Return a function that runs a coroutine on a loop with a task factory."""
+    """Return a function that runs a coroutine on a loop with a task factory, or on uvloop."""
 
     async def bounded(main: Coroutine[Any, Any, Any]) -> Any:
         async with asyncio.timeout(30):
             return await main
 
     def run(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=new_loop(request.param)) as runner:
+        with asyncio.Runner(loop_factory=lambda: new_loop(request.param)) as runner:
             return runner.run(bounded(main))
 
     return run
@@ -246,3 +250,40 @@ def test_all_tasks_of_the_package_are_created_in_one_place() -> None:
     package = Path(aioinformer.__file__).parent
     found = {path.name for path in package.rglob("*.py") if direct.search(path.read_text())}
     assert found == {"concurrency.py"}, "use create_task and TaskGroup of aioinformer.concurrency"
+
+
+async def follow(server: ApiServer, transport: HttpTransport) -> None:
+    """Follow objects through creation, many fast changes, an outage and deletion."""
+    seen: list[str] = []
+    gone = asyncio.Event()
+
+    async def on_update(old: Any, new: Any) -> None:
+        seen.append(new.data["turn"])
+
+    server.create("configmaps", {"metadata": {"name": "a"}, "data": {"turn": "0"}}, "default")
+    async with SharedInformerFactory(transport) as factory:
+        informer = factory.core.v1.configmaps.informer()
+        informer.add_event_handler(on_update=on_update, on_delete=lambda obj: gone.set())
+        await factory.wait_for_cache_sync()
+        for turn in range(1, 201):
+            server.patch("configmaps", "a", {"data": {"turn": str(turn)}}, "default")
+            if turn % 20 == 0:
+                await asyncio.sleep(0)
+        async with server.fault("outage"):
+            await asyncio.sleep(0)
+        server.delete("configmaps", "a", "default")
+        async with asyncio.timeout(30):
+            await gone.wait()
+        assert informer.lister().list() == []
+    assert seen == sorted(seen, key=int)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_informer_follows_many_fast_changes(run: Any, tls: bool) -> None:
+    async def main() -> None:
+        async with ApiServer(tls=tls) as server:
+            trusting = ssl.create_default_context(cadata=server.certificate_authority.decode()) if tls else None
+            async with HttpTransport(server.url, ssl=trusting) as transport:
+                await follow(server, transport)
+
+    run(main())

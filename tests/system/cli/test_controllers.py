@@ -1,10 +1,12 @@
-"""`aioinformer check`: the manifest is enough for the manager, and the review names what lacks."""
+"""`aioinformer check` and `run`: the manifest of a manager is sufficient, and a manager runs until a signal."""
 
 from __future__ import annotations
 
 import json
+import signal
 from typing import TYPE_CHECKING, Any
 
+import aiohttp
 import pytest
 import yaml
 
@@ -12,7 +14,6 @@ from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import Controller, Manager, Request
 from aioinformer.models import apps_v1, core_v1
 from aioinformer.testing import ApiServer
-from tests.system.cli.programs import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,11 +21,61 @@ if TYPE_CHECKING:
 
     from tests.support.shell import Shell
 
+
+PROGRAM = """
+from aioinformer import Resource
+from aioinformer.controller import LeaderElection, Manager, Watch
+from aioinformer.models import core_v1
+
+CRONS = Resource("example.com", "v1", "crons", kind="Cron")
+manager = Manager("widgets", leader_election=LeaderElection("widgets-lease", namespace="ops"))
+
+
+@manager.controller(
+    core_v1.CONFIG_MAPS,
+    owns=[core_v1.SECRETS],
+    watches=[Watch(core_v1.NODES, to=lambda node: [])],
+    writes={core_v1.SECRETS: ("create", "patch"), core_v1.CONFIG_MAPS: ("patch",)},
+)
+async def widgets(request):
+    if request.object is not None and not request.object.data:
+        await request.client.core.v1.configmaps.patch(request.object, {"data": {"seen": "yes"}})
+        print("patched", request.key, flush=True)
+
+
+with_a_missing_kind = Manager("crons")
+
+
+@with_a_missing_kind.controller(CRONS)
+async def crons(request): ...
+
+
+number = 3
+"""
+
+LEVELS = """
+import logging
+
+from aioinformer.controller import Manager, Retry
+from aioinformer.models import core_v1
+
+manager = Manager("levels")
+
+
+@manager.controller(core_v1.CONFIG_MAPS)
+async def levels(request):
+    logging.getLogger("of.the.user").debug("a detail")
+    if request.attempt == 1:
+        raise Retry("dns answers 500")
+    print("done", flush=True)
+"""
+
+
 ACCOUNT = "system:serviceaccount:ops:widgets"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
+async def secured() -> AsyncIterator[ApiServer]:
     async with ApiServer(authorization_mode="RBAC") as running:
         running.create("namespaces", {"metadata": {"name": "ops"}})
         yield running
@@ -33,6 +84,7 @@ async def server() -> AsyncIterator[ApiServer]:
 @pytest.fixture(autouse=True)
 def program(shell: Shell) -> None:
     (shell.home / "program.py").write_text(PROGRAM)
+    (shell.home / "levels.py").write_text(LEVELS)
 
 
 def documents(lines: list[str]) -> list[dict[str, Any]]:
@@ -121,8 +173,9 @@ async def test_namespaces_make_roles_instead_of_cluster_roles(shell: Shell) -> N
 
 @pytest.mark.behaviour("C-92")
 async def test_review_names_what_is_forbidden_until_it_is_applied(
-    shell: Shell, server: ApiServer, kubeconfig: Path
+    shell: Shell, secured: ApiServer, tmp_path: Path
 ) -> None:
+    kubeconfig = secured.kubeconfig(tmp_path / "kubeconfig")
     arguments = ("check", "program:manager", "--kubeconfig", kubeconfig, "--as", ACCOUNT)
 
     before = await shell.run(*arguments)
@@ -131,7 +184,7 @@ async def test_review_names_what_is_forbidden_until_it_is_applied(
 
     for document in documents(before.lines):
         plural = f"{document['kind'].lower()}s"
-        server.create(plural, document, document["metadata"].get("namespace", ""))
+        secured.create(plural, document, document["metadata"].get("namespace", ""))
     after = await shell.run(*arguments)
     assert (after.code, after.lines) == (0, before.lines)
     assert "the cluster has all that manager widgets needs" in after.stderr
@@ -199,3 +252,77 @@ async def test_wrong_place_gets_a_remedy(shell: Shell, command: str, place: str,
 
     assert (finished.code, finished.lines) == (2, [])
     assert message in finished.stderr
+
+
+@pytest.fixture
+def kubeconfig(server: ApiServer, kubeconfig: Path) -> Path:
+    """The kubeconfig of a server with objects."""
+    for namespace in ("ops", "shop"):
+        server.create("namespaces", {"metadata": {"name": namespace}})
+        server.create("configmaps", {"metadata": {"name": "one", "namespace": namespace}}, namespace)
+    return kubeconfig
+
+
+@pytest.mark.behaviour("C-94")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_manager_runs_until_a_signal(shell: Shell, kubeconfig: Path, number: signal.Signals) -> None:
+    command = await shell.start("run", "program:manager", "-n", "shop", "--kubeconfig", kubeconfig, "--log-format=json")
+    line = await command.line()
+    finished = await command.finish(number)
+
+    assert (finished.code, line, finished.lines) == (0, "patched shop/one", ["patched shop/one"])
+    records = [json.loads(each) for each in finished.stderr.splitlines()]
+    assert any(number.name in each["message"] and each["level"] == "info" for each in records)
+
+
+@pytest.mark.behaviour("C-81")
+async def test_probes_listen_at_the_health_port(shell: Shell, kubeconfig: Path, unused_tcp_port: int) -> None:
+    options = ("--kubeconfig", kubeconfig, "--health-port", str(unused_tcp_port))
+    command = await shell.start("run", "program:manager", *options)
+    await command.line()
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{unused_tcp_port}") as client:
+        for path in ("/livez", "/readyz"):
+            async with client.get(path) as response:
+                assert (response.status, await response.text()) == (200, "ok\n")
+    assert (await command.finish(signal.SIGTERM)).code == 0
+
+
+@pytest.mark.behaviour("C-127")
+@pytest.mark.parametrize(("level", "shown"), [("debug", {"debug", "info", "warning"}), ("WARNING", {"warning"})])
+async def test_log_level_is_an_option(shell: Shell, kubeconfig: Path, level: str, shown: set[str]) -> None:
+    options = ("--kubeconfig", kubeconfig, "--log-format", "json", "--log-level", level)
+    command = await shell.start("run", "levels:manager", *options)
+    await command.line()
+    finished = await command.finish(signal.SIGTERM)
+
+    records = [json.loads(each) for each in finished.stderr.splitlines()]
+    assert {each["level"] for each in records} - {"error"} == shown
+
+
+@pytest.mark.behaviour("C-127")
+async def test_lines_of_attempts_have_controller_and_key_in_json(shell: Shell, kubeconfig: Path) -> None:
+    command = await shell.start("run", "levels:manager", "-n", "shop", "--kubeconfig", kubeconfig, "--log-format=json")
+    await command.line()
+    finished = await command.finish(signal.SIGTERM)
+
+    records = [json.loads(each) for each in finished.stderr.splitlines()]
+    assert {
+        (each["level"], each["controller"], each["key"]) for each in records if "dns answers 500" in each["message"]
+    } == {("warning", "levels", "shop/one")}
+
+
+async def test_dry_run_writes_nothing(shell: Shell, server: ApiServer, kubeconfig: Path) -> None:
+    command = await shell.start("run", "program:manager", "--kubeconfig", kubeconfig, "--dry-run")
+    await command.says("dry run: patch configmaps shop/one")
+    finished = await command.finish(signal.SIGTERM)
+
+    assert finished.code == 0
+    assert "data" not in server.get("configmaps", "one", "shop")
+    assert not server.list("leases", "ops")
+
+
+async def test_no_cluster_is_an_error(shell: Shell) -> None:
+    finished = await shell.run("run", "program:manager")
+
+    assert (finished.code, finished.lines) == (2, [])
+    assert "no cluster found" in finished.stderr

@@ -1,8 +1,9 @@
-"""What `make test-newest` and `make test-lowest` run with: the newest Python, and a lock of the lowest versions."""
+"""Runs of the tests: when a full run is needed, the sample of rows, and other versions of Python and dependencies."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import tomllib
 from itertools import chain
@@ -11,10 +12,72 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import full_run
 import newest_python
+from full_run import FOLDERS, FullRun
+from tests.selection import ONE_OF, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+FOLDERS_NOW = dict.fromkeys(FOLDERS, "a")
+RUN = FullRun(real_server=True, folders=FOLDERS_NOW)
+WITHOUT_SERVER = FullRun(real_server=False, folders=FOLDERS_NOW)
+CHANGED = FullRun(real_server=True, folders={**FOLDERS_NOW, "tests/real/contract": "b"})
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A git checkout with a file in each folder."""
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for folder in FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "module.py").write_text("a = 1\n")
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("run", "recorded", "reason"),
+    [
+        pytest.param(RUN, RUN, "", id="unchanged"),
+        pytest.param(RUN, None, "no full run is recorded", id="first run"),
+        pytest.param(CHANGED, RUN, "changed since the last recorded full run: tests/real/contract", id="changed"),
+        pytest.param(RUN, WITHOUT_SERVER, "had no real API server", id="with a server"),
+        pytest.param(WITHOUT_SERVER, RUN, "", id="without a server"),
+    ],
+)
+def test_reason_for_a_full_run(run: FullRun, recorded: FullRun | None, reason: str) -> None:
+    found = full_run.reason_for(run, recorded)
+    assert reason in found
+    assert bool(found) is bool(reason)
+
+
+def test_hash_depends_on_tracked_contents_only(checkout: Path) -> None:
+    before = full_run.this_run(checkout)
+    (checkout / "tests/real/contract/untracked.py").write_text("b = 2\n")
+    (checkout / "tests/real/contract/module.py").touch()
+    assert full_run.this_run(checkout) == before
+    (checkout / "tests/real/contract/module.py").write_text("a = 2\n")
+    after = full_run.this_run(checkout)
+    assert [folder for folder in FOLDERS if after.folders[folder] != before.folders[folder]] == ["tests/real/contract"]
+
+
+def test_run_without_a_real_server_does_not_replace_one_with(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    assert full_run.read(record) is None
+    assert full_run.write(RUN, record)
+    assert not full_run.write(WITHOUT_SERVER, record)
+    assert full_run.read(record) == RUN
+
+
+def test_sample_has_one_of_ten_rows_of_each_module() -> None:
+    rows = {(module, f"row{number}") for module, count in (("small", 1), ("large", 95)) for number in range(count)}
+    chosen = sample(rows)
+    assert sorted(module for module, _ in chosen) == ["large"] * -(-95 // ONE_OF) + ["small"]
+    assert chosen == sample(sorted(rows))
+
 
 PROJECT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())
