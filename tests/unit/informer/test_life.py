@@ -16,7 +16,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.state import Phase
 from tests.support.collection import Collection
-from tests.support.recorder import Recorder
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -34,14 +34,6 @@ async def test_phases_are_new_running_stopped() -> None:
         await settled()
         assert (informer.state.phase, informer.is_stopped()) == (Phase.WATCHING, False)
     assert (informer.state.phase, informer.is_stopped()) == (Phase.STOPPED, True)
-
-
-async def test_cache_is_readable_after_the_stop() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    async with informer:
-        await settled()
-    assert informer.get_store().list_keys() == ["default/a"]
-    assert informer.lister().namespaced("default").get("a").metadata.name == "a"
 
 
 @pytest.mark.conformance("SI-07", "ARC-09")
@@ -148,10 +140,7 @@ async def test_informer_has_five_tasks_and_two_per_further_handler() -> None:
 
 @pytest.mark.conformance("REF-16", "LW-02")
 async def test_stop_closes_every_response() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await settled()
+    async with informer_of("a") as (pods, _, _):
         pods.end_watches()
         await settled()
         pods.refuse(500)
@@ -327,18 +316,6 @@ async def test_crash_after_the_sync_reaches_the_exit() -> None:
         await informer.wait_for("default/b")
     with pytest.raises(Broken):
         await informer.__aexit__(None, None, None)
-
-
-async def test_crash_keeps_its_cause() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-
-    async def broken(*args: Any) -> None:
-        raise Broken from KeyError("the cause")
-
-    informer._follow = broken  # type: ignore[method-assign]
-    with pytest.raises(Broken) as caught:
-        await informer.run()
-    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.conformance("CTL-03")

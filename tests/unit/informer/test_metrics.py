@@ -1,16 +1,17 @@
-"""Metrics of informers in Prometheus, their names and lifetime, and the log line for slow batches."""
+"""Metrics of informers: their names, values and lifetime."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer.errors import UsageError
+from aioinformer.errors import TransportError, UsageError
 from aioinformer.factory.dynamic import DynamicInformers
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
@@ -20,13 +21,15 @@ from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.reflector.listwatch import ListWatch
 from tests.support.cluster import Cluster
-from tests.support.collection import PODS, Collection
+from tests.support.collection import PODS, Collection, Response, line
+from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from aioinformer.informer.pipeline import QueueName
+
 
 LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}
 
@@ -47,9 +50,7 @@ def registry() -> CollectorRegistry:
 async def test_scrape_has_informer_metrics_with_names_of_client_go(
     shop: InformerName, registry: CollectorRegistry, queue: QueueKind
 ) -> None:
-    pods = Collection("a", "b")
     metrics = PrometheusMetrics(registry)
-    informer = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS), metrics=metrics)
 
     async def slow(obj: Any) -> None:
         await asyncio.sleep(1000)
@@ -57,9 +58,9 @@ async def test_scrape_has_informer_metrics_with_names_of_client_go(
     def shown(name: str) -> float | None:
         return registry.get_sample_value(name, LABELS)
 
-    informer.add_event_handler(on_add=slow)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of(
+        "a", "b", queue=queue, identifier=shop.with_resource(PODS), metrics=metrics, on_add=slow
+    ) as (pods, _, _):
         pods.put("c")
         await asyncio.sleep(20)
         pods.end_watches()
@@ -292,9 +293,7 @@ async def test_multi_namespace_informer_sums_its_namespaces(shop: InformerName) 
 async def test_no_content_of_objects_is_in_metrics(shop: InformerName, registry: CollectorRegistry) -> None:
     pods = Collection()
     pods.put("secret-name", "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
-    informer = SharedIndexInformer(pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of(pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry)):
         assert b"secret" not in generate_latest(registry)
 
 
@@ -333,3 +332,103 @@ async def test_slow_batch_is_logged_if_the_queue_is_long(
     lines = [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
     assert bool(lines) == slow
     assert all(re.fullmatch(r"pods: processing took \d\.\d s for a batch of \d\d", line) for line in lines)
+
+
+FAILED = line("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})
+
+
+def expire(pods: Collection) -> None:
+    pods.expire_watches()
+
+
+def break_lines(pods: Collection) -> None:
+    for delay in (0, 5):  # the first time, the watch is only opened again
+        asyncio.get_running_loop().call_later(delay, pods.send, b"{broken}\n")
+
+
+def fail(pods: Collection) -> None:
+    pods.send(FAILED)
+    pods.end_watches()
+
+
+def restore(pods: Collection) -> None:
+    pods.version = 1
+    for obj in pods.objects.values():
+        obj["metadata"]["resourceVersion"] = "1"
+    pods.send(line("BOOKMARK", {"metadata": {"resourceVersion": "1"}}))
+
+
+def refuse(pods: Collection) -> None:
+    pods.refuse(403, "Forbidden")
+    pods.end_watches()
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [(expire, "expired"), (break_lines, "broken"), (fail, "error"), (restore, "restored"), (refuse, "refused")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_relist_is_counted_by_reason(happens: Callable[[Collection], None], reason: str) -> None:
+    pods, registry = Collection("a", "b", "c"), CollectorRegistry()
+
+    def relists(reason: str) -> float | None:
+        return registry.get_sample_value("reflector_relists_total", LABELS | {"reason": reason})
+
+    with InformerName("shop") as shop:
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry)
+        )
+        async with informer:
+            await informer.wait_for_sync()
+            await settled()
+            assert (relists("first"), relists(reason)) == (1, None)
+            happens(pods)
+            await asyncio.sleep(60)
+            assert informer.state.healthy
+            assert (relists("first"), relists(reason)) == (1, 1)
+            pods.put("d")
+            await asyncio.sleep(1)
+            happens(pods)
+            await asyncio.sleep(120)
+            assert relists(reason) == 2
+
+
+async def test_failed_attempts_are_not_counted() -> None:
+    pods = Collection("a")
+    pods.refusals.extend(TransportError("lost") for _ in range(5))
+    with InformerName("shop") as shop:
+        metrics = PrometheusMetrics(CollectorRegistry())
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            pods, identifier=shop.with_resource(PODS), metrics=metrics
+        )
+        async with informer:
+            await informer.wait_for_sync()
+            statistics = informer.statistics()
+    assert statistics.relists == {"first": 1}
+    assert statistics.lists.count == 6
+
+
+async def test_lists_in_place_of_a_watch_count_as_polling() -> None:
+    pods = Collection("a")
+    page = json.dumps({"kind": "PodList", "metadata": {}, "items": []}).encode()
+    with InformerName("shop") as shop:
+        metrics = PrometheusMetrics(CollectorRegistry())
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(
+            pods, identifier=shop.with_resource(PODS), metrics=metrics
+        )
+        for _ in range(6):
+            pods.refuse(405, "MethodNotAllowed")  # a watch, or a streaming list
+            pods.refusals.append(_answer(page))
+        async with informer:
+            await asyncio.sleep(20)
+            statistics = informer.statistics()
+            assert informer.state.phase == "polling"
+            assert informer.reflectors()[""].attempts == 0
+    assert statistics.relists["polling"] >= 2
+
+
+def _answer(body: bytes) -> Any:
+    response = Response()
+    response.feed(body)
+    response.end()
+    return response

@@ -1,4 +1,4 @@
-"""Snapshots: the state of informers and handlers as plain data, without content."""
+"""Snapshots and reprs: the state of informers and handlers, without content."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import TransportError
-from aioinformer.factory.dynamic import DynamicInformers
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.support.cluster import Cluster, built_in
+from tests.support.cluster import Cluster
 from tests.support.collection import Collection
-from tests.support.virtual_time import settled
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -98,7 +96,7 @@ async def test_running_call_of_a_handler() -> None:
         (handler,) = informer.snapshot()["handlers"]
         current = handler["current"]
         assert current is not None
-        place = f"on_add at shell/test_snapshots.py:{on_add.__code__.co_firstlineno}"
+        place = f"on_add at informer/test_snapshots.py:{on_add.__code__.co_firstlineno}"
         assert handler["name"] == registration.name == f"informer of pods: handler 1 ({place})"
         assert (current["function"], current["key"]) == (place, "default/b")
         assert current["seconds"] == pytest.approx(6, abs=0.5)
@@ -124,7 +122,7 @@ async def test_errors_have_type_and_place() -> None:
     (handler,) = snapshot["handlers"]
     error = handler["last_error"]
     assert error is not None
-    assert error["error"] == f"ValueError at shell/test_snapshots.py:{on_add.__code__.co_firstlineno + 1}"
+    assert error["error"] == f"ValueError at informer/test_snapshots.py:{on_add.__code__.co_firstlineno + 1}"
     assert (error["key"], handler["errors"], handler["calls"], handler["pending"]) == ("default/b", 2, 2, 0)
     assert registration.last_error is not None
     assert registration.last_error.key == "default/b"
@@ -179,11 +177,16 @@ async def test_factory_has_all_informers() -> None:
     assert factory.snapshot()["running"] is False
 
 
-async def test_dynamic_informers_have_the_same_snapshot() -> None:
-    async with DynamicInformers(Cluster()) as informers:
-        await informers.informer(built_in("v1/pods"))
-        await informers.wait_for_cache_sync()
-        await settled()
-        snapshot = informers.snapshot()
-    assert snapshot["informers"]["v1/pods"]["phase"] == "watching"
-    assert json.dumps(snapshot)
+async def test_informer_and_listers_show_object_counts() -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    assert repr(informer) == "<informer of pods, new, 0 objects, not synced>"
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.sleep(0.1)
+        lister = informer.lister()
+        assert repr(informer) == "<informer of pods, watching, 2 objects>"
+        assert repr(lister) == "<Lister of v1/pods, 2 objects in the cache>"
+        assert repr(lister.namespaced("default")) == ("<NamespaceLister of v1/pods in default, 2 objects in the cache>")
+        assert repr(informer.get_indexer()) == "<Indexer, 2 objects, indices: namespace>"
+        assert repr(informer.reflectors()[""]) == "<Reflector informer of pods, watching, version '2'>"

@@ -18,7 +18,6 @@ from aioinformer.reflector.state import Phase
 from aioinformer.resources.resource import Resource
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, line
-from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -72,12 +71,6 @@ async def test_informer_is_not_ready_if_no_object_fits_the_model() -> None:
             lister.namespaced("default").get("b")
         with pytest.raises(NotFound):
             lister.get("default/c")
-
-
-async def test_empty_collection_is_ready() -> None:
-    async with SharedIndexInformer(Collection(), decoder=Pod, max_undecodable=0) as informer:
-        await settled()
-        assert informer.is_ready()
 
 
 async def test_one_decodable_object_makes_the_informer_ready() -> None:
@@ -170,23 +163,6 @@ async def test_no_read_during_a_relist_misses_an_object(queue: QueueName) -> Non
                 seen.add("undecodable")
         lister.get("default/a")  # does not raise
     assert seen <= {"there", "undecodable"}
-
-
-async def test_object_that_decodes_again_is_always_found(queue: QueueName) -> None:
-    pods = pods_of(a=BAD)
-    seen: list[str] = []
-    async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
-        await settled()
-        lister = informer.lister()
-        pods.put("a", spec={})
-        for _ in range(60):
-            try:
-                lister.get("default/a")
-                seen.append("there")
-            except DecodeError:
-                seen.append("undecodable")
-            await asyncio.sleep(0)
-    assert list(dict.fromkeys(seen)) == ["undecodable", "there"]
 
 
 async def test_object_without_a_readable_name_has_no_key() -> None:
@@ -282,26 +258,6 @@ async def test_failed_reads_of_mappings_count() -> None:
             with pytest.raises(DecodeError):
                 read()
         assert informer.lister().undecodable() == ["default/a"]
-
-
-async def test_object_with_a_failing_view_is_not_deleted() -> None:
-    calls: list[bytes] = []
-
-    def fickle(body: bytes) -> Any:
-        """Decodes once a version; the result cannot be referred to weakly, so that each reader decodes again."""
-        calls.append(body)
-        if b'"b"' in body and len(calls) > 1:
-            raise ValueError("not again")
-        return {"metadata": msgspec.json.decode(body)["metadata"]}
-
-    pods, recorder = pods_of(b={}), Recorder()
-    informer = SharedIndexInformer(pods, decoder=fickle)
-    async with informer:
-        await settled()
-        informer.add_event_handler(recorder)
-        await settled()
-        assert informer.undecodable() == {"default/b": "the decoder refuses it: ValueError"}
-        assert not informer.state.healthy
 
 
 async def test_namespaces_count_together_until_removed() -> None:

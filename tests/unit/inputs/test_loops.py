@@ -18,7 +18,7 @@ from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.states import WIDGETS, document, view_of, widget
+from tests.unit.inputs.inputs import WIDGETS, document, view_of, widget
 
 WEB = ObjectName("shop", "web")
 UPDATED = Cause("updated", "widgets.example.com", "shop/web")

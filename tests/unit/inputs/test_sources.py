@@ -15,8 +15,7 @@ from aioinformer.errors import OptionError, UsageError
 from aioinformer.inputs.sources import source_of
 from aioinformer.resources.keys import ObjectName
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import Requests
-from tests.unit.inputs.states import WIDGETS, widget
+from tests.unit.inputs.inputs import WIDGETS, Requests, widget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

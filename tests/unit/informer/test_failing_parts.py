@@ -1,4 +1,4 @@
-"""The informer continues after memory or stack runs out anywhere between the response and the handlers."""
+"""The informer continues after any exception of its transport, and after memory or stack runs out anywhere."""
 
 from __future__ import annotations
 
@@ -22,19 +22,103 @@ from aioinformer.informer.health import Undecodable
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO
 from aioinformer.queue.real_fifo import RealFIFO
+from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
+from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import RecordDecoder
-from tests.support.collection import Collection
+from tests.support.collection import Collection, Response
+from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.informer.pipeline import QueueName
+    from aioinformer.reflector.options import ListOptions
 
 pytestmark = pytest.mark.usefixtures("queue")
+
+
+FAILURES = [asyncio.CancelledError(), OSError("broken"), ValueError("odd"), MemoryError()]
+
+
+def named(error: BaseException) -> str:
+    return type(error).__name__
+
+
+class Unclosable(Response):
+    """A response that cannot be closed."""
+
+    error: BaseException
+
+    async def close(self) -> None:
+        await super().close()
+        raise self.error
+
+
+class Faulty(Collection):
+    """A transport whose responses are of a failing class."""
+
+    error: BaseException
+
+    async def request(self, options: ListOptions) -> Response:
+        response = await super().request(options)
+        made = Unclosable.__new__(Unclosable)
+        made.__dict__ = response.__dict__  # shares the chunks of the other response
+        made.error = self.error
+        return made
+
+
+async def assert_follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
+    """Assert that the informer receives further changes."""
+    await asyncio.sleep(60)
+    assert informer.state.phase is Phase.WATCHING
+    pods.put("new")
+    await settled()
+    assert "default/new" in informer.get_store().list_keys()
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_raising_request_is_retried(error: BaseException, streaming: bool) -> None:
+    pods = Collection("a")
+    pods.refusals.append(error)
+    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=streaming))
+    async with informer:
+        await assert_follows(pods, informer)
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_raising_watch_is_reopened(error: BaseException) -> None:
+    async with informer_of("a") as (pods, informer, received):
+        await asyncio.sleep(5)
+        pods.responses[-1].end(error)
+        await assert_follows(pods, informer)
+    assert received == ["add! a 1", "add new 2"]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_unclosable_response_is_abandoned(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    pods = Faulty("a")
+    pods.error = error
+    async with informer_of(pods, options=ReflectorOptions(streaming_list=False)) as (_, informer, _):
+        await asyncio.sleep(5)
+        pods.end_watches()
+        await assert_follows(pods, informer)
+    assert "a response could not be closed" in caplog.text
+
+
+async def test_error_response_with_raising_body_is_a_failure() -> None:
+    pods = Collection("a")
+    refusal = Response(503)
+    refusal.end(asyncio.CancelledError())
+    pods.refusals.append(refusal)
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await assert_follows(pods, informer)
+
 
 #: The methods that run out of memory; a generator function does so when it is called.
 PLACES = [
@@ -66,6 +150,7 @@ PLACES = [
     (VersionWaiters, "reached"),
     (Undecodable, "accept"),
 ]
+
 MOST_CALLS = 12
 
 
@@ -166,11 +251,8 @@ def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: li
 
 
 async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    pods = Collection("a")
     errors: list[Exception] = []
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, watch_error_handler=errors.append)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", watch_error_handler=errors.append) as (pods, informer, _):
         before = len(pods.requests)
         exhaust(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
         pods.put("b")
@@ -187,9 +269,7 @@ async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyP
 async def test_version_is_not_reached_by_a_change_that_was_lost(
     monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
 ) -> None:
-    pods = Collection("a", "b")
     queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue)
     original, failures = kind._popping, [MemoryError()]
 
     def popping(self: FIFO[Any, Any]) -> Any:
@@ -198,8 +278,7 @@ async def test_version_is_not_reached_by_a_change_that_was_lost(
                 raise failures.pop()
             yield step
 
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", "b", queue=queue) as (pods, informer, _):
         monkeypatch.setattr(kind, "_popping", popping)
         with pods.at_once():
             pods.put("a")
