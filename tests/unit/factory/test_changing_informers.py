@@ -24,7 +24,12 @@ async def test_withdrawn_resource_is_deleted_and_not_requested(queue: str) -> No
     informer = DynamicInformer(pods, queue=queue)
     recorder = Recorder()
     informer.add_event_handler(recorder)
+    informer.serve(False)
     async with informer:
+        await asyncio.sleep(10)
+        assert (informer.has_synced(), pods.requests) == (False, [])
+        informer.serve(True)
+        await informer.wait_for_sync()
         await settled()
         informer.serve(False)
         await settled()
@@ -86,18 +91,6 @@ async def test_changes_in_flight_at_withdrawal_are_dropped(queue: str, turns: in
     assert [words.replace("!", "") for words in recorder.received] == [f"add z {version}"]
 
 
-async def test_unserved_resource_has_not_synced() -> None:
-    informer = DynamicInformer(Collection("a"))
-    informer.serve(False)
-    async with informer:
-        await asyncio.sleep(10)
-        synced = [informer.has_synced()]
-        informer.serve(True)
-        await informer.wait_for_sync()
-        synced.append(informer.has_synced())
-    assert synced == [False, True]
-
-
 def selections() -> tuple[Collection, Collection]:
     """Return two selections of one server: `a` and `b`, and `b` and `c`, with the same `b`."""
     first, second = Collection("a"), Collection()
@@ -140,18 +133,29 @@ async def test_only_differences_of_selections_are_delivered(queue: str) -> None:
         await settled()
         assert sorted(recorder.received[received:]) == ["add! c 6", "tombstone a 1"]
         assert first.open_watches == 0
-
-
-@pytest.mark.conformance("WEAK-30")
-async def test_only_the_new_selection_is_watched() -> None:
-    first, second = selections()
-    async with ReselectingInformer(first) as informer:
-        await informer.wait_for_sync()
-        await informer.select(second)
         first.put("x")
         second.put("d")
         await settled()
         assert names(informer) == ["b", "c", "d"]
+        with pytest.raises(UsageError, match="create another informer"):
+            await informer.select(Collection(resource=Resource("", "v1", "configmaps", kind="ConfigMap")))
+
+
+async def test_selection_before_the_start_and_none_after_the_stop() -> None:
+    first, second = selections()
+    informer = ReselectingInformer(first)
+    await informer.select(second)
+    async with informer:
+        await informer.wait_for_sync()
+        assert names(informer) == ["b", "c"]
+        assert first.requests == []
+        first.refuse(500, "InternalError")
+        selecting = asyncio.create_task(informer.select(first))
+        await settled()
+    with pytest.raises(InformerStopped):
+        await selecting
+    with pytest.raises(InformerStopped):
+        await informer.select(second)
 
 
 async def test_cache_keeps_the_old_selection_until_the_new_list() -> None:
@@ -198,32 +202,3 @@ async def test_stop_during_a_change_closes_the_response() -> None:
     assert all(response.closed for response in first.responses)
     with pytest.raises(InformerStopped):
         await selecting
-
-
-async def test_selection_before_the_start_is_the_first() -> None:
-    first, second = selections()
-    informer = ReselectingInformer(first)
-    await informer.select(second)
-    async with informer:
-        await informer.wait_for_sync()
-        assert names(informer) == ["b", "c"]
-    assert first.requests == []
-
-
-async def test_stop_fails_waits_for_a_selection() -> None:
-    first, second = selections()
-    second.refuse(500, "InternalError")
-    async with ReselectingInformer(first) as informer:
-        await informer.wait_for_sync()
-        selecting = asyncio.create_task(informer.select(second))
-        await settled()
-    with pytest.raises(InformerStopped):
-        await selecting
-    with pytest.raises(InformerStopped):
-        await informer.select(first)
-
-
-async def test_another_resource_is_refused() -> None:
-    informer = ReselectingInformer(Collection("a"))
-    with pytest.raises(UsageError, match="create another informer"):
-        await informer.select(Collection(resource=Resource("", "v1", "configmaps", kind="ConfigMap")))

@@ -44,17 +44,19 @@ def waiters_of(informer: SharedIndexInformer[Any]) -> int:
     return len(informer._keys._waiters) + len(informer._versions._waiters)
 
 
-def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(informer.wait_for(obj, **options))
+async def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
+    """Begin a wait that does not end at once."""
+    waiting = asyncio.ensure_future(informer.wait_for(obj, **options))
+    await settled()
+    assert not waiting.done()
+    return waiting
 
 
 async def test_wait_ends_when_the_write_arrives() -> None:
     async with informer_of("a") as (pods, informer, _):
         with pods.at_once():
             pods.put("a")
-            waiting = begin(informer, pod_in(pods))
-            await settled()
-            assert not waiting.done()
+            waiting = await begin(informer, pod_in(pods))
         assert (await waiting).metadata.resource_version == "2"
         assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
         assert waiters_of(informer) == 0
@@ -62,8 +64,7 @@ async def test_wait_ends_when_the_write_arrives() -> None:
 
 async def test_version_of_a_write_does_not_advance_the_cache() -> None:
     async with informer_of("a") as (pods, informer, _):
-        waiting = begin(informer, written(version="9"))
-        await settled()
+        waiting = await begin(informer, written(version="9"))
         assert informer.last_sync_resource_version == "1"
         with pytest.raises(TimeoutError):
             await informer.wait_for_resource_version("9", timeout=1)
@@ -74,9 +75,7 @@ async def test_version_of_a_write_does_not_advance_the_cache() -> None:
 
 async def test_bookmark_proves_that_the_write_was_received() -> None:
     async with informer_of() as (pods, informer, _):
-        waiting = begin(informer, written(version="3"))
-        await settled()
-        assert not waiting.done()
+        waiting = await begin(informer, written(version="3"))
         pods.version = 3
         pods.bookmark()
         assert await waiting is None  # deleted meanwhile, and both events were compressed
@@ -86,7 +85,7 @@ async def test_live_read_of_the_cached_version_needs_no_event() -> None:
     pods = Collection("a")
     pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
     async with informer_of(pods) as (_, informer, _):
-        waiting = begin(informer, written(version="x-0"), timeout=100)  # an earlier one, which no event brings
+        waiting = await begin(informer, written(version="x-0"), timeout=100)  # an earlier one, which no event brings
         assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
         assert not waiting.done()
         waiting.cancel()
@@ -96,8 +95,7 @@ async def test_opaque_version_ends_the_wait_when_it_is_seen() -> None:
     pods = Collection("a")
     pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
     async with informer_of(pods) as (_, informer, _):
-        waiting = begin(informer, written(version="x-9"))
-        await settled()
+        waiting = await begin(informer, written(version="x-9"))
         later = written(version="x-5"), written(version="x-9"), written(version="x-2")
         pods.send(b"".join(line("MODIFIED", obj) for obj in later))
         assert (await waiting).metadata.resource_version == "x-2"
@@ -121,48 +119,33 @@ async def test_timeout_says_what_the_cache_has() -> None:
 # Deletions.
 
 
-async def test_deletion_mark_ends_the_wait() -> None:
+@pytest.mark.parametrize("name", ["a", "b"], ids=["present", "not yet"])
+async def test_deletion_mark_ends_the_wait(name: str) -> None:
     async with informer_of("a") as (pods, informer, _):
         mark = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-        answer = written(version="2", **mark)
-        shown, gone = begin(informer, answer), begin(informer, answer, gone=True)
-        await settled()
-        pods.put("a", metadata=mark)
+        answer = written(name, version="2", uid="uid-1" if name == "a" else "uid-2", **mark)
+        shown, gone = await begin(informer, answer), await begin(informer, answer, gone=True)
+        pods.put(name, metadata=mark)
         assert (await shown).metadata.deletion_timestamp is not None
         await settled()
         assert not gone.done()
-        pods.delete("a")
+        pods.delete(name)
         assert await gone is None
 
 
 async def test_removal_ends_all_waits_for_the_object() -> None:
     async with informer_of("a") as (pods, informer, _):
         status = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-1"}}
-        waiting = [begin(informer, written(version="100")), begin(informer, written(version="1"), gone=True)]
-        waiting.append(begin(informer, status))
-        await settled()
-        assert not any(each.done() for each in waiting)
+        waiting = [await begin(informer, written(version="100")), await begin(informer, status)]
+        waiting.append(await begin(informer, written(version="1"), gone=True))
         pods.delete("a")
         assert await asyncio.gather(*waiting) == [None, None, None]
         assert await informer.wait_for(status, timeout=0) is None
 
 
-async def test_object_that_has_not_arrived_yet_is_not_gone() -> None:
-    async with informer_of() as (pods, informer, _):
-        gone = begin(informer, written(version="1", uid="uid-1"), gone=True)
-        await settled()
-        assert not gone.done()
-        pods.put("a")
-        await settled()
-        assert not gone.done()
-        pods.delete("a")
-        assert await gone is None
-
-
 async def test_successor_of_the_same_name_ends_the_wait_with_none() -> None:
     async with informer_of() as (pods, informer, _):
-        waiting = begin(informer, written(version="1", uid="uid-of-before"))
-        await settled()
+        waiting = await begin(informer, written(version="1", uid="uid-of-before"))
         pods.version = 4
         pods.put("a")
         assert await waiting is None
@@ -192,15 +175,12 @@ class Partial(msgspec.Struct):
 async def test_object_of_a_class_without_labels_and_uid_is_waited_for() -> None:
     pods = Selected()
     async with informer_of(pods, decoder=Partial) as (_, informer, _):
-        waiting = begin(informer, Partial(Metadata("a", "default", "1")))
-        await settled()
-        assert not waiting.done()
+        waiting = await begin(informer, Partial(Metadata("a", "default", "1")))
         assert await informer.wait_for(Partial(Metadata("a", "other", "1")), timeout=0) is None
         pods.put("a", metadata={"labels": {"app": "x"}})
         obj = await waiting
         assert obj == Partial(Metadata("a", "default", "1"))
-        gone = begin(informer, obj, gone=True)
-        await settled()
+        gone = await begin(informer, obj, gone=True)
         pods.delete("a")
         assert await gone is None
 
@@ -217,9 +197,7 @@ async def test_model_of_kubernetes_asyncio_is_checked_against_the_selection() ->
 async def test_write_that_moves_the_object_outside_waits_for_its_removal() -> None:
     pods = Selected("a")
     async with informer_of(pods) as (_, informer, _):
-        waiting = begin(informer, written(version="2", labels={"app": "y"}))
-        await settled()
-        assert not waiting.done()
+        waiting = await begin(informer, written(version="2", labels={"app": "y"}))
         pods.delete("a")  # what a server sends then
         assert await waiting is None
 
@@ -231,8 +209,7 @@ async def test_other_namespaces_of_a_multi_namespace_informer_are_outside() -> N
         await informer.wait_for_sync()
         elsewhere = {"metadata": {**written()["metadata"], "namespace": "other"}}
         assert await informer.wait_for(elsewhere, timeout=0) is None
-        waiting = begin(informer, written(version="2"))
-        await settled()
+        waiting = await begin(informer, written(version="2"))
         pods["default"].put("a")
         assert (await waiting).metadata.resource_version == "2"
 
@@ -246,8 +223,7 @@ async def test_version_of_other_namespaces_proves_nothing_for_a_new_one() -> Non
         await informer.wait_for_sync()
         adding = asyncio.ensure_future(informer.add_namespace("new"))
         await settled()
-        waiting = begin(informer, {"metadata": {**written(version="1")["metadata"], "namespace": "new"}})
-        await settled()
+        waiting = await begin(informer, {"metadata": {**written(version="1")["metadata"], "namespace": "new"}})
         assert informer.last_sync_resource_version == "50"
         assert not waiting.done()
         pods["new"].put("a", "new")
@@ -265,9 +241,7 @@ async def test_version_of_the_previous_selection_proves_nothing() -> None:
         await informer.wait_for_sync()
         selecting = asyncio.ensure_future(informer.select(new))
         await settled()
-        waiting = begin(informer, written("b", version="2", uid="uid-2"))
-        await settled()
-        assert not waiting.done()
+        waiting = await begin(informer, written("b", version="2", uid="uid-2"))
         new.gate.set()
         await selecting
         assert (await waiting).metadata.name == "b"
@@ -279,8 +253,7 @@ async def test_version_of_another_object_proves_nothing_without_an_order() -> No
     async with informer_of(pods) as (_, informer, _):
         pods.send(line("MODIFIED", written("b", version="3", uid="u")))  # a version for each object
         await settled()
-        waiting = begin(informer, written(version="2"))
-        await settled()
+        waiting = await begin(informer, written(version="2"))
         pods.send(line("MODIFIED", written("b", version="500", uid="u")))
         await settled()
         assert not waiting.done()
@@ -293,8 +266,7 @@ async def test_version_of_another_object_proves_nothing_without_an_order() -> No
 
 async def test_stop_ends_the_wait_with_an_error() -> None:
     async with informer_of("a") as (_, informer, _):
-        waiting = begin(informer, written())
-        await settled()
+        waiting = await begin(informer, written())
     with pytest.raises(InformerStopped):
         await waiting
     with pytest.raises(InformerStopped):
@@ -309,8 +281,7 @@ async def test_write_that_cannot_be_decoded_is_an_error() -> None:
         return raw
 
     async with informer_of("a", decoder=decoder) as (pods, informer, _):
-        waiting = begin(informer, written(version="2"))
-        await settled()
+        waiting = await begin(informer, written(version="2"))
         pods.put("a", status={"phase": "broken"})
         pods.bookmark()
         with pytest.raises(DecodeError, match="LookupError"):

@@ -31,58 +31,47 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("queue")
 
 
+def waiters_of(informer: SharedIndexInformer[Any]) -> int:
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
+
+
 def running(pod: Any) -> bool:
     return pod is not None and pod.status is not None and pod.status.phase == "Running"
-
-
-def gone(pod: Any) -> bool:
-    return pod is None
 
 
 def version_of(pod: Any) -> str:
     return str(pod.metadata.resource_version)
 
 
-def waiters_of(informer: SharedIndexInformer[Any]) -> int:
-    return len(informer._keys._waiters) + len(informer._versions._waiters)
-
-
-async def test_wait_ends_when_the_object_exists() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        waiting = asyncio.ensure_future(informer.wait_for("default/a"))
+@pytest.mark.conformance("TW-06")
+async def test_wait_skips_states_that_do_not_match() -> None:
+    async with informer_of() as (pods, informer, _):
+        come, runs = (asyncio.ensure_future(informer.wait_for("default/a", each)) for each in (None, running))
         await settled()
         pods.put("b")
         await settled()
-        assert not waiting.done()
-        pods.put("a")
-        assert version_of(await waiting) == "2"
-
-
-@pytest.mark.conformance("TW-06")
-async def test_wait_skips_states_that_do_not_match() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        waiting = asyncio.ensure_future(informer.wait_for("default/a", running))
-        await settled()
+        assert not come.done()
         pods.put("a", status={"phase": "Pending"})
-        await settled()
-        assert not waiting.done()
-        version = pods.put("a", status={"phase": "Running"})
+        assert version_of(await come) == "2"
+        assert not runs.done()
+        pods.put("a", status={"phase": "Running"})
         pods.put("a", status={"phase": "Succeeded"})
-        assert version_of(await waiting) == version
-
-
-@pytest.mark.conformance("TW-06")
-async def test_wait_for_absence_ends_with_the_deletion() -> None:
-    async with informer_of("a") as (pods, informer, _):
-        waiting = asyncio.ensure_future(informer.wait_for("default/a", gone))
+        assert version_of(await runs) == "3"
+        gone = asyncio.ensure_future(informer.wait_for("default/a", lambda pod: pod is None))
         await settled()
-        assert not waiting.done()
+        assert not gone.done()
         pods.delete("a")
-        assert await waiting is None
+        assert await gone is None
+
+
+@pytest.mark.conformance("TW-08")
+async def test_timeout_names_the_condition_and_leaves_no_waiter() -> None:
+    async with informer_of("a") as (_, informer, _):
+        with pytest.raises(TimeoutError, match=r"informer of pods: default/b did not exist within 30 s"):
+            await informer.wait_for("default/b", timeout=30)
+        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*running within 30 s"):
+            await informer.wait_for("default/a", running, timeout=30)
+        assert waiters_of(informer) == 0
 
 
 async def test_wait_may_begin_before_the_start() -> None:
@@ -103,27 +92,13 @@ async def test_timeout_raises_and_leaves_no_waiter() -> None:
         assert waiters_of(informer) == 0
 
 
-async def test_timeout_names_the_condition() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-
-    def is_running(pod: Any) -> bool:
-        return False
-
-    async with informer:
-        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*is_running within 30 s"):
-            await informer.wait_for("default/a", is_running, timeout=30)
-
-
 async def test_predicate_error_reaches_its_caller_only() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-
     def picky(pod: Any) -> bool:
         if pod is not None:
             raise LookupError("not this one")
         return False
 
-    async with informer:
+    async with informer_of() as (pods, informer, _):
         refused = asyncio.ensure_future(informer.wait_for("default/a", picky))
         served = asyncio.ensure_future(informer.wait_for("default/a"))
         await settled()
@@ -174,14 +149,13 @@ async def test_version_wait_ends_with_any_later_version() -> None:
 @pytest.mark.conformance("STO-13")
 async def test_bookmarks_and_relists_end_version_waits() -> None:
     async with informer_of("a") as (pods, informer, _):
-        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("2"), _soon(pods.bookmark)), 1)
+        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(version)) for version in "29"]
+        await settled()
+        pods.bookmark()
+        await asyncio.wait_for(waiting[0], 1)
         pods.version = 9
-        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("9"), _soon(pods.expire_watches)), 1)
-
-
-async def _soon(action: Any) -> None:
-    await settled()
-    action()
+        pods.expire_watches()
+        await asyncio.wait_for(waiting[1], 1)
 
 
 @pytest.mark.parametrize("version", ["", None, 7])
@@ -203,16 +177,13 @@ async def test_waits_after_the_stop_are_answered_from_the_cache() -> None:
 
 
 async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-
     def raises(pod: Any) -> bool:
         if pod is not None:
             waiting.cancel()
             raise LookupError
         return False
 
-    async with informer:
+    async with informer_of() as (pods, informer, _):
         waiting = asyncio.ensure_future(informer.wait_for("default/a", raises))
         await settled()
         pods.put("a")
@@ -220,6 +191,22 @@ async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
         assert waiting.cancelled()
         assert waiters_of(informer) == 0
     gc.collect()
+
+
+@pytest.mark.conformance("WAIT-03")
+async def test_wait_takes_no_longer_than_needed() -> None:
+    done, later = SingleFileTracker(), SingleFileTracker()
+    done.upstream_has_synced()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await wait_for_cache_sync()
+    assert await wait_for_cache_sync(done, timeout=0)
+    assert not await wait_for_cache_sync(done, later, timeout=0)
+    loop.call_later(0.03, later.upstream_has_synced)
+    await wait_for_cache_sync(later, timeout=100)
+    assert loop.time() - began == pytest.approx(0.03)
+    with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
+        await wait_for_cache_sync(done, timeout="5s")  # type: ignore[arg-type]
 
 
 def written(kind: str, api_version: str = "v1", **more: Any) -> dict[str, Any]:
@@ -309,40 +296,18 @@ async def test_named_wait_logs_each_sync(caplog: pytest.LogCaptureFixture) -> No
     assert caplog.messages == ["controller: done has synced", "controller: later has synced"]
 
 
-@pytest.mark.conformance("WAIT-03")
-async def test_synced_informers_count_with_a_timeout_of_zero() -> None:
-    done = SingleFileTracker()
-    done.upstream_has_synced()
-    assert await wait_for_cache_sync(done, timeout=0)
-    assert not await wait_for_cache_sync(done, SingleFileTracker("never"), timeout=0)
-
-
-@pytest.mark.conformance("WAIT-03")
-async def test_wait_takes_no_longer_than_its_informers() -> None:
-    tracker = SingleFileTracker()
-    loop = asyncio.get_running_loop()
-    loop.call_later(0.03, tracker.upstream_has_synced)
-    began = loop.time()
-    await wait_for_cache_sync(tracker, timeout=100)
-    assert loop.time() - began == pytest.approx(0.03)
-
-
 async def test_stopped_informer_fails_the_wait() -> None:
     quick, slow, _ = informers()
     async with quick:
+        cancelled = asyncio.create_task(wait_for_cache_sync(quick, slow))
         wait = asyncio.create_task(wait_for_cache_sync(quick, slow))
         async with slow:
             await asyncio.sleep(1)
+            cancelled.cancel()
+            await asyncio.wait({cancelled})
         with pytest.raises(InformerStopped, match="slow has stopped"):
             await wait
-
-
-async def test_wait_can_be_cancelled() -> None:
-    wait = asyncio.create_task(wait_for_cache_sync(SingleFileTracker(), SingleFileTracker()))
-    await asyncio.sleep(1)
-    wait.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await wait
+    assert cancelled.cancelled()
 
 
 @pytest.mark.conformance("WAIT-04")
@@ -365,13 +330,6 @@ async def test_invalid_argument_is_refused(choose: Any, remedy: str) -> None:
     quick, _, _ = informers()
     with pytest.raises(UsageError, match=remedy):
         await wait_for_cache_sync(choose(quick))
-
-
-async def test_invalid_timeout_is_refused() -> None:
-    quick, _, _ = informers()
-    timeout: Any = "5s"
-    with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
-        await wait_for_cache_sync(quick, timeout=timeout)
 
 
 async def test_pending_informers_have_reasons(caplog: pytest.LogCaptureFixture) -> None:

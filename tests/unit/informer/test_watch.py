@@ -54,10 +54,15 @@ async def test_missed_deletion_has_the_last_known_state() -> None:
 
 @pytest.mark.conformance("TW-07")
 async def test_events_end_with_the_informer() -> None:
-    informer = SharedIndexInformer(Collection("a"))
+    informer, other = SharedIndexInformer(Collection("a")), SharedIndexInformer(Collection("a"))
     async with InformerWatch(informer) as events:
         async with informer:
             await take(events, 1)
+            async with InformerWatch(informer) as left:
+                await take(left, 1)
+            assert [event async for event in left] == []
+            with pytest.raises(UsageError, match="entered once; create another one"):
+                await left.__aenter__()
         assert [event async for event in events] == []
         assert [event async for event in events] == []
         with pytest.raises(WatchClosed):
@@ -65,54 +70,35 @@ async def test_events_end_with_the_informer() -> None:
     with pytest.raises(InformerStopped):
         async with InformerWatch(informer):
             pass
-
-
-async def test_events_end_with_a_never_started_informer() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    async with InformerWatch(informer) as events:
-        informer.retire()
+    async with InformerWatch(other) as events:
+        other.retire()
         assert [event async for event in events] == []
-
-
-async def test_no_events_after_exit() -> None:
-    pods = Collection("a")
-    async with SharedIndexInformer(pods) as informer:
-        async with InformerWatch(informer) as events:
-            await take(events, 1)
-        assert [event async for event in events] == []
-
-
-class Slow:
-    """A handler whose calls take a minute."""
-
-    def __init__(self) -> None:
-        self.ended = 0
-
-    async def on_add(self, obj: Any) -> None:
-        await asyncio.sleep(60)
-        self.ended += 1
 
 
 @pytest.mark.conformance("SI-23")
 async def test_removed_handler_ends_with_its_last_call() -> None:
-    slow = Slow()
-    async with SharedIndexInformer(Collection("a", "b")) as informer:
-        registration = informer.add_event_handler(slow)
+    ended: list[str] = []
+
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(60)
+        ended.append(obj.metadata.name)
+
+    informer = SharedIndexInformer(Collection("a", "b"))
+    never_called, registration, last = (informer.add_event_handler(on_add=on_add) for _ in range(3))
+    informer.remove_event_handler(never_called)
+    async with asyncio.timeout(1):
+        await never_called.wait_for_end()
+    async with informer:
         await informer.wait_for_sync()
         await settled()
         informer.remove_event_handler(registration)
-        assert slow.ended == 0
+        waiting = asyncio.create_task(last.wait_for_end())
+        assert ended == []
         await registration.wait_for_end()
-        assert slow.ended == 1
-
-
-@pytest.mark.conformance("SI-23")
-async def test_never_called_handler_ends_at_its_removal() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    registration = informer.add_event_handler(Slow())
-    informer.remove_event_handler(registration)
-    async with asyncio.timeout(1):
-        await registration.wait_for_end()
+        assert ended == ["a"] * 2
+        await settled()
+        assert not waiting.done()
+    await waiting
 
 
 @pytest.mark.conformance("SI-23")
@@ -133,27 +119,6 @@ async def test_handler_cannot_wait_for_its_own_end() -> None:
         await settled()
     assert len(errors) == 1
     assert "cannot wait for its own end" in errors[0]
-
-
-@pytest.mark.conformance("SI-23")
-async def test_handlers_end_with_the_informer() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    registration = informer.add_event_handler(on_add=lambda obj: None)
-    async with informer:
-        waiting = asyncio.create_task(registration.wait_for_end())
-        await informer.wait_for_sync()
-        assert not waiting.done()
-    async with asyncio.timeout(1):
-        await waiting
-
-
-async def test_watch_can_be_entered_once() -> None:
-    async with SharedIndexInformer(Collection("a")) as informer:
-        watch = InformerWatch(informer)
-        async with watch:
-            pass
-        with pytest.raises(UsageError, match="entered once; create another one"):
-            await watch.__aenter__()
 
 
 class Following:
