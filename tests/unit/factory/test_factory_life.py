@@ -327,25 +327,6 @@ async def test_base_exception_of_a_handler_is_a_crash(errors: Callable[[], list[
     assert str(world.informer.state) == "stopped: crashed: BrokenBase"
 
 
-async def test_filter_of_the_log_that_raises_is_a_crash() -> None:
-    world = World()
-    logs = [logging.getLogger("aioinformer.handlers"), logging.getLogger("aioinformer.informer")]
-
-    def broken(record: logging.LogRecord) -> bool:
-        raise Broken("filter")
-
-    world.informer.add_event_handler(on_add=lambda pod: 1 / 0)
-    for log in logs:
-        log.addFilter(broken)
-    try:
-        with pytest.raises(Broken, match="filter"):
-            await world.run(lambda: None)
-    finally:
-        for log in logs:
-            log.removeFilter(broken)
-    assert not world.went_on
-
-
 def test_unknown_policy_is_refused() -> None:
     with pytest.raises(OptionError, match="on_crash='ignore' does not exist; choose 'raise' or 'log'"):
         SharedInformerFactory(Cluster(), on_crash="ignore")  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -128,23 +127,6 @@ async def test_stop_and_cancellations_close_the_response_once(
     assert running.cancelled()
     assert closes == 1
     assert [response for response in pods.responses if not response.closed] == []
-
-
-async def test_stop_after_a_withdrawn_cancellation_returns() -> None:
-    controller = controller_of(Collection())
-
-    async def run() -> str:
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(3600)
-        await controller.run()
-        return "returned"
-
-    running = asyncio.create_task(run())
-    await settled()
-    running.cancel()
-    await settled()
-    controller.stop()
-    assert await running == "returned"
 
 
 @pytest.mark.conformance("LW-01", "LW-03")

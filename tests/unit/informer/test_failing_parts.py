@@ -31,12 +31,12 @@ from aioinformer.reflector.watch_events import RecordDecoder
 from tests.support.collection import Collection, Response
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
+from tests.support.witness import Witness, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.informer.pipeline import QueueName
-    from aioinformer.reflector.options import ListOptions
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -46,29 +46,6 @@ FAILURES = [asyncio.CancelledError(), OSError("broken"), ValueError("odd"), Memo
 
 def named(error: BaseException) -> str:
     return type(error).__name__
-
-
-class Unclosable(Response):
-    """A response that cannot be closed."""
-
-    error: BaseException
-
-    async def close(self) -> None:
-        await super().close()
-        raise self.error
-
-
-class Faulty(Collection):
-    """A transport whose responses are of a failing class."""
-
-    error: BaseException
-
-    async def request(self, options: ListOptions) -> Response:
-        response = await super().request(options)
-        made = Unclosable.__new__(Unclosable)
-        made.__dict__ = response.__dict__  # shares the chunks of the other response
-        made.error = self.error
-        return made
 
 
 async def assert_follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
@@ -84,9 +61,10 @@ async def assert_follows(pods: Collection, informer: SharedIndexInformer[Any]) -
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_raising_request_is_retried(error: BaseException, streaming: bool) -> None:
     pods = Collection("a")
-    pods.refusals.append(error)
-    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=streaming))
-    async with informer:
+    refusal = Response(503)
+    refusal.end(asyncio.CancelledError())
+    pods.refusals.extend([error, refusal])
+    async with informer_of(pods, options=ReflectorOptions(streaming_list=streaming)) as (_, informer, _):
         await assert_follows(pods, informer)
 
 
@@ -100,24 +78,19 @@ async def test_raising_watch_is_reopened(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=named)
-async def test_unclosable_response_is_abandoned(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
-    pods = Faulty("a")
-    pods.error = error
-    async with informer_of(pods, options=ReflectorOptions(streaming_list=False)) as (_, informer, _):
+async def test_unclosable_response_is_abandoned(
+    error: BaseException, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(response: Response) -> None:
+        response.closed = True
+        raise error
+
+    monkeypatch.setattr(Response, "close", close)
+    async with informer_of("a", options=ReflectorOptions(streaming_list=False)) as (pods, informer, _):
         await asyncio.sleep(5)
         pods.end_watches()
         await assert_follows(pods, informer)
     assert "a response could not be closed" in caplog.text
-
-
-async def test_error_response_with_raising_body_is_a_failure() -> None:
-    pods = Collection("a")
-    refusal = Response(503)
-    refusal.end(asyncio.CancelledError())
-    pods.refusals.append(refusal)
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await assert_follows(pods, informer)
 
 
 #: The methods that run out of memory; a generator function does so when it is called.
@@ -152,29 +125,6 @@ PLACES = [
 ]
 
 MOST_CALLS = 12
-
-
-class Follower:
-    """A handler that applies its notifications, and records invalid ones."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, str] = {}
-        self.wrong: list[str] = []
-
-    def on_add(self, pod: Any) -> None:
-        if pod.metadata.name in self.objects:
-            self.wrong.append(f"{pod.metadata.name} added twice")
-        self.objects[pod.metadata.name] = pod.metadata.resource_version
-
-    def on_update(self, old: Any, new: Any) -> None:
-        if self.objects.get(new.metadata.name) != old.metadata.resource_version:
-            self.wrong.append(f"{new.metadata.name} updated from a state that was not delivered")
-        self.objects[new.metadata.name] = new.metadata.resource_version
-
-    def on_delete(self, obj: Any) -> None:
-        key = getattr(obj, "key", None) or f"default/{obj.metadata.name}"
-        if self.objects.pop(key.partition("/")[2], None) is None:
-            self.wrong.append(f"{key} deleted twice")
 
 
 def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
@@ -214,7 +164,7 @@ async def _story() -> None:
         indexers={"version": lambda pod: [pod.metadata.resource_version]},
         transform=lambda pod: pod,
     )
-    followers = [Follower(), Follower()]
+    followers = [Witness(), Witness()]
     for follower in followers:
         informer.add_event_handler(follower)
     async with informer:
@@ -238,16 +188,19 @@ async def _story() -> None:
         assert informer.state.healthy
 
 
-def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Follower]) -> None:
-    there = {key.partition("/")[2]: pod["metadata"]["resourceVersion"] for key, pod in pods.objects.items()}
+def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Witness]) -> None:
+    there = truth(list(pods.objects.values()))
+    versions = {key: version for key, (_, version) in there.items()}
     indexer = informer.get_indexer()
-    assert {pod.metadata.name: pod.metadata.resource_version for pod in indexer.list()} == there
-    assert sorted(indexer.list_index_func_values("version")) == sorted(there.values())
-    for name, version in there.items():
-        assert indexer.index_keys("version", version) == [f"default/{name}"]
-    assert sorted(indexer.index_keys("namespace", "default")) == sorted(f"default/{name}" for name in there)
+    assert {
+        key: obj.metadata.resource_version for key in indexer.list_keys() if (obj := indexer.get_by_key(key))
+    } == versions
+    assert sorted(indexer.list_index_func_values("version")) == sorted(versions.values())
+    for key, version in versions.items():
+        assert indexer.index_keys("version", version) == [key]
+    assert sorted(indexer.index_keys("namespace", "default")) == sorted(there)
     for follower in followers:
-        assert (follower.objects, follower.wrong) == (there, [])
+        assert (follower.present, follower.violations) == (there, [])
 
 
 async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyPatch) -> None:

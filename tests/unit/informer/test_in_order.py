@@ -21,13 +21,13 @@ from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.support.batches import process_batch
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection
 from tests.support.queue_model import QueueModel
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
+from tests.support.witness import Witness
 
 if TYPE_CHECKING:
     from aioinformer.handlers.processor import SharedProcessor
@@ -177,11 +177,8 @@ def test_unknown_queue_is_refused() -> None:
         SharedIndexInformer(Collection(), queue="fifo")  # type: ignore[call-overload]
 
 
-class Listener:
-    """Asserts that notifications are valid: add, updates, delete, each from the version that was delivered before."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, int] = {}
+class Listener(Witness):
+    """Asserts that notifications are valid."""
 
     def distribute_all(self, notifications: list[Notification[Any]]) -> None:
         for notification in notifications:
@@ -189,24 +186,16 @@ class Listener:
 
     def distribute(self, notification: Notification[Any], *, sync: bool = False) -> None:
         if isinstance(notification, AddNotification):
-            name, version = self.identity(notification.obj)
-            assert name not in self.known
-            self.known[name] = version
+            self.on_add(notification.obj)
         elif isinstance(notification, DeleteNotification):
-            deleted = notification.obj
-            name = deleted.key if isinstance(deleted, DeletedFinalStateUnknown) else self.identity(deleted)[0]
-            last = self.known.pop(name)
-            if isinstance(deleted, DeletedFinalStateUnknown):
-                assert self.identity(deleted.obj)[1] == last
-        else:
-            (name, old), (_, new) = self.identity(notification.old), self.identity(notification.new)
-            assert self.known[name] == old
-            assert new == old if sync else new > old
-            self.known[name] = new
+            self.on_delete(notification.obj)
+        elif not sync:
+            self.on_update(notification.old, notification.new)
+        assert self.violations == []
 
-    @staticmethod
-    def identity(obj: Any) -> tuple[str, int]:
-        return obj.metadata.name, int(obj.metadata.resource_version)
+    @property
+    def known(self) -> dict[str, int]:
+        return {name: int(version) for name, (_, version) in self.present.items()}
 
 
 class InOrderModel(QueueModel):

@@ -15,13 +15,13 @@ from aioinformer import concurrency as slices
 from aioinformer.handlers import listener, stalls
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
-from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.support.collection import Collection
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.support.collection import Collection
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -156,28 +156,6 @@ async def test_calls_are_logged_after_30_s(warnings: Callable[[], list[str]]) ->
         await informer.add_event_handler(on_add=on_add).wait_for_sync()
     (line,) = warnings()
     assert "for 30 s: it was called for default/c" in line
-
-
-async def test_slow_decoder_is_not_attributed_to_the_handler(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
-    armed = False
-
-    def decode(raw: bytes) -> bytes:
-        clock.block(0.3 if armed else 0)
-        return bytes(raw)
-
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(Collection("a"), decoder=decode)
-    lister = informer.lister()
-
-    async def on_add(obj: Any) -> None:
-        nonlocal armed
-        armed = True
-        await asyncio.sleep(0)
-        lister.get("default/a")
-
-    informer.add_event_handler(on_add=on_add)
-    async with informer:
-        await settled()
-    assert [line for line in warnings() if "handler" in line] == []
 
 
 async def test_blocking_coalescing_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:

@@ -95,6 +95,7 @@ async def test_running_call_of_a_handler() -> None:
         assert "2 pending" in repr(registration)
         await asyncio.sleep(3700)
         assert (registration.pending, registration.calls) == (0, 3)
+        assert informer.snapshot()["handlers"][1]["current"] is None
 
 
 async def test_errors_have_type_and_place() -> None:

@@ -169,29 +169,14 @@ class StructWidget(msgspec.Struct):
 
 
 @dataclasses.dataclass
-class DataMeta:
-    name: str
-    namespace: str
-    resourceVersion: str
-    labels: dict[str, str]
-
-
-@dataclasses.dataclass
 class DataWidget:
-    metadata: DataMeta
+    metadata: dict[str, Any]
     spec: dict[str, Any]
     status: dict[str, Any]
 
 
-class PydanticMeta(pydantic.BaseModel):
-    name: str
-    namespace: str
-    resource_version: str = pydantic.Field(alias="resourceVersion")
-    labels: dict[str, str] = {}
-
-
 class PydanticWidget(pydantic.BaseModel):
-    metadata: PydanticMeta
+    metadata: dict[str, Any]
     spec: dict[str, Any]
     status: dict[str, Any]
 
