@@ -1,14 +1,18 @@
-"""Recorders of notifications and of states."""
+"""Recorders of notifications and of states, and informers with a recorder."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.support.collection import Collection
+from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from collections.abc import AsyncIterator
 
 
 class Recorder:
@@ -50,3 +54,28 @@ def states_of(informer: SharedIndexInformer[Any]) -> list[str]:
     states: list[str] = []
     informer.add_state_handler(lambda state: states.append(str(state)))
     return states
+
+
+@asynccontextmanager
+async def informer_of(
+    *pods: str | Collection, **options: Any
+) -> AsyncIterator[tuple[Collection, SharedIndexInformer[Any], list[str]]]:
+    """Run an informer of pods with these names, or of a collection.
+
+    The options are those of the informer, `on_add`, `on_update` and `on_delete` of a first handler, and `states`, a
+    list of its states. Yield the collection, the informer after its sync, and the notifications of a `Recorder`.
+    """
+    [collection] = [each for each in pods if isinstance(each, Collection)] or [Collection(*map(str, pods))]
+    functions = {name: options.pop(name) for name in ("on_add", "on_update", "on_delete") if name in options}
+    states: list[str] | None = options.pop("states", None)
+    recorder = Recorder()
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(collection, **options)
+    if states is not None:
+        informer.add_state_handler(lambda state: states.append(str(state)))
+    if functions:
+        informer.add_event_handler(**functions)
+    informer.add_event_handler(recorder)
+    async with informer:
+        await informer.wait_for_sync()
+        await settled()
+        yield collection, informer, recorder.received

@@ -1,24 +1,27 @@
-"""Start, shutdown and crashes of a factory."""
+"""Start, shutdown and crashes of a factory, and of an informer with a block of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.errors import InformerStopped
+from aioinformer.errors import InformerStopped, OptionError
 from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("queue")
+
 
 NODES = built_in("v1/nodes")
 
@@ -27,13 +30,47 @@ class Broken(Exception):
     """The exception with which an informer crashes."""
 
 
+class BrokenBase(BaseException):
+    """An exception of a handler that is no `Exception`."""
+
+
 def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
+    """Let the informer crash at an event."""
+
     async def broken(*args: Any) -> None:
-        raise Broken
+        raise Broken(informer.name)
 
     assert informer._source is not None
     informer._source.queue.apply = broken  # type: ignore[assignment,method-assign]
-    collection.put("last straw")
+    collection.put("last-straw")
+
+
+class World:
+    """A factory with pods and nodes."""
+
+    def __init__(self, **options: Any) -> None:
+        self.pods, self.nodes = Collection("a"), Collection("n", resource=NODES)
+        self.factory = SharedInformerFactory(Cluster(self.pods, self.nodes), **options)
+        self.informer = self.factory.core.v1.pods.informer()
+        self.other = self.factory.core.v1.nodes.informer()
+        self.went_on = False
+
+    async def run(self, *crashes: Callable[[], object]) -> None:
+        """Enter the factory, let informers crash, and go on for an hour."""
+        async with self.factory:
+            await self.factory.wait_for_cache_sync()
+            for each in crashes or (self.crash,):
+                each()
+            await asyncio.sleep(3600)
+            self.went_on = True
+
+    def crash(self) -> None:
+        crash(self.informer, self.pods)
+
+
+@pytest.fixture
+def errors(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    return lambda: [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 @pytest.mark.conformance("FAC-06")
@@ -45,13 +82,6 @@ async def test_repeated_shutdown_stops_all_informers() -> None:
     await asyncio.gather(factory.shutdown(), factory.shutdown())
     await factory.shutdown()
     assert [informer.is_stopped() for informer in informers] == [True, True]
-
-
-async def test_never_started_factory_can_be_shut_down() -> None:
-    factory = SharedInformerFactory(Cluster())
-    informer = factory.core.v1.pods.informer()
-    await factory.shutdown()
-    assert informer.is_stopped()
 
 
 @pytest.mark.conformance("FAC-06")
@@ -70,15 +100,6 @@ async def test_after_shutdown_caches_are_readable() -> None:
         await factory.wait_for_cache_sync()
 
 
-async def test_different_tasks_may_enter_and_leave() -> None:
-    factory = SharedInformerFactory(Cluster())
-    informer = factory.core.v1.pods.informer()
-    await asyncio.create_task(factory.__aenter__())
-    await asyncio.create_task(factory.wait_for_cache_sync())
-    await asyncio.create_task(factory.__aexit__(None, None, None))
-    assert informer.is_stopped()
-
-
 @pytest.mark.parametrize("started", [False, True])
 async def test_shutdown_fails_waits_for_unstarted_informers(started: bool) -> None:
     factory = SharedInformerFactory(Cluster())
@@ -90,53 +111,38 @@ async def test_shutdown_fails_waits_for_unstarted_informers(started: bool) -> No
     await factory.shutdown()
     with pytest.raises(InformerStopped):
         await waiting
+    assert informer.is_stopped()
 
 
 async def test_crash_reaches_waits_and_the_exit() -> None:
-    pods = Collection("a")
-    factory = SharedInformerFactory(Cluster(pods))
-    informer, other = factory.core.v1.pods.informer(), factory.core.v1.nodes.informer()
-    await asyncio.create_task(factory.__aenter__())
-    await factory.wait_for_cache_sync()
-    crash(informer, pods)
-    waits = asyncio.gather(informer.wait_for("z"), other.wait_for("z"), return_exceptions=True)
+    world = World()
+    await asyncio.create_task(world.factory.__aenter__())
+    await world.factory.wait_for_cache_sync()
+    world.crash()
+    waits = asyncio.gather(world.informer.wait_for("z"), world.other.wait_for("z"), return_exceptions=True)
     assert [type(error) for error in await waits] == [Broken, InformerStopped]
-    assert not factory.is_ready()
+    assert not world.factory.is_ready()
+    world.factory.core.v1.secrets.informer()
     with pytest.raises(Broken):
-        await factory.__aexit__(None, None, None)
-
-
-async def test_crashed_factory_raises_the_crash_on_start() -> None:
-    pods = Collection("a")
-    factory = SharedInformerFactory(Cluster(pods))
-    informer = factory.core.v1.pods.informer()
-    await asyncio.create_task(factory.__aenter__())
-    await factory.wait_for_cache_sync()
-    crash(informer, pods)
-    await settled()
-    factory.core.v1.nodes.informer()
+        world.factory.start()
     with pytest.raises(Broken):
-        factory.start()
+        await world.factory.wait_for_cache_sync()
     with pytest.raises(Broken):
-        await factory.wait_for_cache_sync()
-    with pytest.raises(Broken):
-        await factory.shutdown()
+        await world.factory.__aexit__(None, None, None)
 
 
 async def test_informer_created_during_a_crash_fails() -> None:
-    pods = Collection("a")
-    factory = SharedInformerFactory(Cluster(pods, Collection("n", resource=NODES)), shutdown_grace=30)
-    informer = factory.core.v1.pods.informer()
-    factory.core.v1.nodes.informer().add_event_handler(Recorder(pace=3600))
-    await asyncio.create_task(factory.__aenter__())
-    await factory.wait_for_cache_sync()
-    crash(informer, pods)
+    world = World(shutdown_grace=30)
+    world.other.add_event_handler(Recorder(pace=3600))
+    await asyncio.create_task(world.factory.__aenter__())
+    await world.factory.wait_for_cache_sync()
+    world.crash()
     await settled()
-    factory.core.v1.secrets.informer()
+    world.factory.core.v1.secrets.informer()
     with pytest.raises(InformerStopped):
-        await factory.wait_for_cache_sync()
+        await world.factory.wait_for_cache_sync()
     with pytest.raises(Broken):
-        await factory.shutdown()
+        await world.factory.shutdown()
 
 
 async def test_handler_may_shut_down_its_own_factory() -> None:
@@ -175,3 +181,152 @@ def test_ctrl_c_stops_a_factory_cleanly() -> None:
         runner.run(main())
     assert informer.is_stopped()
     assert finished == ["a"]
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_crash_cancels_the_block_and_raises_its_error(errors: Callable[[], list[str]], started: bool) -> None:
+    world = World()
+    if started:
+        world.factory.start()
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(Broken):
+        await world.run()
+    assert not world.went_on
+    assert asyncio.get_running_loop().time() - began < 60
+    assert errors() == ["informer of pods crashed; the informer factory stops, and its block is cancelled"]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+async def test_outside_cancellation_of_a_crash_wins(before: bool) -> None:
+    world = World()
+
+    async def run() -> None:
+        async with world.factory:
+            await world.factory.wait_for_cache_sync()
+            if before:
+                task.cancel()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                if not before:
+                    task.cancel()
+
+    task = asyncio.create_task(run())
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_crashes_of_several_informers_raise_a_group() -> None:
+    world = World()
+    with pytest.raises(ExceptionGroup) as caught:
+        await world.run(world.crash, lambda: crash(world.other, world.nodes))
+    assert sorted(map(str, caught.value.exceptions)) == ["informer of nodes", "informer of pods"]
+
+
+async def test_crash_of_a_single_informer_cancels_its_block(errors: Callable[[], list[str]]) -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+
+    async def run() -> None:
+        async with informer:
+            await informer.wait_for_sync()
+            crash(informer, pods)
+            await asyncio.sleep(3600)
+
+    with pytest.raises(Broken):
+        await run()
+    assert errors() == ["informer of pods crashed; the block of `async with` is cancelled"]
+
+
+async def test_crash_is_logged_and_shown_when_it_happens(errors: Callable[[], list[str]]) -> None:
+    world = World(shutdown_grace=30)
+    world.other.add_event_handler(Recorder(pace=3600))  # the stop takes 30 s
+    seen: list[tuple[float, bool, dict[str, str]]] = []
+    began = asyncio.get_running_loop().time()
+
+    async def run() -> None:
+        async with world.factory:
+            await world.factory.wait_for_cache_sync()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                now = asyncio.get_running_loop().time()
+                seen.append((now - began, world.factory.is_ready(), world.factory.unready()))
+                assert len(errors()) == 1
+
+    with pytest.raises(Broken):
+        await run()
+    [(seconds, ready, unready)] = seen
+    assert seconds < 1
+    assert not ready
+    assert unready["v1/pods"] == "stopped: crashed: Broken"
+
+
+async def test_timeout_after_a_crash_is_a_timeout() -> None:
+    world = World()
+
+    async def run() -> None:
+        async with asyncio.timeout(3600) as limit, world.factory:
+            await world.factory.wait_for_cache_sync()
+            world.crash()
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                limit.reschedule(0)
+                await asyncio.sleep(1)
+
+    with pytest.raises(TimeoutError):
+        await run()
+
+
+async def test_exit_in_another_task_raises_and_cancels_nothing(errors: Callable[[], list[str]]) -> None:
+    world = World()
+    await asyncio.create_task(world.factory.__aenter__())
+    await world.factory.wait_for_cache_sync()
+    world.crash()
+    await asyncio.sleep(10)
+    assert errors() == ["informer of pods crashed; the informer factory stops, and shutdown() raises the error"]
+    with pytest.raises(Broken):
+        await asyncio.create_task(world.factory.__aexit__(None, None, None))
+
+
+async def test_log_lets_the_block_and_other_informers_go_on(errors: Callable[[], list[str]]) -> None:
+    world = World(on_crash="log")
+    recorder = Recorder()
+    world.other.add_event_handler(recorder)
+    async with world.factory:
+        await world.factory.wait_for_cache_sync()
+        world.crash()
+        await asyncio.sleep(60)
+        world.nodes.put("m")
+        await settled()
+        assert world.factory.unready() == {"v1/pods": "stopped: crashed: Broken"}
+        assert not world.factory.is_ready()
+    assert [line.split()[1] for line in recorder.received] == ["n", "m"]
+    assert errors() == ["informer of pods crashed; the other informers of the informer factory go on"]
+
+
+async def test_base_exception_of_a_handler_is_a_crash(errors: Callable[[], list[str]]) -> None:
+    world = World()
+
+    def on_add(pod: Any) -> None:
+        if pod.metadata.name == "b":
+            raise BrokenBase
+
+    world.informer.add_event_handler(on_add=on_add)
+    with pytest.raises(BrokenBase):
+        await world.run(lambda: world.pods.put("b"))
+    assert not world.went_on
+    assert len(errors()) == 1
+    assert str(world.informer.state) == "stopped: crashed: BrokenBase"
+
+
+def test_unknown_policy_is_refused() -> None:
+    with pytest.raises(OptionError, match="on_crash='ignore' does not exist; choose 'raise' or 'log'"):
+        SharedInformerFactory(Cluster(), on_crash="ignore")  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,15 +20,22 @@ from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from aioinformer.informer.shared_informer import SharedIndexInformer
 
 
+#: Yield to the loop as often as possible.
+FINE = ReflectorOptions(slice_seconds=1e-9)
+
+
 class Namespaces(dict[str, Collection]):
-    """A collection of pods for each namespace, and the queue option of the informer."""
+    """A collection of pods for each namespace, and informers of them with a recorder."""
 
     def __init__(self, queue: str = QueueKind.DELTA) -> None:
         super().__init__()
         self.queue = queue
+        self.recorder = Recorder()
 
     def __missing__(self, namespace: str) -> Collection:
         return self.setdefault(namespace, Collection())
@@ -47,6 +55,16 @@ class Namespaces(dict[str, Collection]):
     def informer(self, *namespaces: str, **options: Any) -> MultiNamespaceInformer[Any]:
         return MultiNamespaceInformer(self.__getitem__, namespaces, queue=self.queue, **options)
 
+    @asynccontextmanager
+    async def running(self, *namespaces: str, **options: Any) -> AsyncIterator[MultiNamespaceInformer[Any]]:
+        """Run an informer with a recorder, and yield it after its sync."""
+        informer = self.informer(*namespaces, **options)
+        informer.add_event_handler(self.recorder)
+        async with informer:
+            await informer.wait_for_sync()
+            await settled()
+            yield informer
+
 
 @pytest.fixture(params=list(QueueKind))
 def server(request: pytest.FixtureRequest) -> Namespaces:
@@ -59,16 +77,12 @@ def keys(informer: SharedIndexInformer[Any]) -> list[str]:
 
 async def test_namespaces_share_one_cache_and_lister(server: Namespaces) -> None:
     server.having(one="a b", two="a", three="c")
-    informer = server.informer("one", "two")
-    recorder = Recorder()
-    registration = informer.add_event_handler(recorder)
-    async with informer:
-        await registration.wait_for_sync()
+    async with server.running("one", "two") as informer:
         assert keys(informer) == ["one/a", "one/b", "two/a"]
         assert [pod.metadata.name for pod in informer.lister().namespaced("two").list()] == ["a"]
         server.put("b", "two")
         await settled()
-        assert sorted(recorder.received) == ["add b 5", "add! a 1", "add! a 3", "add! b 2"]
+        assert sorted(server.recorder.received) == ["add b 5", "add! a 1", "add! a 3", "add! b 2"]
     assert "three" not in informer.namespaces
 
 
@@ -87,37 +101,24 @@ async def test_informer_syncs_with_its_last_namespace(server: Namespaces) -> Non
 
 async def test_added_namespace_is_cached_and_delivered(server: Namespaces) -> None:
     server.having(one="a", two="b")
-    informer = server.informer("one")
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await informer.wait_for_sync()
-        await informer.add_namespace("two")
-        assert keys(informer) == ["one/a", "two/b"]
-        await informer.add_namespace("two")
-        server.put("c", "two")
-        await settled()
-    assert recorder.received == ["add! a 1", "add! b 2", "add c 3"]
-    assert len(server["two"].requests) == len(server["one"].requests)
-
-
-async def test_concurrent_additions_all_wait_for_the_cache(server: Namespaces) -> None:
-    server.having(two="b")["two"].gate.clear()
-    informer = server.informer()
-    async with informer:
+    async with server.running("one") as informer:
+        server["two"].gate.clear()
         adding = [asyncio.create_task(informer.add_namespace("two")) for _ in range(2)]
         await settled()
         assert not any(task.done() for task in adding)
         server["two"].gate.set()
         await asyncio.gather(*adding)
-        assert keys(informer) == ["two/b"]
+        assert keys(informer) == ["one/a", "two/b"]
+        await informer.add_namespace("two")
+        server.put("c", "two")
+        await settled()
+    assert server.recorder.received == ["add! a 1", "add! b 2", "add c 3"]
+    assert len(server["two"].requests) == len(server["one"].requests)
 
 
 async def test_concurrent_removals_all_wait_for_the_cache(server: Namespaces) -> None:
     server.having(one=" ".join(f"p{number}" for number in range(100)))
-    informer = server.informer("one", options=ReflectorOptions(slice_seconds=1e-9))
-    async with informer:
-        await informer.wait_for_sync()
+    async with server.running("one", options=FINE) as informer:
         removing = [asyncio.create_task(informer.remove_namespace("one")) for _ in range(2)]
         await removing[1]
         assert keys(informer) == []
@@ -126,7 +127,7 @@ async def test_concurrent_removals_all_wait_for_the_cache(server: Namespaces) ->
 
 async def test_removed_namespace_is_delivered_as_deletes(server: Namespaces) -> None:
     server.having(one="a", two="b c")
-    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    informer = server.informer("one", "two", options=FINE)
     slow = Recorder(pace=10)
     informer.add_event_handler(slow)
     async with informer:
@@ -145,24 +146,20 @@ async def test_removed_namespace_is_delivered_as_deletes(server: Namespaces) -> 
 
 async def test_removed_namespace_may_be_added_again(server: Namespaces) -> None:
     server.having(one="a")
-    informer = server.informer("one")
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await informer.wait_for_sync()
+    async with server.running("one") as informer:
         await informer.set_namespaces([])
         assert keys(informer) == []
         await informer.set_namespaces(["one", "two"])
         assert keys(informer) == ["one/a"]
         assert informer.namespaces == {"one", "two"}
         await settled()
-    assert recorder.received == ["add! a 1", "tombstone a 1", "add! a 1"]
+    assert server.recorder.received == ["add! a 1", "tombstone a 1", "add! a 1"]
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 2))
 async def test_handler_added_during_a_removal_gets_valid_history(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(100)))
-    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    informer = server.informer("one", "two", options=FINE)
     async with informer:
         await informer.wait_for_sync()
         removal = asyncio.create_task(informer.remove_namespace("two"))
@@ -182,22 +179,19 @@ async def test_handler_added_during_a_removal_gets_valid_history(server: Namespa
 
 async def test_relist_of_one_namespace_keeps_the_others(server: Namespaces) -> None:
     server.having(one="a b", two="c")
-    informer = server.informer("one", "two")
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
+    async with server.running("one", "two") as informer:
         await asyncio.sleep(2)
         server["one"].end_watches()
         server["one"].delete("a", "one")
         server["one"].unseen()
         await asyncio.sleep(30)
         assert keys(informer) == ["one/b", "two/c"]
-    assert recorder.received[3:] == ["tombstone a 1"]
+    assert server.recorder.received[3:] == ["tombstone a 1"]
 
 
 async def test_in_order_relist_is_visible_at_once_beside_others() -> None:
     server = Namespaces(QueueKind.IN_ORDER).having(one=" ".join(f"p{number}" for number in range(200)), two="c")
-    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
+    informer = server.informer("one", "two", options=FINE)
     async with informer:
         await informer.wait_for_sync()
         await asyncio.sleep(2)
@@ -243,9 +237,7 @@ async def test_failing_lister_watcher_changes_nothing(server: Namespaces) -> Non
 
 async def test_cache_version_is_the_least_of_all_namespaces(server: Namespaces) -> None:
     server.having(one="a", two="b")
-    informer = server.informer("one", "two")
-    async with informer:
-        await informer.wait_for_sync()
+    async with server.running("one", "two") as informer:
         server.put("c", "two")
         await settled()
         assert informer.last_sync_resource_version == "1"
@@ -259,12 +251,9 @@ async def test_cache_version_is_the_least_of_all_namespaces(server: Namespaces) 
 
 async def test_resync_delivers_every_namespace_once(server: Namespaces) -> None:
     server.having(one="a", two="b")
-    informer = server.informer("one", "two", resync_period=30)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
+    async with server.running("one", "two", resync_period=30):
         await asyncio.sleep(31)
-    assert sorted(recorder.received[2:]) == ["update a 1 1", "update b 2 2"]
+    assert sorted(server.recorder.received[2:]) == ["update a 1 1", "update b 2 2"]
 
 
 async def test_state_names_the_failing_namespace(server: Namespaces) -> None:
@@ -285,21 +274,15 @@ async def test_state_names_the_failing_namespace(server: Namespaces) -> None:
     assert phases == [Phase.NEW, Phase.FORBIDDEN, Phase.WATCHING, Phase.WATCHING, Phase.STOPPED]
 
 
-async def test_informer_without_namespaces_has_synced(server: Namespaces) -> None:
-    async with server.informer() as informer:
-        await informer.wait_for_sync()
-        assert keys(informer) == []
-
-
 async def test_namespaces_can_be_set_before_the_start(server: Namespaces) -> None:
     server.having(one="a", two="b")
     informer = server.informer("one")
     await informer.set_namespaces([])
     assert not informer.has_synced()
     await informer.set_namespaces(["two"])
-    async with informer:
+    async with informer, server.running() as empty:
         await informer.wait_for_sync()
-        assert keys(informer) == ["two/b"]
+        assert (keys(informer), keys(empty)) == (["two/b"], [])
 
 
 async def test_stop_fails_waits_for_a_namespace(server: Namespaces) -> None:
@@ -316,9 +299,7 @@ async def test_stop_fails_waits_for_a_namespace(server: Namespaces) -> None:
 
 async def test_cancelled_removal_is_completed(server: Namespaces) -> None:
     server.having(one="a", two="b")
-    informer = server.informer("one", "two")
-    async with informer:
-        await informer.wait_for_sync()
+    async with server.running("one", "two") as informer:
         removal = asyncio.create_task(informer.remove_namespace("two"))
         await asyncio.sleep(0)
         removal.cancel()
@@ -330,9 +311,7 @@ async def test_cancelled_removal_is_completed(server: Namespaces) -> None:
 @pytest.mark.parametrize("turns", range(12))
 async def test_namespace_removed_and_added_at_once_is_complete(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(400)))
-    informer = server.informer("one", "two", options=ReflectorOptions(slice_seconds=1e-9))
-    async with informer:
-        await informer.wait_for_sync()
+    async with server.running("one", "two", options=FINE) as informer:
         changes = []
         for _ in range(2):
             changes.append(asyncio.create_task(informer.remove_namespace("two")))
@@ -345,15 +324,12 @@ async def test_namespace_removed_and_added_at_once_is_complete(server: Namespace
 
 
 async def test_added_again_namespace_waits_for_its_removal(server: Namespaces, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.having(one="a")
-    informer = server.informer("one")
-
     async def slow(response: Response) -> None:
         response.closed = True
         await asyncio.sleep(5)
 
-    async with informer:
-        await informer.wait_for_sync()
+    server.having(one="a")
+    async with server.running("one") as informer:
         monkeypatch.setattr(Response, "close", slow)
         removal = asyncio.create_task(informer.remove_namespace("one"))
         await asyncio.sleep(1)
@@ -373,15 +349,6 @@ async def test_metadata_tier_requests_metadata_per_namespace() -> None:
         await informer.wait_for_sync()
     assert cluster.paths() == ["/api/v1/namespaces/one/pods", "/api/v1/namespaces/two/pods"]
     assert all("PartialObjectMetadata" in request.headers["Accept"] for request in cluster.requests)
-
-
-@pytest.mark.parametrize(
-    ("namespace", "message"),
-    [("", "must be named one by one"), ("a/b", "'a/b' cannot be a namespace"), (None, "not None")],
-)
-def test_invalid_namespace_is_refused(namespace: Any, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        Namespaces().informer(namespace)
 
 
 def test_cluster_scoped_resource_is_refused() -> None:

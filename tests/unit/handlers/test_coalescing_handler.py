@@ -12,105 +12,71 @@ from hypothesis import strategies as st
 from aioinformer.errors import UsageError
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
-from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.resources.keys import DeletedFinalStateUnknown
-from tests.support.collection import Collection
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 
-class Gate:
+class Gate(Recorder):
     """A handler whose calls return only when `open` is set."""
 
     def __init__(self) -> None:
-        self.received: list[str] = []
+        super().__init__()
         self.open = asyncio.Event()
 
-    async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        await self._record(f"add{'!' if is_in_initial_list else ''} {_short(obj)}")
-
-    async def on_update(self, old: Any, new: Any) -> None:
-        await self._record(f"update {_short(old)} -> {_short(new)}")
-
-    async def on_delete(self, obj: Any) -> None:
-        tomb = isinstance(obj, DeletedFinalStateUnknown)
-        await self._record(f"{'miss' if tomb else 'delete'} {_short(obj.obj if tomb else obj)}")
-
-    async def _record(self, words: str) -> None:
+    async def _write(self, words: str) -> None:
         self.received.append(words)
         await self.open.wait()
 
 
-def _short(obj: Any) -> str:
-    return f"{obj.metadata.name}{obj.metadata.resource_version}"
-
-
 @pytest.mark.conformance("WEAK-03")
 async def test_changes_are_merged_while_the_handler_runs() -> None:
-    pods = Collection("a", "b")
     gate = Gate()
-    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+    async with CoalescingHandler(gate) as latest, informer_of("a", "b") as (pods, informer, _):
         informer.add_event_handler(latest)
-        await informer.wait_for_sync()
         await settled()
-        assert gate.received == ["add! a1"]
+        assert gate.received == ["add! a 1"]
         for _ in range(3):
             pods.put("a")
             pods.put("b")
             await settled()
         gate.open.set()
         await settled()
-    assert gate.received == ["add! a1", "add! b8", "update a1 -> a7"]
+    assert gate.received == ["add! a 1", "add! b 8", "update a 1 7"]
 
 
 @pytest.mark.conformance("WEAK-03")
 @pytest.mark.parametrize(
-    ("changes", "received"),
+    ("known", "changes", "received"),
     [
-        ("put", ["add x3"]),
-        ("put put", ["add x4"]),
-        ("put delete", []),
-        ("put delete put", ["add x5"]),
+        (False, "put", ["add x 3"]),
+        (False, "put put", ["add x 4"]),
+        (False, "put delete", []),
+        (False, "put delete put", ["add x 5"]),
+        (True, "put put", ["update x 2 5"]),
+        (True, "put delete", ["delete x 5"]),
+        (True, "delete put", ["update x 4 5"]),
+        (True, "delete put delete", ["delete x 6"]),
+        (True, "delete put put", ["update x 4 6"]),
+        (True, "put delete put", ["update x 2 6"]),
     ],
 )
-async def test_unknown_objects_are_added_or_dropped(changes: str, received: list[str]) -> None:
-    assert await story(changes.split(), known=False) == received
-
-
-@pytest.mark.conformance("WEAK-03")
-@pytest.mark.parametrize(
-    ("changes", "received"),
-    [
-        ("put put", ["update x2 -> x5"]),
-        ("put delete", ["delete x5"]),
-        ("delete put", ["update x4 -> x5"]),
-        ("delete put delete", ["delete x6"]),
-        ("delete put put", ["update x4 -> x6"]),
-        ("put delete put", ["update x2 -> x6"]),
-    ],
-)
-async def test_known_objects_are_updated_or_deleted(changes: str, received: list[str]) -> None:
-    assert await story(changes.split(), known=True) == received
-
-
-async def story(changes: list[str], *, known: bool) -> list[str]:
-    """Return the notification of x after these changes during a running call."""
-    pods = Collection("blocker", *(["x"] if known else []))
+async def test_changes_during_a_call_are_one_notification(known: bool, changes: str, received: list[str]) -> None:
     gate = Gate()
     gate.open.set()
-    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+    async with CoalescingHandler(gate) as latest, informer_of("blocker", *["x"] * known) as (pods, informer, _):
         informer.add_event_handler(latest)
-        await informer.wait_for_sync()
         await settled()
         gate.open.clear()
         pods.put("blocker")
         await settled()
-        for change in changes:
+        for change in changes.split():
             getattr(pods, change)("x")
             await settled()
         before = len(gate.received)
         gate.open.set()
         await settled()
-        return gate.received[before:]
+        assert gate.received[before:] == received
 
 
 @pytest.mark.parametrize(("again", "expected"), [(False, "add"), (True, "delete")])
@@ -129,28 +95,8 @@ async def test_delete_without_state_before_add_is_kept(again: bool, expected: st
     assert received == [expected]
 
 
-async def test_awaiting_a_cancelled_task_counts_as_an_error() -> None:
-    received: list[str] = []
-
-    async def on_add(obj: Any) -> None:
-        received.append(obj.metadata.name)
-        future = asyncio.get_running_loop().create_future()
-        future.cancel()
-        await future
-
-    pods = Collection("a", "b")
-    async with (
-        CoalescingHandler(ResourceEventHandlerFuncs(on_add=on_add)) as latest,
-        SharedIndexInformer(pods) as informer,
-    ):
-        informer.add_event_handler(latest)
-        await settled()
-    assert (received, latest.errors) == (["a", "b"], 2)
-
-
 async def test_pending_notifications_are_dropped_on_exit() -> None:
-    pods = Collection("a")
-    async with SharedIndexInformer(pods) as informer:
+    async with informer_of("a") as (pods, informer, _):
         async with CoalescingHandler(Gate()) as latest:
             informer.add_event_handler(latest)
             await settled()
@@ -161,15 +107,23 @@ async def test_pending_notifications_are_dropped_on_exit() -> None:
 
 @pytest.mark.conformance("WEAK-01", "WEAK-02")
 async def test_hanging_handler_keeps_one_notification_per_object() -> None:
-    pods = Collection()
-    gate = Gate()
-    async with CoalescingHandler(gate) as latest, SharedIndexInformer(pods) as informer:
+    async with CoalescingHandler(Gate()) as latest, informer_of() as (pods, informer, _):
         registration = informer.add_event_handler(latest)
         for number in range(500):
             pods.put(f"pod-{number % 5}")
             await settled()
         assert latest.pending == 5
         assert registration.has_synced()
+
+
+def fail(obj: Any) -> None:
+    raise RuntimeError("no")
+
+
+async def await_a_cancelled_future(obj: Any) -> None:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
 
 
 class Ledger:
@@ -227,22 +181,13 @@ def test_merged_history_is_always_valid(actions: list[str]) -> None:
         runner.run(story())
 
 
-async def test_raising_handler_is_counted_and_continues(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(obj: Any) -> None:
-        raise RuntimeError("no")
-
-    pods = Collection("a", "b")
-    async with (
-        CoalescingHandler(ResourceEventHandlerFuncs(on_add=fail)) as latest,
-        SharedIndexInformer(pods) as informer,
-    ):
+@pytest.mark.parametrize("function", [fail, await_a_cancelled_future])
+async def test_raising_handler_is_counted_and_continues(function: Any, caplog: pytest.LogCaptureFixture) -> None:
+    handler: ResourceEventHandlerFuncs[Any] = ResourceEventHandlerFuncs(on_add=function)
+    async with CoalescingHandler(handler) as latest, informer_of("a", "b") as (_, informer, _):
         informer.add_event_handler(latest)
-        await informer.wait_for_sync()
         await settled()
         assert latest.errors == 2
     assert "raised for default/a" in caplog.text
-
-
-def test_invalid_handler_is_refused() -> None:
     with pytest.raises(UsageError):
         CoalescingHandler(object())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +18,7 @@ from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection, cut
-from tests.support.recorder import Recorder
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
@@ -30,14 +30,6 @@ _WAYS = {
     "pages": ReflectorOptions(slice_seconds=1e-9, streaming_list=False, page_size=2),
     "streams": ReflectorOptions(slice_seconds=1e-9),
 }
-
-
-class Run(NamedTuple):
-    """The state of one run of a script."""
-
-    pods: Collection
-    informer: SharedIndexInformer[Any]
-    script: Coroutine[Any, Any, None]
 
 
 async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
@@ -59,77 +51,57 @@ async def eventful(pods: Collection, informer: SharedIndexInformer[Any]) -> None
     await asyncio.sleep(9)
 
 
-async def cancelled_after_every_turn(begin: Callable[[], Run]) -> None:
+async def enter_the_informer(pods: Collection, informer: SharedIndexInformer[Any], factory: Any) -> None:
+    async with informer:
+        await eventful(pods, informer)
+
+
+async def enter_the_factory(pods: Collection, informer: SharedIndexInformer[Any], factory: Any) -> None:
+    async with factory:
+        await factory.wait_for_cache_sync()
+        await eventful(pods, informer)
+
+
+async def run_the_informer(pods: Collection, informer: SharedIndexInformer[Any], factory: Any) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(informer.run())
+        await asyncio.sleep(0)
+        await eventful(pods, informer)
+        running.cancel()
+
+
+@pytest.mark.conformance("REF-22", "WEAK-11")
+@pytest.mark.parametrize(
+    ("script", "way"),
+    [
+        (enter_the_informer, "pages"),
+        (enter_the_informer, "streams"),
+        (enter_the_factory, "pages"),
+        (run_the_informer, "pages"),
+    ],
+)
+async def test_cancel_after_every_turn(script: Callable[..., Coroutine[Any, Any, None]], way: str) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     turns, over = 0, False
     while not over:
         turns += 1
-        run = begin()
-        task = asyncio.ensure_future(run.script)
+        pods = Collection("p0", "p1", "p2", "p3", "p4")
+        factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS[way])
+        informer = factory.core.v1.pods.informer()
+        task = asyncio.ensure_future(script(pods, informer, factory))
         await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
         loop.after_turns(turns, task.cancel)
         await asyncio.wait({task})
         over = not task.cancelled()
         left = [each.get_name() for each in asyncio.all_tasks() if each is not asyncio.current_task()]
-        assert left == [], f"after {turns} turns"
-        assert [response for response in run.pods.responses if not response.closed] == [], f"after {turns} turns"
-        assert not run.informer._keys._waiters, f"after {turns} turns"
-        assert not run.informer._versions._waiters, f"after {turns} turns"
-        assert run.informer.is_stopped(), f"after {turns} turns"
-        assert run.informer.state.phase is Phase.STOPPED, f"after {turns} turns"
+        unclosed = [response for response in pods.responses if not response.closed]
+        waiters = [*informer._keys._waiters, *informer._versions._waiters]
+        assert (left, unclosed, waiters) == ([], [], []), f"after {turns} turns"
+        assert informer.is_stopped(), f"after {turns} turns"
+        assert informer.state.phase is Phase.STOPPED, f"after {turns} turns"
     await task
     assert turns > 100
-
-
-@pytest.mark.conformance("REF-22", "WEAK-11")
-@pytest.mark.parametrize("way", _WAYS)
-async def test_cancel_in_the_body_of_an_informer(way: str) -> None:
-    def begin() -> Run:
-        pods = Collection("p0", "p1", "p2", "p3", "p4")
-        informer = SharedIndexInformer(pods, 10, options=_WAYS[way])
-
-        async def script() -> None:
-            async with informer:
-                await eventful(pods, informer)
-
-        return Run(pods, informer, script())
-
-    await cancelled_after_every_turn(begin)
-
-
-async def test_cancel_in_the_body_of_a_factory() -> None:
-    def begin() -> Run:
-        pods = Collection("p0", "p1", "p2", "p3", "p4")
-        factory = SharedInformerFactory(Cluster(pods), 10, options=_WAYS["pages"])
-        informer = factory.core.v1.pods.informer()
-
-        async def script() -> None:
-            async with factory:
-                await factory.wait_for_cache_sync()
-                await eventful(pods, informer)
-
-        return Run(pods, informer, script())
-
-    await cancelled_after_every_turn(begin)
-
-
-@pytest.mark.conformance("REF-22")
-async def test_cancel_run() -> None:
-    def begin() -> Run:
-        pods = Collection("p0", "p1", "p2", "p3", "p4")
-        informer = SharedIndexInformer(pods, 10, options=_WAYS["pages"])
-
-        async def script() -> None:
-            async with asyncio.TaskGroup() as tasks:
-                running = tasks.create_task(informer.run())
-                await asyncio.sleep(0)
-                await eventful(pods, informer)
-                running.cancel()
-
-        return Run(pods, informer, script())
-
-    await cancelled_after_every_turn(begin)
 
 
 @pytest.mark.parametrize("turns", range(1, 12))
@@ -158,69 +130,45 @@ async def test_cancel_again_during_the_stop(turns: int, caplog: pytest.LogCaptur
     assert "did not finish within 60 s" in caplog.text
 
 
-def cancel_current_task() -> None:
+def cancel_this_task(obj: Any) -> None:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
 
 
-def cancel_itself(obj: Any) -> None:
-    cancel_current_task()
-
-
-async def cancel_itself_and_await(obj: Any) -> None:
-    cancel_current_task()
-    await asyncio.sleep(0)
-
-
-async def cancel_itself_and_raise(obj: Any) -> None:
-    cancel_current_task()
-    raise ValueError
-
-
-async def cancel_itself_and_return(obj: Any) -> None:
-    cancel_current_task()
-
-
-@pytest.mark.parametrize(
-    "function", [cancel_itself, cancel_itself_and_await, cancel_itself_and_raise, cancel_itself_and_return]
-)
-async def test_handler_that_cancels_its_task_gets_the_next_event(function: Callable[[Any], Any]) -> None:
-    pods = Collection("a", "b")
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+@pytest.mark.parametrize("error", [None, ValueError])
+async def test_handler_that_cancels_its_task_gets_the_next_event(error: type[Exception] | None) -> None:
     calls: list[str] = []
 
-    def on_add(obj: Any) -> Any:
+    async def on_add(obj: Any) -> None:
         calls.append(obj.metadata.name)
-        return function(obj)
+        cancel_this_task(obj)
+        if error is not None:
+            raise error
+        await asyncio.sleep(0)
 
-    registration = informer.add_event_handler(on_add=on_add)
-    async with informer:
+    async with informer_of("a", "b") as (pods, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
+        plain = informer.add_event_handler(on_add=cancel_this_task)
         await registration.wait_for_sync()
-        pods.put("c")
-        await asyncio.sleep(1)
-        pods.put("d")
-        await asyncio.sleep(1)
+        await plain.wait_for_sync()
+        for name in "cd":
+            pods.put(name)
+            await asyncio.sleep(1)
         assert calls == ["a", "b", "c", "d"]
-        assert registration.errors >= 3
-        assert registration.pending == 0
+        for each in (registration, plain):
+            assert (each.errors >= 3, each.pending) == (True, 0)
 
 
 async def test_cancelled_idle_handler_gets_the_next_event() -> None:
-    pods = Collection("a")
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
-    calls: list[str] = []
-    registration = informer.add_event_handler(on_add=lambda obj: calls.append(obj.metadata.name))
-    async with informer:
-        await registration.wait_for_sync()
-        await settled()
+    async with informer_of("a") as (pods, _, received):
         for task in asyncio.all_tasks():
             if task.get_name().endswith("handler 1: run"):
                 task.cancel()
         await settled()
         pods.put("b")
         await settled()
-        assert calls == ["a", "b"]
+        assert received == ["add! a 1", "add b 2"]
 
 
 async def test_cancel_of_all_tasks_ends_a_swallowing_handler() -> None:

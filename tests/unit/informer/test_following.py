@@ -1,4 +1,4 @@
-"""An informer during failures of the server: its requests, its state and its cache."""
+"""An informer during failures of the server, and idle watches: requests, state and cache."""
 
 from __future__ import annotations
 
@@ -10,25 +10,15 @@ import pytest
 from aioinformer.errors import ApiError, DecodeError, Expired, TransportError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.state import InformerState, Phase
-from tests.support.collection import Collection, Response, cut, line
-from tests.support.recorder import Recorder, states_of
+from aioinformer.reflector.state import Phase
+from tests.support.collection import Collection, Response, cut
+from tests.support.recorder import informer_of, states_of
 from tests.support.virtual_time import settled
 
 pytestmark = pytest.mark.usefixtures("queue")
 
+
 PAGES = ReflectorOptions(streaming_list=False)
-
-
-@pytest.mark.conformance("WEAK-10")
-@pytest.mark.parametrize("options", [ReflectorOptions(), PAGES], ids=["stream", "pages"])
-async def test_phases_without_failures(options: ReflectorOptions) -> None:
-    informer = SharedIndexInformer(Collection("a"), options=options)
-    states = states_of(informer)
-    async with informer:
-        await informer.wait_for_sync()
-        await settled()
-    assert states == ["syncing", "watching", "stopped"]
 
 
 @pytest.mark.conformance("REF-06", "REF-10")
@@ -48,33 +38,16 @@ async def test_unreachable_server_is_retried_with_backoff() -> None:
 @pytest.mark.conformance("WEAK-10")
 @pytest.mark.parametrize(
     ("status", "phase"),
-    [
-        (401, Phase.UNAUTHORIZED),
-        (403, Phase.FORBIDDEN),
-        (404, Phase.NOT_FOUND),
-        (500, Phase.BACKING_OFF),
-    ],
+    [(401, Phase.UNAUTHORIZED), (403, Phase.FORBIDDEN), (404, Phase.NOT_FOUND), (500, Phase.BACKING_OFF)],
 )
-async def test_state_shows_a_refusal_until_it_ends(status: int, phase: Phase) -> None:
-    pods = Collection("a")
+async def test_state_shows_a_refusal_until_it_ends(status: int, phase: Phase, caplog: pytest.LogCaptureFixture) -> None:
+    pods, states = Collection("a"), list[str]()
     pods.refuse(status, "Whatever")
-    informer = SharedIndexInformer(pods)
-    states = states_of(informer)
-    async with informer:
-        await informer.wait_for_sync()
-        await settled()
+    async with informer_of(pods, states=states):
+        pass
     assert states == ["syncing", f"{phase}: {status} Whatever", "watching", "stopped"]
-
-
-async def test_retry_after_is_respected() -> None:
-    pods = Collection("a")
-    pods.refuse(429, "TooManyRequests", Retry_After="17")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await asyncio.sleep(16.9)
-        assert len(pods.requests) == 1
-        await asyncio.sleep(0.2)
-        assert len(pods.requests) == 2
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == [f"informer of pods: {states[1]}"]
 
 
 async def test_endless_refusal_body_is_abandoned() -> None:
@@ -110,34 +83,26 @@ async def test_failing_request_is_retried_and_logged(caplog: pytest.LogCaptureFi
         assert informer.state.phase is Phase.BACKING_OFF
         assert "ZeroDivisionError" in informer.state.reason
         await informer.wait_for_sync()
-    assert "in a tweak function" in caplog.text
-
-
-async def test_foreign_transport_error_is_a_broken_connection(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
         pods.end_watches(OSError("not in the protocol"))
         await settled()
-        assert informer.state.phase is Phase.BACKING_OFF
-        pods.put("b")
-        await asyncio.wait_for(informer.wait_for("default/b"), 10)
+        assert str(informer.state.phase) == "backing_off"
+        await asyncio.sleep(10)
+        assert informer.state.healthy
+    assert "in a tweak function" in caplog.text
     assert "not in the protocol" in caplog.text
 
 
-@pytest.mark.conformance("ARC-07")
+@pytest.mark.conformance("ARC-03", "ARC-07")
 async def test_cache_stays_during_an_outage() -> None:
-    pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
+    uids: list[tuple[str, str]] = []
+    async with informer_of("a", "b", on_update=lambda old, new: uids.append((old.metadata.uid, new.metadata.uid))) as (
+        pods,
+        informer,
+        received,
+    ):
         pods.refusals.extend(cut() for _ in range(5))
         pods.end_watches(cut())
+        pods.delete("a")
         pods.put("a")
         pods.delete("b")
         pods.put("c")
@@ -146,51 +111,9 @@ async def test_cache_stays_during_an_outage() -> None:
         assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b"]
         await asyncio.sleep(300)
         assert sorted(informer.get_store().list_keys()) == ["default/a", "default/c"]
-    assert recorder.received[:2] == ["add! a 1", "add! b 2"]
-    assert sorted(recorder.received[2:]) == ["add c 5", "tombstone b 2", "update a 1 3"]
-
-
-@pytest.mark.conformance("ARC-03")
-async def test_missed_recreation_is_one_update_with_two_uids() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    uids: list[tuple[str, str]] = []
-    informer.add_event_handler(on_update=lambda old, new: uids.append((old.metadata.uid, new.metadata.uid)))
-    async with informer:
-        await settled()
-        pods.end_watches()
-        pods.delete("a")
-        pods.put("a")
-        pods.unseen()
-        await asyncio.sleep(20)
-    assert uids == [("uid-1", "uid-3")]
-
-
-async def test_deletion_of_an_unseen_object_is_not_delivered() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
-        pods.send(line("DELETED", {"metadata": {"name": "b", "namespace": "default", "resourceVersion": "2"}}))
-        await settled()
-        assert informer.last_sync_resource_version == "2"
-    assert recorder.received == ["add! a 1"]
-
-
-async def test_short_lived_object_is_added_and_deleted_or_neither() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
-        with pods.at_once():
-            pods.put("a")
-            pods.delete("a")
-        await settled()
-    assert recorder.received in ([], ["add a 1", "delete a 2"])
+    assert received[:2] == ["add! a 1", "add! b 2"]
+    assert sorted(received[2:]) == ["add c 6", "tombstone b 2", "update a 1 4"]
+    assert uids == [("uid-1", "uid-4")]  # a missed recreation is one update
 
 
 @pytest.mark.conformance("SI-09", "REF-48", "REF-41", "WEAK-10")
@@ -222,11 +145,7 @@ async def test_watch_error_handler_gets_every_failure(caplog: pytest.LogCaptureF
 
 async def test_raising_state_handler_is_harmless(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection("a"))
-
-    def broken(state: InformerState) -> None:
-        raise LookupError
-
-    informer.add_state_handler(broken)
+    informer.add_state_handler(lambda state: [][1])
     states = states_of(informer)
     async with informer:
         await informer.wait_for_sync()
@@ -235,13 +154,45 @@ async def test_raising_state_handler_is_harmless(caplog: pytest.LogCaptureFixtur
     assert "a state handler raised" in caplog.text
 
 
-async def test_only_failures_are_logged_as_warnings(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    pods = Collection("a")
-    pods.refuse(403, "Forbidden")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert warnings == ["informer of pods: forbidden: 403 Forbidden"]
+async def test_idle_watch_is_reopened_at_once_silently() -> None:
+    states: list[str] = []
+    async with informer_of("a", states=states) as (pods, _, _):
+        await asyncio.sleep(89)
+        assert len(pods.requests) == 1
+        await asyncio.sleep(2)
+        assert [request.resource_version for request in pods.requests] == ["", "1"]
+        assert [response.closed for response in pods.responses] == [True, False]
+    assert states == ["syncing", "watching", "stopped"]
+
+
+async def test_quiet_collection_costs_one_request_in_10_minutes() -> None:
+    states, errors = list[str](), list[Exception]()
+    async with informer_of("a", options=PAGES, states=states, watch_error_handler=errors.append) as (pods, informer, _):
+        await asyncio.sleep(3600)
+        seconds = [request.timeout_seconds + 30 for request in pods.requests[2:]]
+        assert [request.watch for request in pods.requests] == [False, True, *[True] * len(seconds)]
+        assert min(seconds) >= 330
+        assert len(seconds) <= 3600 / 330
+        assert pods.open_watches == 1
+        pods.put("a")
+        await settled()
+        assert informer.last_sync_resource_version == "2"
+    assert states == ["syncing", "watching", "stopped"]
+    assert errors == []
+
+
+async def test_silent_restored_server_is_detected_by_version() -> None:
+    states: list[str] = []
+    async with informer_of(*"abcd", options=PAGES, states=states) as (pods, informer, _):
+        pods.mute()
+        pods.version = 2
+        pods.delete("c")
+        pods.version = 2
+        pods.refusals.append(cut())
+        pods.end_watches(cut())
+        await asyncio.sleep(95)
+        # A watch that was refused before, and is silent for 90 s; a check; a list; a watch.
+        requests = [(request.watch, request.limit) for request in pods.requests[-4:]]
+        assert requests == [(True, 0), (False, 1), (False, 500), (True, 0)]
+        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/b", "default/d"]
+    assert states == ["syncing", "watching", "backing_off: the connection broke", "watching", "stopped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,97 +17,86 @@ from aioinformer.handlers.notifications import (
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection
-from tests.support.recorder import Recorder
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.usefixtures("queue")
 
 
-def name_of(obj: Any) -> str:
-    return str(obj.metadata.name)
-
-
 @pytest.mark.conformance("CTL-12", "ARC-07")
 async def test_handler_gets_existing_objects_and_changes() -> None:
-    pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
+    async with informer_of("a", "b") as (pods, _, received):
         pods.put("c")
         pods.put("a")
         pods.delete("b")
         await settled()
-    assert recorder.received == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
+    assert received == ["add! a 1", "add! b 2", "add c 3", "update a 1 4", "delete b 5"]
 
 
-@pytest.mark.conformance("CTL-06", "WEAK-05")
-async def test_functions_may_be_sync_async_or_omitted() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    received: list[str] = []
+@pytest.mark.conformance("CTL-06", "CTL-08", "WEAK-05")
+@pytest.mark.parametrize("make", [ResourceEventHandlerFuncs, ResourceEventHandlerDetailedFuncs])
+@pytest.mark.parametrize("name", ["on_add", "on_update", "on_delete"])
+async def test_functions_may_be_sync_async_or_omitted(make: Callable[..., Any], name: str) -> None:
+    delivered: list[Any] = []
 
-    async def on_add(obj: Any) -> None:
+    async def later(*what: Any) -> None:
         await asyncio.sleep(0)
-        received.append(f"async add {name_of(obj)}")
+        delivered.append(what)
 
-    informer.add_event_handler(on_add=on_add)
-    informer.add_event_handler(
-        ResourceEventHandlerFuncs(on_delete=lambda obj: received.append(f"delete {name_of(obj)}"))
-    )
-    async with informer:
+    async with informer_of("a") as (pods, informer, _):
+        plain = informer.add_event_handler(make(**{name: lambda *what: delivered.append(what)}))
+        informer.add_event_handler(make(**{name: later}))
         await settled()
         pods.put("a")
         pods.delete("a")
         await settled()
-    assert received == ["async add a", "delete a"]
+    assert (len(delivered), plain.errors) == (2, 0)
+
+
+async def test_invalid_handler_is_refused_with_a_remedy() -> None:
+    async def passes(obj: Any) -> bool:
+        return False
+
+    add: Any = SharedIndexInformer(Collection()).add_event_handler
+    text: Any = "print"
+    filters: Any = passes
+    for arguments, options, message in (
+        ([object()], {}, "pass on_add, on_update or on_delete"),
+        ([print], {}, r"the function print is not a handler: .* on_add=print"),
+        ([], {}, "there is no handler: pass at least one function as on_add"),
+        ([Recorder()], {"on_add": print}, "not both"),
+        ([ResourceEventHandlerFuncs(on_add=text)], {}, r"handler\.on_add: expected a function, not str"),
+        ([Recorder()], {"resync_period": -1}, "resync_period must be 0"),
+        ([FilteringResourceEventHandler(filters, Recorder())], {}, "plain function"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            add(*arguments, **options)
 
 
 @pytest.mark.conformance("CTL-06")
 async def test_detailed_add_has_the_initial_list_flag() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    received: list[tuple[str, bool]] = []
-    informer.add_event_handler(
-        ResourceEventHandlerDetailedFuncs(on_add=lambda obj, initial: received.append((name_of(obj), initial)))
-    )
-    async with informer:
+    received: list[bool] = []
+    async with informer_of("a") as (pods, informer, _):
+        informer.add_event_handler(ResourceEventHandlerDetailedFuncs(on_add=lambda obj, flag: received.append(flag)))
         await settled()
         pods.put("b")
         await settled()
-    assert received == [("a", True), ("b", False)]
-
-
-async def test_invalid_handler_is_refused_with_a_remedy() -> None:
-    informer = SharedIndexInformer(Collection())
-    with pytest.raises(UsageError, match="pass on_add, on_update or on_delete"):
-        informer.add_event_handler(object())  # type: ignore[call-overload]
-    with pytest.raises(UsageError, match=r"the function print is not a handler: .* on_add=print"):
-        informer.add_event_handler(print)  # type: ignore[call-overload]
-    with pytest.raises(UsageError, match="there is no handler: pass at least one function as on_add"):
-        informer.add_event_handler()
-    with pytest.raises(UsageError, match="not both"):
-        informer.add_event_handler(Recorder(), on_add=print)  # type: ignore[call-overload]
-    with pytest.raises(UsageError, match=r"handler\.on_add: expected a function, not str"):
-        informer.add_event_handler(ResourceEventHandlerFuncs(on_add="print"))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="resync_period must be 0"):
-        informer.add_event_handler(Recorder(), resync_period=-1)
+    assert received == [True, False]
 
 
 @pytest.mark.conformance("CTL-07")
 async def test_filter_turns_crossing_updates_into_adds_and_deletes() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    recorder = Recorder()
-
     def is_on_n1(pod: Any) -> bool:
         return pod.spec is not None and pod.spec.node_name == "n1"
 
-    informer.add_event_handler(FilteringResourceEventHandler(is_on_n1, recorder))
+    pods, recorder = Collection(), Recorder()
     pods.put("in", spec={"nodeName": "n1"})
     pods.put("out", spec={"nodeName": "n2"})
-    async with informer:
+    async with informer_of(pods) as (_, informer, _):
+        informer.add_event_handler(FilteringResourceEventHandler(is_on_n1, recorder))
         await settled()
         pods.put("in", spec={"nodeName": "n1"}, status={"phase": "Running"})
         pods.put("out", spec={"nodeName": "n2"}, status={"phase": "Running"})
@@ -121,131 +110,82 @@ async def test_filter_turns_crossing_updates_into_adds_and_deletes() -> None:
     assert recorder.received == ["add! in 1", "update in 1 3", "add out 5", "delete in 3", "delete out 8"]
 
 
-async def test_raising_filter_counts_as_a_handler_error(caplog: pytest.LogCaptureFixture) -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    registration = informer.add_event_handler(FilteringResourceEventHandler(lambda pod: pod.nothing, Recorder()))
-    async with informer:
-        await settled()
-    assert registration.errors == 1
-    assert "default/a" in caplog.text
-
-
 @pytest.mark.conformance("ARC-04")
 async def test_cache_changes_before_the_handler_is_called() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, indexers={"uid": lambda pod: [pod.metadata.uid]})
-    seen: list[Any] = []
-
-    def on_add(obj: Any) -> None:
-        seen.append(informer.get_indexer().index_keys("uid", obj.metadata.uid))
-
-    informer.add_event_handler(on_add=on_add, on_delete=lambda obj: seen.append(informer.get_store().get(obj)))
-    async with informer:
-        await settled()
+    async with informer_of("a", indexers={"uid": lambda pod: [pod.metadata.uid]}) as (pods, informer, _):
+        seen: list[Any] = []
+        informer.add_event_handler(
+            on_add=lambda obj: seen.append(informer.get_indexer().index_keys("uid", obj.metadata.uid)),
+            on_delete=lambda obj: seen.append(informer.get_store().get(obj)),
+        )
+        pods.put("b")
         pods.delete("a")
         await settled()
-    assert seen == [["default/a"], None]
+    assert seen == [["default/a"], ["default/b"], None]
 
 
 @pytest.mark.conformance("ARC-05")
 async def test_handler_calls_are_sequential_and_in_order() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    running, most = 0, 0
+    running: list[str] = []
     order: list[str] = []
 
     async def on_add(obj: Any) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
+        running.append(obj.metadata.name)
+        assert len(running) == 1
         await asyncio.sleep(1)
-        order.append(name_of(obj))
-        running -= 1
+        order.append(running.pop())
 
-    registration = informer.add_event_handler(on_add=on_add)
-    for number in range(5):
-        pods.put(f"p{number}")
-    async with informer:
+    async with informer_of(*(f"p{number}" for number in range(5))) as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
         await registration.wait_for_sync()
-    assert (most, order) == (1, ["p0", "p1", "p2", "p3", "p4"])
+    assert (registration.errors, order) == (0, ["p0", "p1", "p2", "p3", "p4"])
 
 
-@pytest.mark.conformance("ARC-10", "SI-31", "CTL-11")
-async def test_slow_handler_delays_no_cache_and_no_other_handler() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    slow, quick = Recorder(pace=3600), Recorder()
-    informer.add_event_handler(slow)
-    informer.add_event_handler(quick)
-    async with informer:
-        await settled()
-        for number in range(50):
-            pods.put(f"p{number}")
-        await settled()
-        assert len(informer.get_store()) == len(quick.received) == 51
-        assert slow.received == ["add! a 1"]
+async def await_a_cancelled_future(obj: Any) -> None:
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+def raise_an_error(obj: Any) -> None:
+    raise LookupError("no such thing")
 
 
 @pytest.mark.conformance("SI-32", "SI-16", "WEAK-06")
-async def test_handler_error_is_logged_counted_and_skipped(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods)
+@pytest.mark.parametrize("function", [raise_an_error, await_a_cancelled_future])
+async def test_handler_error_is_logged_counted_and_skipped(function: Any, caplog: pytest.LogCaptureFixture) -> None:
     received: list[str] = []
 
-    def on_add(obj: Any) -> None:
-        received.append(name_of(obj))
-        if obj.metadata.name == "a":
-            raise LookupError("no such thing")
+    def on_add(obj: Any) -> Any:
+        received.append(obj.metadata.name)
+        return function(obj) if obj.metadata.name == "a" else None
 
-    registration = informer.add_event_handler(on_add=on_add)
-    other = Recorder()
-    informer.add_event_handler(other)
-    async with informer:
+    def passes(obj: Any) -> bool:
+        return bool(obj.nothing)
+
+    async with informer_of("a", "b") as (_, informer, others):
+        registration = informer.add_event_handler(on_add=on_add)
         await registration.wait_for_sync()
         assert registration.has_synced()
-    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [("default/a" in record.getMessage(), bool(record.exc_info)) for record in errors] == [(True, True)]
-    assert registration.errors == 1
+        errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+        assert [("default/a" in record.getMessage(), bool(record.exc_info)) for record in errors] == [(True, True)]
+        filtering = informer.add_event_handler(FilteringResourceEventHandler(passes, Recorder()))
+        await filtering.wait_for_sync()
+    assert (registration.errors, filtering.errors) == (1, 2)
     assert received == ["a", "b"]
-    assert other.received == ["add! a 1", "add! b 2"]
-
-
-async def test_awaiting_a_cancelled_task_counts_as_an_error(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods)
-    received: list[str] = []
-
-    async def on_add(obj: Any) -> None:
-        received.append(name_of(obj))
-        if obj.metadata.name == "a":
-            someones = asyncio.get_running_loop().create_future()
-            someones.cancel()
-            await someones
-
-    registration = informer.add_event_handler(on_add=on_add)
-    async with informer:
-        await settled()
-    assert received == ["a", "b"]
-    assert registration.errors == 1
-    assert "default/a" in caplog.text
+    assert others == ["add! a 1", "add! b 2"]
 
 
 @pytest.mark.conformance("SI-34")
 async def test_handler_is_named_after_its_function_or_class() -> None:
     informer = SharedIndexInformer(Collection())
     assert "Recorder.on_add" in informer.add_event_handler(Recorder()).name
-    assert "name_of" in informer.add_event_handler(on_add=name_of).name
+    assert "raise_an_error" in informer.add_event_handler(on_add=raise_an_error).name
 
 
 async def test_backlog_does_not_block_the_loop() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=ReflectorOptions(slice_seconds=1e-9))
     turns: list[int] = []
 
     async def on_update(old: Any, new: Any) -> None:
@@ -253,9 +193,11 @@ async def test_backlog_does_not_block_the_loop() -> None:
             await asyncio.sleep(60)
         turns.append(loop.turns)
 
-    informer.add_event_handler(on_update=on_update)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", options=ReflectorOptions(slice_seconds=1e-9), on_update=on_update) as (
+        pods,
+        informer,
+        _,
+    ):
         for _ in range(50):
             await informer.wait_for_resource_version(pods.put("a"))
         await asyncio.sleep(61)
@@ -263,12 +205,38 @@ async def test_backlog_does_not_block_the_loop() -> None:
     assert len(set(turns)) == 50
 
 
-async def test_coroutine_function_as_filter_is_refused() -> None:
-    async def passes(obj: Any) -> bool:
-        return False
-
-    informer = SharedIndexInformer(Collection())
-    with pytest.raises(UsageError, match="plain function"):
+@pytest.mark.conformance("CTL-07")
+async def test_filter_receives_last_known_state_of_a_missed_delete() -> None:
+    deleted: list[str] = []
+    async with informer_of("a", "b") as (pods, informer, _):
         informer.add_event_handler(
-            FilteringResourceEventHandler(passes, Recorder())  # type: ignore[arg-type]  # what untyped programs do
+            FilteringResourceEventHandler(
+                lambda pod: pod.metadata.name == "a",
+                ResourceEventHandlerFuncs(on_delete=lambda tombstone: deleted.append(tombstone.key)),
+            )
         )
+        pods.mute()
+        pods.delete("a")
+        pods.delete("b")
+        pods.unseen()
+        pods.end_watches()
+        await informer.wait_for("default/a", lambda pod: pod is None)
+        await settled()
+    assert deleted == ["default/a"]
+
+
+@pytest.mark.conformance("SI-31", "ARC-10", "CTL-11")
+async def test_slow_handler_receives_every_update_and_delays_no_other() -> None:
+    delivered: list[str] = []
+
+    async def on_update(old: Any, new: Any) -> None:
+        await asyncio.sleep(1)
+        delivered.append(new.metadata.resource_version)
+
+    async with informer_of("a", on_update=on_update) as (pods, informer, others):
+        versions = [pods.put("a") for _ in range(3000)]
+        await informer.wait_for_resource_version(versions[-1])
+        await settled()
+        assert (len(delivered), others[-1]) == (0, "update a 3000 3001")
+        await asyncio.sleep(3001)
+    assert delivered == versions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import re
 from typing import Any
@@ -16,7 +15,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.state import Phase
 from tests.support.collection import Collection
-from tests.support.recorder import Recorder
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -24,24 +23,6 @@ pytestmark = pytest.mark.usefixtures("queue")
 
 def names_of_tasks() -> list[str]:
     return sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
-
-
-@pytest.mark.conformance("SI-03")
-async def test_phases_are_new_running_stopped() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    assert (informer.state.phase, informer.is_stopped()) == (Phase.NEW, False)
-    async with informer:
-        await settled()
-        assert (informer.state.phase, informer.is_stopped()) == (Phase.WATCHING, False)
-    assert (informer.state.phase, informer.is_stopped()) == (Phase.STOPPED, True)
-
-
-async def test_cache_is_readable_after_the_stop() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    async with informer:
-        await settled()
-    assert informer.get_store().list_keys() == ["default/a"]
-    assert informer.lister().namespaced("default").get("a").metadata.name == "a"
 
 
 @pytest.mark.conformance("SI-07", "ARC-09")
@@ -54,22 +35,19 @@ async def test_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) ->
     assert warnings == ["informer of pods was started already; this call has no effect"] * 2
 
 
-@pytest.mark.conformance("ARC-09")
+@pytest.mark.conformance("SI-03", "ARC-09")
 async def test_informer_can_be_entered_once() -> None:
     informer = SharedIndexInformer(Collection())
-    async with informer:
-        with pytest.raises(UsageError, match="runs once; make a new informer"):
-            await informer.__aenter__()
-    with pytest.raises(UsageError, match="runs once; make a new informer"):
-        await informer.__aenter__()
-
-
-async def test_concurrent_second_entry_is_refused() -> None:
-    informer = SharedIndexInformer(Collection("a"))
+    assert (informer.state.phase, informer.is_stopped()) == (Phase.NEW, False)
     results = await asyncio.gather(informer.__aenter__(), informer.__aenter__(), return_exceptions=True)
     assert results[0] is informer
     assert isinstance(results[1], UsageError)
+    await settled()
+    assert (informer.state.phase, informer.is_stopped()) == ("watching", False)
     await informer.__aexit__(None, None, None)
+    assert (informer.state.phase, informer.is_stopped()) == ("stopped", True)
+    with pytest.raises(UsageError, match="runs once; make a new informer"):
+        await informer.__aenter__()
 
 
 async def test_cancelled_entry_fails_waits() -> None:
@@ -85,58 +63,28 @@ async def test_cancelled_entry_fails_waits() -> None:
 
 
 async def test_different_tasks_may_enter_and_leave() -> None:
-    informer = SharedIndexInformer(Collection("a"))
+    informer, other = SharedIndexInformer(Collection("a")), SharedIndexInformer(Collection("a"))
     await asyncio.create_task(informer.__aenter__())
     await informer.wait_for_sync()
     await asyncio.create_task(informer.__aexit__(None, None, None))
     assert informer.is_stopped()
-
-
-async def test_run_can_be_cancelled() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    running = asyncio.create_task(informer.run())
-    await informer.wait_for_sync()
+    running = asyncio.create_task(other.run())
+    await other.wait_for_sync()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert informer.is_stopped()
-
-
-async def test_tasks_have_the_informer_name_and_end_with_it() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, 10, name="the pods")
-    informer.add_event_handler(Recorder())
-    created: list[str] = []
-    loop = asyncio.get_running_loop()
-
-    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        task = asyncio.Task(coroutine, loop=loop, **options)
-        loop.call_soon(lambda: created.append(task.get_name()))
-        return task
-
-    before = names_of_tasks()
-    loop.set_task_factory(factory)
-    async with informer:
-        await settled()
-        informer.add_event_handler(Recorder())
-        pods.expire_watches()  # abandons a response in the middle
-        await settled()
-        gc.collect()
-        await settled()
-    await settled()
-    loop.set_task_factory(None)
-    assert created
-    assert [name for name in created if not name.startswith("the pods")] == []
-    assert names_of_tasks() == before
+    assert other.is_stopped()
 
 
 async def test_informer_has_five_tasks_and_two_per_further_handler() -> None:
-    informer = SharedIndexInformer(Collection("a"), name="pods")
-    first = informer.add_event_handler(Recorder())
-    async with informer:
-        await settled()
-        five = ["pods", "pods", f"{first.name}: pop", f"{first.name}: run", "pods: process loop"]
-        assert names_of_tasks() == five
+    async with informer_of("a", name="pods") as (_, informer, _):
+        five = names_of_tasks()
+        assert [name.partition(" (")[0] for name in five] == [
+            "pods",
+            "pods",
+            *["pods: handler 1"] * 2,
+            "pods: process loop",
+        ]
         second = informer.add_event_handler(Recorder())
         await settled()
         assert names_of_tasks() == sorted([*five, f"{second.name}: pop", f"{second.name}: run"])
@@ -148,10 +96,7 @@ async def test_informer_has_five_tasks_and_two_per_further_handler() -> None:
 
 @pytest.mark.conformance("REF-16", "LW-02")
 async def test_stop_closes_every_response() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await settled()
+    async with informer_of("a") as (pods, _, _):
         pods.end_watches()
         await settled()
         pods.refuse(500)
@@ -162,16 +107,14 @@ async def test_stop_closes_every_response() -> None:
 
 @pytest.mark.conformance("SI-05")
 async def test_running_handler_may_finish_within_the_grace() -> None:
-    informer = SharedIndexInformer(Collection("a", "b"), shutdown_grace=5)
     finished: list[str] = []
 
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(3)
         finished.append(obj.metadata.name)
 
-    informer.add_event_handler(on_add=on_add)
-    async with informer:
-        await settled()
+    async with informer_of("a", "b", shutdown_grace=5, on_add=on_add):
+        pass
     assert finished == ["a"]
 
 
@@ -193,45 +136,50 @@ async def test_stop_in_a_cancelled_scope_cancels_once() -> None:
 @pytest.mark.conformance("SI-05", "WEAK-12")
 @pytest.mark.parametrize("removed", [False, True])
 async def test_hanging_handler_is_cancelled_after_the_grace(caplog: pytest.LogCaptureFixture, removed: bool) -> None:
-    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
     cut: list[float] = []
     loop = asyncio.get_running_loop()
 
-    class Hanging:
-        async def on_add(self, obj: Any) -> None:
-            try:
-                await asyncio.sleep(3600)
-            finally:
-                cut.append(loop.time())
+    async def hang(obj: Any) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cut.append(loop.time())
 
-    registration = informer.add_event_handler(Hanging())
-    async with informer:
+    async with informer_of("a", shutdown_grace=5) as (_, informer, _):
+        registration = informer.add_event_handler(on_add=hang)
         await settled()
         if removed:
             informer.remove_event_handler(registration)
         stop = loop.time()
     assert [round(at - stop, 3) for at in cut] == [5]
-    assert re.search(r"\(Hanging\.on_add at .*\) did not finish within 5 s of the stop: cancelled", caplog.text)
+    assert re.search(r"hang at .*\) did not finish within 5 s of the stop: cancelled", caplog.text)
 
 
 async def test_uncancellable_handler_is_abandoned_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
     loop, relented = asyncio.get_running_loop(), asyncio.Event()
 
-    class Stubborn:
-        async def on_add(self, obj: Any) -> None:
-            while not relented.is_set():
-                with contextlib.suppress(asyncio.CancelledError):
-                    await relented.wait()
+    async def be_stubborn(obj: Any) -> None:
+        while not relented.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await relented.wait()
 
-    informer.add_event_handler(Stubborn())
-    async with informer:
-        await settled()
+    async with informer_of("a", shutdown_grace=5, on_add=be_stubborn):
         stop = loop.time()
     assert round(loop.time() - stop, 3) == 15
-    assert re.search(r"\(Stubborn\.on_add at .*\) did not end within 10 s of its cancellation: abandoned", caplog.text)
+    assert re.search(r"be_stubborn at .*\) did not end within 10 s of its cancellation: abandoned", caplog.text)
     relented.set()
     await settled()
+
+
+def waits_of(informer: SharedIndexInformer[Any], registration: Any) -> asyncio.Future[Any]:
+    """Begin one wait of each kind."""
+    return asyncio.gather(
+        informer.wait_for_sync(),
+        registration.wait_for_sync(),
+        informer.wait_for_resource_version("7"),
+        informer.wait_for("default/z"),
+        return_exceptions=True,
+    )
 
 
 @pytest.mark.conformance("SI-04")
@@ -256,18 +204,9 @@ async def test_stop_fails_waits() -> None:
     informer = SharedIndexInformer(pods)
     registration = informer.add_event_handler(Recorder())
     async with informer:
-        waiting = [
-            asyncio.ensure_future(wait)
-            for wait in (
-                informer.wait_for_sync(),
-                registration.wait_for_sync(),
-                informer.wait_for_resource_version("7"),
-                informer.wait_for("default/a"),
-            )
-        ]
+        waiting = waits_of(informer, registration)
         await settled()
-    received = await asyncio.gather(*waiting, return_exceptions=True)
-    assert [type(error) for error in received] == [InformerStopped] * 4
+    assert [type(error) for error in await waiting] == [InformerStopped] * 4
     with pytest.raises(InformerStopped):
         await informer.wait_for_sync()
 
@@ -294,51 +233,26 @@ def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
 
 
 @pytest.mark.conformance("CTL-02")
-@pytest.mark.parametrize("method", ["replace_owned", "batch"])
+@pytest.mark.parametrize("method", ["replace_owned", "batch", "apply"])
 async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
     pods = Collection("a")
     informer = SharedIndexInformer(pods)
     registration = informer.add_event_handler(Recorder())
-    break_queue(informer, method)
+    if method != "apply":
+        break_queue(informer, method)
     await asyncio.create_task(informer.__aenter__())
-    waits = (
-        informer.wait_for_sync(),
-        registration.wait_for_sync(),
-        informer.wait_for_resource_version("7"),
-        informer.wait_for("default/z"),
-    )
-    received = await asyncio.gather(*waits, return_exceptions=True)
-    assert [type(error) for error in received] == [Broken] * 4
+    if method == "apply":
+        await registration.wait_for_sync()
+        break_queue(informer, method)
+        pods.put("b")
+    received = await waits_of(informer, registration)
+    assert [type(error) for error in received][-2:] == [Broken] * 2
+    assert [type(error) for error in received][:2] == ([type(None)] if method == "apply" else [Broken]) * 2
     assert informer.is_stopped()
     assert str(informer.state) == "stopped: crashed: Broken"
     assert all(response.closed for response in pods.responses)
     with pytest.raises(Broken):
         await informer.__aexit__(None, None, None)
-
-
-async def test_crash_after_the_sync_reaches_the_exit() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    await asyncio.create_task(informer.__aenter__())
-    await informer.wait_for_sync()
-    break_queue(informer, "apply")
-    pods.put("b")
-    with pytest.raises(Broken):
-        await informer.wait_for("default/b")
-    with pytest.raises(Broken):
-        await informer.__aexit__(None, None, None)
-
-
-async def test_crash_keeps_its_cause() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-
-    async def broken(*args: Any) -> None:
-        raise Broken from KeyError("the cause")
-
-    informer._follow = broken  # type: ignore[method-assign]
-    with pytest.raises(Broken) as caught:
-        await informer.run()
-    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.conformance("CTL-03")

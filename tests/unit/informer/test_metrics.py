@@ -1,16 +1,17 @@
-"""Metrics of informers in Prometheus, their names and lifetime, and the log line for slow batches."""
+"""Metrics of informers: their names, values and lifetime."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer.errors import UsageError
+from aioinformer.errors import TransportError, UsageError
 from aioinformer.factory.dynamic import DynamicInformers
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
@@ -20,13 +21,15 @@ from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.reflector.listwatch import ListWatch
 from tests.support.cluster import Cluster
-from tests.support.collection import PODS, Collection
+from tests.support.collection import PODS, Collection, Response, line
+from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from aioinformer.informer.pipeline import QueueName
+
 
 LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}
 
@@ -42,24 +45,32 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
+@pytest.fixture
+def measured(shop: InformerName, registry: CollectorRegistry) -> dict[str, Any]:
+    """The options of an informer of pods with metrics."""
+    return {"identifier": shop.with_resource(PODS), "metrics": PrometheusMetrics(registry)}
+
+
+def names(registry: CollectorRegistry) -> set[str]:
+    """Return the values of the label `name` in a scrape."""
+    return set(re.findall(r'informer_healthy{.*name="([^"]*)"', generate_latest(registry).decode()))
+
+
 @pytest.mark.conformance("MET-02", "MET-04", "WEAK-04")
 @pytest.mark.parametrize("queue", QueueKind)
 async def test_scrape_has_informer_metrics_with_names_of_client_go(
-    shop: InformerName, registry: CollectorRegistry, queue: QueueKind
+    measured: dict[str, Any], registry: CollectorRegistry, queue: QueueKind
 ) -> None:
-    pods = Collection("a", "b")
-    metrics = PrometheusMetrics(registry)
-    informer = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS), metrics=metrics)
-
     async def slow(obj: Any) -> None:
         await asyncio.sleep(1000)
 
     def shown(name: str) -> float | None:
         return registry.get_sample_value(name, LABELS)
 
-    informer.add_event_handler(on_add=slow)
-    async with informer:
-        await informer.wait_for_sync()
+    pods = Collection()
+    for name in "ab":
+        pods.put(name, "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
+    async with informer_of(pods, queue=queue, on_add=slow, **measured):
         pods.put("c")
         await asyncio.sleep(20)
         pods.end_watches()
@@ -73,6 +84,7 @@ async def test_scrape_has_informer_metrics_with_names_of_client_go(
         assert (shown("reflector_watches_total"), shown("reflector_items_per_watch_sum")) == (1, 1)
         assert shown("reflector_watch_duration_seconds_sum") == pytest.approx(20, abs=0.01)
         assert shown("reflector_short_watches_total") == 0
+        assert b"secret" not in generate_latest(registry)
 
 
 @pytest.mark.conformance("MET-04")
@@ -89,18 +101,20 @@ async def test_version_number_has_at_most_fifteen_digits(
 
 
 @pytest.mark.conformance("MET-03")
-async def test_informer_without_reserved_name_has_no_metrics(shop: InformerName, registry: CollectorRegistry) -> None:
-    metrics = PrometheusMetrics(registry)
-    first = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
-    second = SharedIndexInformer(Collection("a"), identifier=shop.with_resource(PODS), metrics=metrics)
-    third = SharedIndexInformer(Collection("a"))
-    async with second, third:
-        await settled()
+async def test_informer_without_reserved_name_has_no_metrics(
+    measured: dict[str, Any], shop: InformerName, registry: CollectorRegistry
+) -> None:
+    first = SharedIndexInformer(Collection("a"), **measured)
+    taken = measured | {"identifier": shop.with_resource(PODS)}
+    async with informer_of("a", **taken) as (_, second, _), informer_of("a") as (_, third, _):
         assert registry.get_sample_value("informer_store_items", LABELS) == 0
     assert first.statistics().objects == 0
     for informer in (second, third):
         with pytest.raises(UsageError, match="pass metrics, or an identifier"):
             informer.statistics()
+    del first
+    gc.collect()
+    assert b"shop" not in generate_latest(registry)  # metrics do not keep an informer in memory
 
 
 @pytest.mark.conformance("MET-02")
@@ -128,21 +142,14 @@ async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind
 
 
 @pytest.mark.conformance("MET-07")
-async def test_released_informer_is_not_exported(shop: InformerName, registry: CollectorRegistry) -> None:
-    informer = SharedIndexInformer(
-        Collection("a"), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry)
-    )
-    async with informer:
-        await informer.wait_for_sync()
-    before = registry.get_sample_value("informer_store_items", LABELS)
+async def test_released_informer_is_not_exported(
+    measured: dict[str, Any], shop: InformerName, registry: CollectorRegistry
+) -> None:
+    async with informer_of("a", **measured) as (_, informer, _):
+        assert registry.get_sample_value("informer_store_items", LABELS) == 1
     shop.release()
-    assert (before, registry.get_sample_value("informer_store_items", LABELS)) == (1, None)
-
-
-async def test_metrics_do_not_keep_an_informer_in_memory(shop: InformerName, registry: CollectorRegistry) -> None:
-    SharedIndexInformer(Collection(), identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
-    gc.collect()
-    assert b"shop" not in generate_latest(registry)
+    assert registry.get_sample_value("informer_store_items", LABELS) is None
+    del informer
 
 
 @pytest.mark.conformance("FAC-01", "MET-07")
@@ -163,23 +170,19 @@ async def test_shutdown_of_a_factory_releases_its_name(registry: CollectorRegist
     assert "shop" not in generate_latest(registry).decode()
 
 
-def names(registry: CollectorRegistry) -> set[str]:
-    """Return the values of the label `name` in a scrape."""
-    return set(re.findall(r'informer_healthy{.*name="([^"]*)"', generate_latest(registry).decode()))
-
-
 async def test_factories_without_name_are_called_default(registry: CollectorRegistry) -> None:
     metrics = PrometheusMetrics(registry)
     factories = [SharedInformerFactory(Cluster(), metrics=metrics) for _ in range(3)]
+    factories += [SharedInformerFactory(Cluster(), name="shop", metrics=metrics) for _ in range(2)]
     for factory in factories:
         factory.core.v1.pods.informer()
-    assert names(registry) == {"default", "default-2", "default-3"}
-    assert [factory.snapshot()["name"] for factory in factories] == ["default", "default-2", "default-3"]
+    assert names(registry) == {"default", "default-2", "default-3", "shop", "shop-2"}
+    assert [factory.snapshot()["name"] for factory in factories[:3]] == ["default", "default-2", "default-3"]
     await factories[1].shutdown()
-    assert names(registry) == {"default", "default-3"}
+    assert names(registry) == {"default", "default-3", "shop", "shop-2"}
     async with DynamicInformers(Cluster(), metrics=metrics) as fourth:
         await fourth.informer(PODS)
-        assert names(registry) == {"default", "default-2", "default-3"}
+        assert names(registry) == {"default", "default-2", "default-3", "shop", "shop-2"}
     for factory in factories:
         await factory.shutdown()
 
@@ -193,17 +196,6 @@ async def test_single_informer_with_metrics_needs_no_name(registry: CollectorReg
         assert 'scope="namespace=team&labelSelector=app=web"' in generate_latest(registry).decode()
     assert names(registry) == set()
     InformerName("default").release()
-
-
-async def test_name_in_use_gets_a_number(registry: CollectorRegistry) -> None:
-    metrics = PrometheusMetrics(registry)
-    first = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
-    second = SharedInformerFactory(Cluster(), name="shop", metrics=metrics)
-    first.core.v1.pods.informer()
-    second.core.v1.pods.informer()
-    assert names(registry) == {"shop", "shop-2"}
-    await first.shutdown()
-    await second.shutdown()
 
 
 async def test_name_without_reference_is_free() -> None:
@@ -224,14 +216,6 @@ async def test_each_scope_of_a_resource_is_a_series(registry: CollectorRegistry)
     await factory.shutdown()
 
 
-async def test_without_metrics_nothing_is_counted(shop: InformerName) -> None:
-    factory = SharedInformerFactory(Cluster(), name=shop)
-    informer = factory.core.v1.pods.informer()
-    with pytest.raises(UsageError, match="counts nothing"):
-        informer.statistics()
-    await factory.shutdown()
-
-
 async def test_informer_works_if_its_metrics_raise(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         def register(self, source: Any) -> None:
@@ -242,23 +226,17 @@ async def test_informer_works_if_its_metrics_raise(caplog: pytest.LogCaptureFixt
     assert "the metrics provider raised" in caplog.text
 
 
-async def test_scrape_has_health_errors_and_age(shop: InformerName, registry: CollectorRegistry) -> None:
-    pods = Collection("a", "b")
-
-    def refuse(obj: Any) -> Any:
-        if obj.metadata.name == "b":
-            raise ValueError
-        return obj
-
-    def on_add(obj: Any) -> None:
-        raise ValueError
+async def test_scrape_has_health_errors_and_age(measured: dict[str, Any], registry: CollectorRegistry) -> None:
+    def fail(obj: Any) -> Any:
+        return 1 / 0
 
     def shown(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(name, LABELS | labels)
 
-    metrics = PrometheusMetrics(registry)
-    informer = SharedIndexInformer(pods, transform=refuse, identifier=shop.with_resource(PODS), metrics=metrics)
-    registration = informer.add_event_handler(on_add=on_add)
+    informer = SharedIndexInformer(
+        Collection("a", "b"), transform=lambda obj: obj if obj.metadata.name == "a" else None, **measured
+    )
+    registration = informer.add_event_handler(on_add=fail)
     assert (shown("informer_healthy"), shown("informer_phase", phase="new")) == (0, 1)
     assert shown("informer_last_event_age_seconds") is None
     async with informer:
@@ -275,27 +253,15 @@ async def test_scrape_has_health_errors_and_age(shop: InformerName, registry: Co
     assert shown("informer_phase", phase="stopped") == 1
 
 
-async def test_multi_namespace_informer_sums_its_namespaces(shop: InformerName) -> None:
+async def test_multi_namespace_informer_sums_its_namespaces(measured: dict[str, Any]) -> None:
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
-        lambda namespace: Collection("a"),
-        ["one", "two"],
-        identifier=shop.with_resource(PODS),
-        metrics=PrometheusMetrics(CollectorRegistry()),
+        lambda namespace: Collection("a"), ["one", "two"], **measured
     )
     async with informer:
         await informer.wait_for_sync()
         numbers = informer.statistics()
     assert isinstance(numbers, InformerStatistics)
     assert (numbers.lists.count, numbers.listed, numbers.queued) == (2, 2, 0)
-
-
-async def test_no_content_of_objects_is_in_metrics(shop: InformerName, registry: CollectorRegistry) -> None:
-    pods = Collection()
-    pods.put("secret-name", "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
-    informer = SharedIndexInformer(pods, identifier=shop.with_resource(PODS), metrics=PrometheusMetrics(registry))
-    async with informer:
-        await informer.wait_for_sync()
-        assert b"secret" not in generate_latest(registry)
 
 
 @pytest.mark.conformance("RF-16")
@@ -333,3 +299,83 @@ async def test_slow_batch_is_logged_if_the_queue_is_long(
     lines = [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
     assert bool(lines) == slow
     assert all(re.fullmatch(r"pods: processing took \d\.\d s for a batch of \d\d", line) for line in lines)
+
+
+FAILED = line("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})
+
+
+def break_lines(pods: Collection) -> None:
+    for delay in (0, 5):  # the first time, the watch is only opened again
+        asyncio.get_running_loop().call_later(delay, pods.send, b"{broken}\n")
+
+
+def fail(pods: Collection) -> None:
+    pods.send(FAILED)
+    pods.end_watches()
+
+
+def restore(pods: Collection) -> None:
+    pods.version = 1
+    for obj in pods.objects.values():
+        obj["metadata"]["resourceVersion"] = "1"
+    pods.send(line("BOOKMARK", {"metadata": {"resourceVersion": "1"}}))
+
+
+def refuse(pods: Collection) -> None:
+    pods.refuse(403, "Forbidden")
+    pods.end_watches()
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [
+        (Collection.expire_watches, "expired"),
+        (break_lines, "broken"),
+        (fail, "error"),
+        (restore, "restored"),
+        (refuse, "refused"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_relist_is_counted_by_reason(
+    happens: Callable[[Collection], None], reason: str, measured: dict[str, Any], registry: CollectorRegistry
+) -> None:
+    def relists(reason: str) -> float | None:
+        return registry.get_sample_value("reflector_relists_total", LABELS | {"reason": reason})
+
+    async with informer_of("a", "b", "c", **measured) as (pods, informer, _):
+        assert (relists("first"), relists(reason)) == (1, None)
+        happens(pods)
+        await asyncio.sleep(60)
+        assert informer.state.healthy
+        assert (relists("first"), relists(reason)) == (1, 1)
+        pods.put("d")
+        await asyncio.sleep(1)
+        happens(pods)
+        await asyncio.sleep(120)
+        assert relists(reason) == 2
+
+
+async def test_failed_attempts_are_no_relists(measured: dict[str, Any]) -> None:
+    pods = Collection("a")
+    pods.refusals.extend(TransportError("lost") for _ in range(5))
+    async with informer_of(pods, **measured) as (_, informer, _):
+        statistics = informer.statistics()
+    assert statistics.relists == {"first": 1}
+    assert statistics.lists.count == 6
+
+
+async def test_lists_in_place_of_a_watch_are_counted_as_polling(measured: dict[str, Any]) -> None:
+    pods = Collection("a")
+    for _ in range(6):
+        page = Response()
+        page.feed(json.dumps({"kind": "PodList", "metadata": {}, "items": []}).encode())
+        page.end()
+        pods.refuse(405, "MethodNotAllowed")  # a watch, or a streaming list
+        pods.refusals.append(page)
+    async with informer_of(pods, **measured) as (_, informer, _):
+        await asyncio.sleep(20)
+        statistics = informer.statistics()
+        assert informer.state.phase == "polling"
+        assert informer.reflectors()[""].attempts == 0
+    assert statistics.relists["polling"] >= 2

@@ -1,24 +1,33 @@
-"""Informers of servers that differ from kube-apiserver, or are behind a proxy."""
+"""Informers of servers that differ from kube-apiserver, are behind a proxy, or are out of reach."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.errors import TransportError
+from aioinformer.factory.dynamic import DynamicInformer
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.outages import duration
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
+from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, cut, line
-from tests.support.recorder import Recorder, states_of
+from tests.support.recorder import Recorder, informer_of, states_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.reflector.options import ListOptions
 
 pytestmark = pytest.mark.usefixtures("queue")
+
 
 PAGES = ReflectorOptions(streaming_list=False)
 
@@ -111,40 +120,6 @@ async def test_watch_without_versions_is_followed() -> None:
     assert received == ["add a", "update a 2", "delete a"]
 
 
-async def test_lower_versions_are_delivered_without_a_list() -> None:
-    pods = Collection("a", "b")
-    pods.version = 100
-    informer = SharedIndexInformer(pods, options=PAGES)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
-        for kind, name, version in (("MODIFIED", "a", 7), ("ADDED", "c", 3), ("DELETED", "b", 2)):
-            pods.send(line(kind, {"metadata": {"name": name, "namespace": "default", "resourceVersion": str(version)}}))
-        await settled()
-        assert sum(not request.watch for request in pods.requests) == 1
-        assert sorted(informer.get_store().list_keys()) == ["default/a", "default/c"]
-    assert recorder.received == ["add! a 1", "add! b 2", "update a 1 7", "add c 3", "delete b 2"]
-
-
-@pytest.mark.parametrize("seconds", [0.7, 3.0, 60.0])
-async def test_watches_cut_after_each_event_keep_the_cache_fresh(seconds: float) -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    states, errors = states_of(informer), list[Exception]()
-    informer.set_watch_error_handler(errors.append)
-    async with informer:
-        await informer.wait_for_sync()
-        for _ in range(12):
-            await asyncio.sleep(seconds)
-            version = pods.put("a")
-            await settled()
-            assert informer.last_sync_resource_version == version
-            pods.end_watches(cut())
-    assert states == ["syncing", "watching", "stopped"]
-    assert errors == []
-
-
 @pytest.mark.parametrize("streaming", [True, False], ids=["stream", "pages"])
 async def test_relist_adopts_another_form_of_the_same_version(streaming: bool) -> None:
     pods = Collection("a", "b")
@@ -171,11 +146,8 @@ async def test_relist_adopts_another_form_of_the_same_version(streaming: bool) -
 
 
 async def test_watch_without_head_counts_as_open_after_10_s() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    states = states_of(informer)
-    async with informer:
-        await informer.wait_for_sync()
+    states: list[str] = []
+    async with informer_of("a", options=PAGES, states=states) as (pods, informer, _):
         await asyncio.sleep(5)
         pods.end_watches()
         pods.gate.clear()
@@ -190,42 +162,14 @@ async def test_watch_without_head_counts_as_open_after_10_s() -> None:
     assert states == ["syncing", "watching", "stopped"]
 
 
-class HoldsBack(Collection):
-    """A collection that sends the heads of its watches only after the gate opens."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(*names)
-        self.watches = asyncio.Event()
-
-    async def request(self, options: ListOptions) -> Response:
-        response = await super().request(options)
-        if options.watch:
-            await self.watches.wait()
-        return response
-
-
-async def test_first_watch_without_head_is_watching_after_10_s() -> None:
-    pods = HoldsBack("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    async with informer:
-        await asyncio.sleep(9.9)
-        before = informer.state.phase
-        await asyncio.sleep(0.2)
-        assert [before, informer.state.phase] == [Phase.SYNCING, Phase.WATCHING]
-
-
-async def test_missing_heads_are_retried_like_idle_watches() -> None:
+async def test_short_outage_and_unserved_resource_are_not_logged(lines: Callable[[], list[str]]) -> None:
     pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    states = states_of(informer)
-    async with informer:
-        await informer.wait_for_sync()
-        await asyncio.sleep(5)
-        pods.gate.clear()
-        pods.end_watches()
-        await asyncio.sleep(1000)
-        assert len(pods.requests) <= 6
-    assert states == ["syncing", "watching", "stopped"]
+    pods.refusals.extend(TransportError("lost") for _ in range(3))
+    async with SharedIndexInformer(pods), DynamicInformer(Collection("a")) as informer:
+        await settled()
+        informer.serve(False)
+        await asyncio.sleep(600)
+    assert lines() == []
 
 
 # Versions that are not numbers.
@@ -237,10 +181,9 @@ def opaque(name: str, version: str) -> bytes:
 
 async def test_wait_for_an_opaque_version_ends_when_seen() -> None:
     pods = Collection("a")
-    informer = SharedIndexInformer(pods, options=PAGES)
-    async with informer:
-        await informer.wait_for_sync()
-        await settled()
+    pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
+    async with informer_of(pods, options=PAGES) as (_, informer, _):
+        await asyncio.wait_for(informer.wait_for_resource_version("x-1"), 1)  # it is cached
         waiting = asyncio.ensure_future(informer.wait_for_resource_version("x-9"))
         await settled()
         assert not waiting.done()
@@ -252,20 +195,9 @@ async def test_wait_for_an_opaque_version_ends_when_seen() -> None:
         await informer.wait_for_resource_version("later")
 
 
-async def test_cached_opaque_version_counts_as_seen() -> None:
-    pods = Collection("a")
-    pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
-    informer = SharedIndexInformer(pods, options=PAGES)
-    async with informer:
-        await informer.wait_for_sync()
-        await asyncio.wait_for(informer.wait_for_resource_version("x-1"), 1)
-
-
 @pytest.mark.parametrize(("version", "hint"), [("x-9", "so only this version itself"), ("77", "the cache is at '1'")])
 async def test_wait_for_an_unseen_version_has_a_clear_error(version: str, hint: str) -> None:
-    informer = SharedIndexInformer(Collection("a"), name="pods", options=PAGES)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", name="pods", options=PAGES) as (_, informer, _):
         begin = asyncio.get_running_loop().time()
         with pytest.raises(
             TimeoutError, match=f"pods: resource version '{version}' was not reached within 30.0 s"
@@ -275,3 +207,78 @@ async def test_wait_for_an_unseen_version_has_a_clear_error(version: str, hint: 
         assert asyncio.get_running_loop().time() - begin == pytest.approx(30)
         with pytest.raises(TimeoutError, match="within 2 s"):
             await informer.wait_for_resource_version(version, timeout=2)
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    caplog.set_level("INFO", "aioinformer.informer")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
+
+
+class Lost(Cluster):
+    """A server that can be switched off."""
+
+    lost = True
+
+    async def request(self, request: Any) -> Any:
+        if self.lost:
+            raise TransportError("api:6443 refused the connection")
+        return await super().request(request)
+
+
+async def test_factory_logs_an_outage_once_a_minute(lines: Callable[[], list[str]]) -> None:
+    cluster = Lost()
+    async with SharedInformerFactory(cluster) as factory:
+        core = factory.core.v1
+        for accessor in (core.pods, core.nodes, core.secrets, core.services):
+            accessor.informer()
+        factory.start()
+        await asyncio.sleep(59)
+        assert lines() == []
+        await asyncio.sleep(182)
+        assert len(lines()) == 4
+        pattern = (
+            r"informer factory: 4 of 4 informers \(informer of nodes, informer of pods, informer of secrets, …\) have "
+            r"been failing for 3 min: api:6443 refused the connection; attempt \d+, next retry in \d+ s"
+        )
+        assert re.fullmatch(pattern, lines()[2])
+        cluster.lost = False
+        await asyncio.sleep(120)
+        assert lines()[-1] == "informer factory: the outage is over after " + lines()[-1].rpartition(" after ")[2]
+        count = len(lines())
+        await asyncio.sleep(600)
+        assert len(lines()) == count
+
+
+async def test_single_informer_logs_its_outage(lines: Callable[[], list[str]]) -> None:
+    pods = Collection("a")
+    for _ in range(100):
+        pods.refuse(403, "Forbidden")
+    async with SharedIndexInformer(pods):
+        await asyncio.sleep(125)
+    first, second = lines()
+    assert re.fullmatch(r"informer of pods has been failing for 1 min: .*403.*; attempt \d, next retry in \d+ s", first)
+    assert "for 2 min:" in second
+
+
+async def test_attempts_count_consecutive_delays() -> None:
+    pods = Collection("a")
+    pods.refusals.extend(TransportError("lost") for _ in range(3))
+    informer = SharedIndexInformer(pods)
+    async with informer:
+        await settled()
+        reflector = informer.reflectors()[""]
+        assert reflector.attempts == 1
+        assert reflector.retry_at is not None
+        assert 0 < reflector.retry_at - asyncio.get_running_loop().time() < 2
+        await asyncio.sleep(30)
+        figures: tuple[object, ...] = (reflector.attempts, reflector.retry_at, reflector.next_retry)
+        assert figures == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(59.4, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min")],
+)
+def test_duration_format(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from copy import deepcopy
+from random import Random
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from aioinformer.factory.reselecting import ReselectingInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
 from tests.support.collection import PODS, Collection, cut, line
+from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -42,44 +44,27 @@ def waiters_of(informer: SharedIndexInformer[Any]) -> int:
     return len(informer._keys._waiters) + len(informer._versions._waiters)
 
 
-def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
-    return asyncio.ensure_future(informer.wait_for(obj, **options))
+async def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
+    """Begin a wait that does not end at once."""
+    waiting = asyncio.ensure_future(informer.wait_for(obj, **options))
+    await settled()
+    assert not waiting.done()
+    return waiting
 
 
 async def test_wait_ends_when_the_write_arrives() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a") as (pods, informer, _):
         with pods.at_once():
             pods.put("a")
-            waiting = begin(informer, pod_in(pods))
-            await settled()
-            assert not waiting.done()
+            waiting = await begin(informer, pod_in(pods))
         assert (await waiting).metadata.resource_version == "2"
         assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
         assert waiters_of(informer) == 0
 
 
-async def test_later_state_of_the_object_ends_the_wait() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="2"))
-        await settled()
-        pods.version = 5
-        pods.put("a")
-        assert (await waiting).metadata.resource_version == "6"
-
-
 async def test_version_of_a_write_does_not_advance_the_cache() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="9"))
-        await settled()
+    async with informer_of("a") as (pods, informer, _):
+        waiting = await begin(informer, written(version="9"))
         assert informer.last_sync_resource_version == "1"
         with pytest.raises(TimeoutError):
             await informer.wait_for_resource_version("9", timeout=1)
@@ -89,13 +74,8 @@ async def test_version_of_a_write_does_not_advance_the_cache() -> None:
 
 
 async def test_bookmark_proves_that_the_write_was_received() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="3"))
-        await settled()
-        assert not waiting.done()
+    async with informer_of() as (pods, informer, _):
+        waiting = await begin(informer, written(version="3"))
         pods.version = 3
         pods.bookmark()
         assert await waiting is None  # deleted meanwhile, and both events were compressed
@@ -104,10 +84,8 @@ async def test_bookmark_proves_that_the_write_was_received() -> None:
 async def test_live_read_of_the_cached_version_needs_no_event() -> None:
     pods = Collection("a")
     pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="x-0"), timeout=100)  # an earlier one, which no event brings
+    async with informer_of(pods) as (_, informer, _):
+        waiting = await begin(informer, written(version="x-0"), timeout=100)  # an earlier one, which no event brings
         assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
         assert not waiting.done()
         waiting.cancel()
@@ -116,21 +94,15 @@ async def test_live_read_of_the_cached_version_needs_no_event() -> None:
 async def test_opaque_version_ends_the_wait_when_it_is_seen() -> None:
     pods = Collection("a")
     pods.objects["default/a"]["metadata"]["resourceVersion"] = "x-1"
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="x-9"))
-        await settled()
+    async with informer_of(pods) as (_, informer, _):
+        waiting = await begin(informer, written(version="x-9"))
         later = written(version="x-5"), written(version="x-9"), written(version="x-2")
         pods.send(b"".join(line("MODIFIED", obj) for obj in later))
         assert (await waiting).metadata.resource_version == "x-2"
 
 
 async def test_timeout_says_what_the_cache_has() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, name="pods")
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", name="pods") as (_, informer, _):
         message = (
             "pods: the version '7' of default/a was not received within 30.0 s; the cache has version '1' of it, "
             "and is at '1'"
@@ -147,88 +119,33 @@ async def test_timeout_says_what_the_cache_has() -> None:
 # Deletions.
 
 
-async def test_deletion_mark_ends_the_wait() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
+@pytest.mark.parametrize("name", ["a", "b"], ids=["present", "not yet"])
+async def test_deletion_mark_ends_the_wait(name: str) -> None:
+    async with informer_of("a") as (pods, informer, _):
         mark = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-        answer = written(version="2", **mark)
-        shown, gone = begin(informer, answer), begin(informer, answer, gone=True)
-        await settled()
-        pods.put("a", metadata=mark)
+        answer = written(name, version="2", uid="uid-1" if name == "a" else "uid-2", **mark)
+        shown, gone = await begin(informer, answer), await begin(informer, answer, gone=True)
+        pods.put(name, metadata=mark)
         assert (await shown).metadata.deletion_timestamp is not None
         await settled()
         assert not gone.done()
-        pods.delete("a")
+        pods.delete(name)
         assert await gone is None
 
 
 async def test_removal_ends_all_waits_for_the_object() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a") as (pods, informer, _):
         status = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid": "uid-1"}}
-        waiting = [begin(informer, written(version="100")), begin(informer, written(version="1"), gone=True)]
-        waiting.append(begin(informer, status))
-        await settled()
-        assert not any(each.done() for each in waiting)
+        waiting = [await begin(informer, written(version="100")), await begin(informer, status)]
+        waiting.append(await begin(informer, written(version="1"), gone=True))
         pods.delete("a")
         assert await asyncio.gather(*waiting) == [None, None, None]
         assert await informer.wait_for(status, timeout=0) is None
 
 
-async def test_gone_waits_for_the_uid_and_not_for_the_name() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        gone = begin(informer, written(version="1"), gone=True)
-        await settled()
-        with pods.at_once():
-            pods.delete("a")
-            pods.put("a")
-        assert await gone is None
-        assert informer.lister().get("default/a").metadata.uid == "uid-3"
-
-
-async def test_object_that_has_not_arrived_yet_is_not_gone() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        gone = begin(informer, written(version="1", uid="uid-1"), gone=True)
-        await settled()
-        assert not gone.done()
-        pods.put("a")
-        await settled()
-        assert not gone.done()
-        pods.delete("a")
-        assert await gone is None
-
-
-async def test_predecessor_of_the_same_name_does_not_end_the_wait() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(uid="uid-3", version="3"))
-        await settled()
-        pods.delete("a")
-        await settled()
-        assert not waiting.done()
-        pods.put("a")
-        assert (await waiting).metadata.uid == "uid-3"
-
-
 async def test_successor_of_the_same_name_ends_the_wait_with_none() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="1", uid="uid-of-before"))
-        await settled()
+    async with informer_of() as (pods, informer, _):
+        waiting = await begin(informer, written(version="1", uid="uid-of-before"))
         pods.version = 4
         pods.put("a")
         assert await waiting is None
@@ -238,9 +155,7 @@ async def test_successor_of_the_same_name_ends_the_wait_with_none() -> None:
 
 
 async def test_object_outside_of_the_selection_is_not_waited_for() -> None:
-    informer = SharedIndexInformer(Selected())
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of(Selected()) as (_, informer, _):
         assert await informer.wait_for(written(labels={"app": "y"}), timeout=0) is None
         assert await informer.wait_for({"metadata": {**written()["metadata"], "namespace": "other"}}, timeout=0) is None
         with pytest.raises(TimeoutError):
@@ -259,27 +174,20 @@ class Partial(msgspec.Struct):
 
 async def test_object_of_a_class_without_labels_and_uid_is_waited_for() -> None:
     pods = Selected()
-    informer = SharedIndexInformer(pods, decoder=Partial)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, Partial(Metadata("a", "default", "1")))
-        await settled()
-        assert not waiting.done()
+    async with informer_of(pods, decoder=Partial) as (_, informer, _):
+        waiting = await begin(informer, Partial(Metadata("a", "default", "1")))
         assert await informer.wait_for(Partial(Metadata("a", "other", "1")), timeout=0) is None
         pods.put("a", metadata={"labels": {"app": "x"}})
         obj = await waiting
         assert obj == Partial(Metadata("a", "default", "1"))
-        gone = begin(informer, obj, gone=True)
-        await settled()
+        gone = await begin(informer, obj, gone=True)
         pods.delete("a")
         assert await gone is None
 
 
 async def test_model_of_kubernetes_asyncio_is_checked_against_the_selection() -> None:
-    informer = SharedIndexInformer(Selected())
     metadata = V1ObjectMeta(name="a", namespace="default", uid="u", resource_version="7")
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of(Selected()) as (_, informer, _):
         assert await informer.wait_for(V1Pod(metadata=metadata), timeout=0) is None
         metadata.labels = {"app": "x"}
         with pytest.raises(TimeoutError):
@@ -288,12 +196,8 @@ async def test_model_of_kubernetes_asyncio_is_checked_against_the_selection() ->
 
 async def test_write_that_moves_the_object_outside_waits_for_its_removal() -> None:
     pods = Selected("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="2", labels={"app": "y"}))
-        await settled()
-        assert not waiting.done()
+    async with informer_of(pods) as (_, informer, _):
+        waiting = await begin(informer, written(version="2", labels={"app": "y"}))
         pods.delete("a")  # what a server sends then
         assert await waiting is None
 
@@ -305,8 +209,7 @@ async def test_other_namespaces_of_a_multi_namespace_informer_are_outside() -> N
         await informer.wait_for_sync()
         elsewhere = {"metadata": {**written()["metadata"], "namespace": "other"}}
         assert await informer.wait_for(elsewhere, timeout=0) is None
-        waiting = begin(informer, written(version="2"))
-        await settled()
+        waiting = await begin(informer, written(version="2"))
         pods["default"].put("a")
         assert (await waiting).metadata.resource_version == "2"
 
@@ -320,8 +223,7 @@ async def test_version_of_other_namespaces_proves_nothing_for_a_new_one() -> Non
         await informer.wait_for_sync()
         adding = asyncio.ensure_future(informer.add_namespace("new"))
         await settled()
-        waiting = begin(informer, {"metadata": {**written(version="1")["metadata"], "namespace": "new"}})
-        await settled()
+        waiting = await begin(informer, {"metadata": {**written(version="1")["metadata"], "namespace": "new"}})
         assert informer.last_sync_resource_version == "50"
         assert not waiting.done()
         pods["new"].put("a", "new")
@@ -339,9 +241,7 @@ async def test_version_of_the_previous_selection_proves_nothing() -> None:
         await informer.wait_for_sync()
         selecting = asyncio.ensure_future(informer.select(new))
         await settled()
-        waiting = begin(informer, written("b", version="2", uid="uid-2"))
-        await settled()
-        assert not waiting.done()
+        waiting = await begin(informer, written("b", version="2", uid="uid-2"))
         new.gate.set()
         await selecting
         assert (await waiting).metadata.name == "b"
@@ -350,13 +250,10 @@ async def test_version_of_the_previous_selection_proves_nothing() -> None:
 async def test_version_of_another_object_proves_nothing_without_an_order() -> None:
     pods = Collection("a")
     pods.version = 100
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of(pods) as (_, informer, _):
         pods.send(line("MODIFIED", written("b", version="3", uid="u")))  # a version for each object
         await settled()
-        waiting = begin(informer, written(version="2"))
-        await settled()
+        waiting = await begin(informer, written(version="2"))
         pods.send(line("MODIFIED", written("b", version="500", uid="u")))
         await settled()
         assert not waiting.done()
@@ -368,11 +265,8 @@ async def test_version_of_another_object_proves_nothing_without_an_order() -> No
 
 
 async def test_stop_ends_the_wait_with_an_error() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written())
-        await settled()
+    async with informer_of("a") as (_, informer, _):
+        waiting = await begin(informer, written())
     with pytest.raises(InformerStopped):
         await waiting
     with pytest.raises(InformerStopped):
@@ -380,45 +274,14 @@ async def test_stop_ends_the_wait_with_an_error() -> None:
     assert (await informer.wait_for(written(version="1"))).metadata.name == "a"
 
 
-async def test_cancelled_wait_leaves_nothing_and_others_go_on() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waits = [begin(informer, written(version=version)) for version in ("2", "2", "x")]
-        await settled()
-        waits[0].cancel()
-        waits[2].cancel()
-        await settled()
-        pods.put("a")
-        assert (await waits[1]).metadata.resource_version == "2"
-        assert waiters_of(informer) == 0
-
-
-async def test_write_during_an_outage_is_shown_by_the_relist() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        pods.refusals.extend(cut() for _ in range(3))
-        pods.end_watches()
-        pods.put("a")
-        assert (await informer.wait_for(pod_in(pods), timeout=600)).metadata.resource_version == "2"
-
-
 async def test_write_that_cannot_be_decoded_is_an_error() -> None:
-    pods = Collection("a")
-
     def decoder(raw: bytes) -> bytes:
         if b"broken" in raw:
             raise LookupError
         return raw
 
-    informer = SharedIndexInformer(pods, decoder=decoder)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = begin(informer, written(version="2"))
-        await settled()
+    async with informer_of("a", decoder=decoder) as (pods, informer, _):
+        waiting = await begin(informer, written(version="2"))
         pods.put("a", status={"phase": "broken"})
         pods.bookmark()
         with pytest.raises(DecodeError, match="LookupError"):
@@ -458,3 +321,73 @@ async def test_lister_can_be_read_after_a_write() -> None:
         assert (await lister.namespaced("default").after(pod_in(pods, "b"))).get("b").metadata.name == "b"
         with pytest.raises(TimeoutError):
             await lister.after(written(), timeout=1)
+
+
+class Writer:
+    """Changes a collection at random, waits for each write, and checks what the cache has when the wait ends."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.pods = Collection("a", "b")
+        self.informer: SharedIndexInformer[Any] = SharedIndexInformer(self.pods)
+        #: uid -> the version of the deletion.
+        self.deleted: dict[str, int] = {}
+        self.ended = 0
+
+    async def written(self, obj: Any) -> None:
+        cached = await self.informer.wait_for(obj, timeout=3600)
+        uid, version = obj["metadata"]["uid"], int(obj["metadata"]["resourceVersion"])
+        if cached is None:
+            assert self.deleted[uid] >= version
+        else:
+            assert (cached.metadata.uid, int(cached.metadata.resource_version) >= version) == (uid, True)
+        self.ended += 1
+
+    async def gone(self, obj: Any) -> None:
+        assert await self.informer.wait_for(obj, gone=True, timeout=3600) is None
+        uid = obj["metadata"]["uid"]
+        assert all(each.metadata.uid != uid for each in self.informer.get_indexer().list())
+        assert uid in self.deleted
+        self.ended += 1
+
+    def step(self) -> Any:
+        """Do something, and return the wait for it, or None."""
+        pods, name = self.pods, self.random.choice("abc")
+        key = f"default/{name}"
+        match self.random.randrange(10):
+            case 0 | 1 | 2 | 3:
+                pods.put(name)
+                return self.written(deepcopy(pods.objects[key]))
+            case 4 | 5 if key in pods.objects:
+                obj = deepcopy(pods.objects[key])
+                self.deleted[obj["metadata"]["uid"]] = int(pods.delete(name))
+                return self.gone(obj)
+            case 6:
+                pods.end_watches(cut() if self.random.random() < 0.5 else None)
+            case 7:
+                pods.expire_watches()
+            case 8:
+                pods.bookmark()
+            case 9:
+                pods.refusals.append(cut())
+        return None
+
+    async def run(self, steps: int) -> int:
+        async with self.informer, asyncio.TaskGroup() as tasks:
+            waits = 0
+            for _ in range(steps):
+                if (wait := self.step()) is not None:
+                    tasks.create_task(wait)
+                    waits += 1
+                if self.random.random() < 0.5:
+                    await settled() if self.random.random() < 0.5 else await asyncio.sleep(self.random.random() * 5)
+            self.pods.put("z")  # what comes later proves all earlier writes
+        return waits
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_every_wait_ends_with_what_the_cache_has(seed: int) -> None:
+    writer = Writer(seed)
+    assert await writer.run(80) == writer.ended > 20
+    assert not writer.informer._keys._waiters
+    assert not writer.informer._versions._waiters

@@ -1,4 +1,4 @@
-"""Snapshots: the state of informers and handlers as plain data, without content."""
+"""Snapshots and reprs: the state of informers and handlers, without content."""
 
 from __future__ import annotations
 
@@ -10,27 +10,18 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import TransportError
-from aioinformer.factory.dynamic import DynamicInformers
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from tests.support.cluster import Cluster, built_in
+from tests.support.cluster import Cluster
 from tests.support.collection import Collection
-from tests.support.virtual_time import settled
+from tests.support.recorder import informer_of
 
 pytestmark = pytest.mark.usefixtures("queue")
 
 
-def informer_of(*names: str, **options: Any) -> tuple[Collection, SharedIndexInformer[Any]]:
-    pods = Collection()
-    for name in names:
-        pods.put(name, metadata={"labels": {"secret": "label"}}, data="secret-value")
-    return pods, SharedIndexInformer(pods, **options)
-
-
 async def test_healthy_informer() -> None:
-    pods, informer = informer_of("a", "b", storage="stripped", indexers={"app": lambda obj: []})
-    async with informer:
+    async with informer_of("a", "b", storage="stripped", indexers={"app": lambda obj: []}) as (pods, informer, _):
         await informer.wait_for_resource_version(pods.put("c"))
         snapshot = informer.snapshot()
     assert snapshot["name"] == "informer of pods"
@@ -48,19 +39,16 @@ async def test_healthy_informer() -> None:
     assert abs(snapshot["since"] - time.time()) < 60
 
 
-async def test_unstarted_informer() -> None:
-    _, informer = informer_of("a")
+async def test_failing_informer_has_reason_attempts_and_retry() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    pods.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
     informer.add_event_handler(on_add=print)
     snapshot = informer.snapshot()
     assert (snapshot["phase"], snapshot["objects"], snapshot["last_event_age"]) == ("new", 0, None)
     assert snapshot["since"] is None
     (handler,) = snapshot["handlers"]
     assert (handler["synced"], handler["pending"], handler["calls"], handler["current"]) == (False, 0, 0, None)
-
-
-async def test_failing_informer_has_reason_attempts_and_retry() -> None:
-    pods, informer = informer_of("a")
-    pods.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
     async with informer:
         await asyncio.sleep(10)
         snapshot = informer.snapshot()
@@ -77,29 +65,25 @@ async def test_skipped_objects_have_keys() -> None:
             raise ValueError("secret")
         return obj
 
-    _, informer = informer_of("a", "b", transform=refuse)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", "b", transform=refuse) as (_, informer, _):
         snapshot = informer.snapshot()
-    assert snapshot["skipped"] == ["default/b"]
-    assert snapshot["skipped_total"] == 1
+    assert (snapshot["skipped"], snapshot["skipped_total"]) == (["default/b"], 1)
     assert "secret" not in json.dumps(snapshot)
 
 
 async def test_running_call_of_a_handler() -> None:
-    _, informer = informer_of("a", "b", "c", shutdown_grace=0)
-
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(3600 if obj.metadata.name == "b" else 4)
 
-    registration = informer.add_event_handler(on_add=on_add)
-    async with informer:
+    async with informer_of("a", "b", "c", shutdown_grace=0) as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
+        assert (registration.pending, registration.calls) == (3, 0)
         await asyncio.sleep(10)
-        (handler,) = informer.snapshot()["handlers"]
+        handler = informer.snapshot()["handlers"][1]
         current = handler["current"]
         assert current is not None
-        place = f"on_add at shell/test_snapshots.py:{on_add.__code__.co_firstlineno}"
-        assert handler["name"] == registration.name == f"informer of pods: handler 1 ({place})"
+        place = f"on_add at informer/test_snapshots.py:{on_add.__code__.co_firstlineno}"
+        assert handler["name"] == registration.name == f"informer of pods: handler 2 ({place})"
         assert (current["function"], current["key"]) == (place, "default/b")
         assert current["seconds"] == pytest.approx(6, abs=0.5)
         assert current["since"] == pytest.approx(time.time() - 6, abs=1)
@@ -109,42 +93,27 @@ async def test_running_call_of_a_handler() -> None:
         assert registration.current.key == "default/b"
         assert (registration.pending, registration.calls) == (2, 2)
         assert "2 pending" in repr(registration)
+        await asyncio.sleep(3700)
+        assert (registration.pending, registration.calls) == (0, 3)
+        assert informer.snapshot()["handlers"][1]["current"] is None
 
 
 async def test_errors_have_type_and_place() -> None:
-    _, informer = informer_of("a", "b")
-
     def on_add(obj: Any) -> None:
         raise ValueError(f"secret {obj}")
 
-    registration = informer.add_event_handler(on_add=on_add)
-    async with informer:
+    async with informer_of("a", "b") as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
         await registration.wait_for_sync()
         snapshot = informer.snapshot()
-    (handler,) = snapshot["handlers"]
+    handler = snapshot["handlers"][1]
     error = handler["last_error"]
     assert error is not None
-    assert error["error"] == f"ValueError at shell/test_snapshots.py:{on_add.__code__.co_firstlineno + 1}"
+    assert error["error"] == f"ValueError at informer/test_snapshots.py:{on_add.__code__.co_firstlineno + 1}"
     assert (error["key"], handler["errors"], handler["calls"], handler["pending"]) == ("default/b", 2, 2, 0)
     assert registration.last_error is not None
     assert registration.last_error.key == "default/b"
     assert "secret" not in json.dumps(snapshot) + repr(informer) + repr(registration)
-
-
-async def test_late_handler_counts_its_pending_notifications() -> None:
-    _, informer = informer_of(*"abcdef", shutdown_grace=0)
-    async with informer:
-        await informer.wait_for_sync()
-
-        async def on_add(obj: Any) -> None:
-            await asyncio.sleep(10)
-
-        registration = informer.add_event_handler(on_add=on_add)
-        assert (registration.pending, registration.calls) == (6, 0)
-        await asyncio.sleep(25)
-        assert (registration.pending, registration.calls) == (4, 3)
-        await asyncio.sleep(60)
-        assert (registration.pending, registration.calls, registration.current) == (0, 6, None)
 
 
 async def test_multi_namespace_informer_has_each_namespace() -> None:
@@ -179,11 +148,16 @@ async def test_factory_has_all_informers() -> None:
     assert factory.snapshot()["running"] is False
 
 
-async def test_dynamic_informers_have_the_same_snapshot() -> None:
-    async with DynamicInformers(Cluster()) as informers:
-        await informers.informer(built_in("v1/pods"))
-        await informers.wait_for_cache_sync()
-        await settled()
-        snapshot = informers.snapshot()
-    assert snapshot["informers"]["v1/pods"]["phase"] == "watching"
-    assert json.dumps(snapshot)
+async def test_informer_and_listers_show_object_counts() -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    assert repr(informer) == "<informer of pods, new, 0 objects, not synced>"
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.sleep(0.1)
+        lister = informer.lister()
+        assert repr(informer) == "<informer of pods, watching, 2 objects>"
+        assert repr(lister) == "<Lister of v1/pods, 2 objects in the cache>"
+        assert repr(lister.namespaced("default")) == ("<NamespaceLister of v1/pods in default, 2 objects in the cache>")
+        assert repr(informer.get_indexer()) == "<Indexer, 2 objects, indices: namespace>"
+        assert repr(informer.reflectors()[""]) == "<Reflector informer of pods, watching, version '2'>"

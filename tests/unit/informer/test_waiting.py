@@ -1,9 +1,11 @@
-"""Waiting for an object or a version, to read own writes."""
+"""Waiting for an object, for a version, and for the sync of several informers."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +14,15 @@ from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
 from aioinformer.client import Status
-from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.errors import InformerStopped, OptionError, TransportError, UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.handlers.synctrack import SingleFileTracker
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.informer.sync import wait_for_cache_sync
+from aioinformer.informer.sync import SyncResult, wait_for_cache_sync
 from aioinformer.models import core_v1
+from tests.support.cluster import Cluster
 from tests.support.collection import Collection
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
@@ -25,71 +31,47 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("queue")
 
 
+def waiters_of(informer: SharedIndexInformer[Any]) -> int:
+    return len(informer._keys._waiters) + len(informer._versions._waiters)
+
+
 def running(pod: Any) -> bool:
     return pod is not None and pod.status is not None and pod.status.phase == "Running"
-
-
-def gone(pod: Any) -> bool:
-    return pod is None
 
 
 def version_of(pod: Any) -> str:
     return str(pod.metadata.resource_version)
 
 
-def waiters_of(informer: SharedIndexInformer[Any]) -> int:
-    return len(informer._keys._waiters) + len(informer._versions._waiters)
-
-
-async def test_true_condition_returns_at_once() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-    async with informer:
-        await informer.wait_for_sync()
-        pod = await informer.wait_for("default/a", timeout=0)
-        assert version_of(pod) == "1"
-        assert await informer.wait_for("default/nobody", gone) is None
-        await informer.wait_for_resource_version("1")
-
-
-async def test_wait_ends_when_the_object_exists() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        waiting = asyncio.ensure_future(informer.wait_for("default/a"))
+@pytest.mark.conformance("TW-06")
+async def test_wait_skips_states_that_do_not_match() -> None:
+    async with informer_of() as (pods, informer, _):
+        come, runs = (asyncio.ensure_future(informer.wait_for("default/a", each)) for each in (None, running))
         await settled()
         pods.put("b")
         await settled()
-        assert not waiting.done()
-        pods.put("a")
-        assert version_of(await waiting) == "2"
-
-
-@pytest.mark.conformance("TW-06")
-async def test_wait_skips_states_that_do_not_match() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        waiting = asyncio.ensure_future(informer.wait_for("default/a", running))
-        await settled()
+        assert not come.done()
         pods.put("a", status={"phase": "Pending"})
-        await settled()
-        assert not waiting.done()
-        version = pods.put("a", status={"phase": "Running"})
+        assert version_of(await come) == "2"
+        assert not runs.done()
+        pods.put("a", status={"phase": "Running"})
         pods.put("a", status={"phase": "Succeeded"})
-        assert version_of(await waiting) == version
-
-
-@pytest.mark.conformance("TW-06")
-async def test_wait_for_absence_ends_with_the_deletion() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        waiting = asyncio.ensure_future(informer.wait_for("default/a", gone))
+        assert version_of(await runs) == "3"
+        gone = asyncio.ensure_future(informer.wait_for("default/a", lambda pod: pod is None))
         await settled()
-        assert not waiting.done()
+        assert not gone.done()
         pods.delete("a")
-        assert await waiting is None
+        assert await gone is None
+
+
+@pytest.mark.conformance("TW-08")
+async def test_timeout_names_the_condition_and_leaves_no_waiter() -> None:
+    async with informer_of("a") as (_, informer, _):
+        with pytest.raises(TimeoutError, match=r"informer of pods: default/b did not exist within 30 s"):
+            await informer.wait_for("default/b", timeout=30)
+        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*running within 30 s"):
+            await informer.wait_for("default/a", running, timeout=30)
+        assert waiters_of(informer) == 0
 
 
 async def test_wait_may_begin_before_the_start() -> None:
@@ -110,27 +92,13 @@ async def test_timeout_raises_and_leaves_no_waiter() -> None:
         assert waiters_of(informer) == 0
 
 
-async def test_timeout_names_the_condition() -> None:
-    informer = SharedIndexInformer(Collection("a"))
-
-    def is_running(pod: Any) -> bool:
-        return False
-
-    async with informer:
-        with pytest.raises(TimeoutError, match=r"default/a did not satisfy .*is_running within 30 s"):
-            await informer.wait_for("default/a", is_running, timeout=30)
-
-
 async def test_predicate_error_reaches_its_caller_only() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-
     def picky(pod: Any) -> bool:
         if pod is not None:
             raise LookupError("not this one")
         return False
 
-    async with informer:
+    async with informer_of() as (pods, informer, _):
         refused = asyncio.ensure_future(informer.wait_for("default/a", picky))
         served = asyncio.ensure_future(informer.wait_for("default/a"))
         await settled()
@@ -144,10 +112,7 @@ async def test_predicate_error_reaches_its_caller_only() -> None:
 
 @pytest.mark.parametrize("what", ["object", "version"])
 async def test_cancelled_wait_leaves_no_waiter(what: str) -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await settled()
+    async with informer_of() as (pods, informer, _):
 
         def wait() -> Coroutine[Any, Any, Any]:
             return informer.wait_for("default/a") if what == "object" else informer.wait_for_resource_version("9")
@@ -165,10 +130,7 @@ async def test_cancelled_wait_leaves_no_waiter(what: str) -> None:
 
 @pytest.mark.conformance("STO-13", "SI-08", "WEAK-19")
 async def test_version_wait_ends_with_any_later_version() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a") as (pods, informer, _):
         waiting = [asyncio.ensure_future(informer.wait_for_resource_version(str(version))) for version in (5, 3, 4)]
         await settled()
         pods.put("a")
@@ -186,29 +148,14 @@ async def test_version_wait_ends_with_any_later_version() -> None:
 
 @pytest.mark.conformance("STO-13")
 async def test_bookmarks_and_relists_end_version_waits() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("2"), _soon(pods.bookmark)), 1)
+    async with informer_of("a") as (pods, informer, _):
+        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(version)) for version in "29"]
+        await settled()
+        pods.bookmark()
+        await asyncio.wait_for(waiting[0], 1)
         pods.version = 9
-        await asyncio.wait_for(asyncio.gather(informer.wait_for_resource_version("9"), _soon(pods.expire_watches)), 1)
-
-
-async def _soon(action: Any) -> None:
-    await settled()
-    action()
-
-
-@pytest.mark.conformance("WEAK-19")
-async def test_reached_version_shows_the_write() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-    async with informer:
-        await informer.wait_for_sync()
-        for number in range(20):
-            await informer.wait_for_resource_version(pods.put(f"p{number}"))
-            assert f"default/p{number}" in informer.get_store()
+        pods.expire_watches()
+        await asyncio.wait_for(waiting[1], 1)
 
 
 @pytest.mark.parametrize("version", ["", None, 7])
@@ -230,16 +177,13 @@ async def test_waits_after_the_stop_are_answered_from_the_cache() -> None:
 
 
 async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
-    pods = Collection()
-    informer = SharedIndexInformer(pods)
-
     def raises(pod: Any) -> bool:
         if pod is not None:
             waiting.cancel()
             raise LookupError
         return False
 
-    async with informer:
+    async with informer_of() as (pods, informer, _):
         waiting = asyncio.ensure_future(informer.wait_for("default/a", raises))
         await settled()
         pods.put("a")
@@ -247,6 +191,22 @@ async def test_wait_cancelled_at_its_end_leaves_no_exception() -> None:
         assert waiting.cancelled()
         assert waiters_of(informer) == 0
     gc.collect()
+
+
+@pytest.mark.conformance("WAIT-03")
+async def test_wait_takes_no_longer_than_needed() -> None:
+    done, later = SingleFileTracker(), SingleFileTracker()
+    done.upstream_has_synced()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await wait_for_cache_sync()
+    assert await wait_for_cache_sync(done, timeout=0)
+    assert not await wait_for_cache_sync(done, later, timeout=0)
+    loop.call_later(0.03, later.upstream_has_synced)
+    await wait_for_cache_sync(later, timeout=100)
+    assert loop.time() - began == pytest.approx(0.03)
+    with pytest.raises(OptionError, match="timeout must be a number of seconds, 0 or more, not '5s'"):
+        await wait_for_cache_sync(done, timeout="5s")  # type: ignore[arg-type]
 
 
 def written(kind: str, api_version: str = "v1", **more: Any) -> dict[str, Any]:
@@ -286,3 +246,99 @@ async def test_wait_without_a_limit(seconds: float | None) -> None:
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
+
+
+def informers() -> tuple[SharedIndexInformer[Any], SharedIndexInformer[Any], Collection]:
+    """Return an informer that syncs, and one whose server does not answer."""
+    silent = Collection("b")
+    silent.gate.clear()
+    return SharedIndexInformer(Collection("a"), name="quick"), SharedIndexInformer(silent, name="slow"), silent
+
+
+@pytest.mark.conformance("WAIT-01")
+async def test_wait_ends_with_the_last_sync() -> None:
+    quick, slow, server = informers()
+    handler = slow.add_event_handler(Recorder(pace=5))
+    async with quick, slow:
+        wait = asyncio.create_task(wait_for_cache_sync(quick, slow, handler))
+        await asyncio.sleep(10)
+        assert not wait.done()
+        server.gate.set()
+        await asyncio.sleep(1)
+        assert slow.has_synced()
+        assert not wait.done()
+        assert await wait
+    assert handler.has_synced()
+
+
+@pytest.mark.conformance("WAIT-02", "WAIT-03")
+async def test_timeout_names_and_logs_what_is_pending(caplog: pytest.LogCaptureFixture) -> None:
+    quick, slow, _ = informers()
+    other = SingleFileTracker("another")
+    async with quick, slow:
+        result = await wait_for_cache_sync(slow, quick, other, name="controller", timeout=5)
+    assert result == {"slow": False, "quick": True, "another": False}
+    assert (result.synced, result.pending) == (("quick",), ("another", "slow"))
+    assert not result
+    warnings = [record.getMessage() for record in caplog.records if record.name == "aioinformer.informer"]
+    assert warnings == ["controller: not synced within 5 s: another, slow"]
+
+
+@pytest.mark.conformance("WAIT-02", "WAIT-03", "RF-19")
+async def test_named_wait_logs_each_sync(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer.informer")
+    done, later = SingleFileTracker("done"), SingleFileTracker("later")
+    done.upstream_has_synced()
+    wait = asyncio.create_task(wait_for_cache_sync(later, done, name="controller"))
+    await asyncio.sleep(1)
+    later.upstream_has_synced()
+    await wait
+    assert caplog.messages == ["controller: done has synced", "controller: later has synced"]
+
+
+async def test_stopped_informer_fails_the_wait() -> None:
+    quick, slow, _ = informers()
+    async with quick:
+        cancelled = asyncio.create_task(wait_for_cache_sync(quick, slow))
+        wait = asyncio.create_task(wait_for_cache_sync(quick, slow))
+        async with slow:
+            await asyncio.sleep(1)
+            cancelled.cancel()
+            await asyncio.wait({cancelled})
+        with pytest.raises(InformerStopped, match="slow has stopped"):
+            await wait
+    assert cancelled.cancelled()
+
+
+@pytest.mark.conformance("WAIT-04")
+def test_check_raises_with_the_pending_names() -> None:
+    SyncResult({"a": True}).check()
+    with pytest.raises(TimeoutError, match=r"not synced in time: b, c$"):
+        SyncResult({"c": False, "a": True, "b": False}).check()
+
+
+@pytest.mark.parametrize(
+    ("choose", "remedy"),
+    [
+        (lambda informer: informer.has_synced, "not method; pass the informer itself, not its has_synced"),
+        (lambda informer: informer.has_synced(), "not bool; pass the informer itself, not its has_synced"),
+        (lambda informer: "pods", r"not str; pass the result of informer\(\) or add_event_handler\(\)"),
+        (lambda informer: SharedInformerFactory(Cluster()), r"call its own wait_for_cache_sync\(\)"),
+    ],
+)
+async def test_invalid_argument_is_refused(choose: Any, remedy: str) -> None:
+    quick, _, _ = informers()
+    with pytest.raises(UsageError, match=remedy):
+        await wait_for_cache_sync(choose(quick))
+
+
+async def test_pending_informers_have_reasons(caplog: pytest.LogCaptureFixture) -> None:
+    refusing = Collection("a")
+    refusing.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
+    async with SharedIndexInformer(refusing, name="pods") as informer:
+        result = await wait_for_cache_sync(informer, timeout=5)
+    assert result == {"pods": False}
+    reason = r"pods \(backing_off: api:6443 refused the connection\)$"
+    with pytest.raises(TimeoutError, match=f"not synced in time: {reason}"):
+        result.check()
+    assert re.search(f"not synced within 5 s: {reason}", caplog.text, re.MULTILINE)

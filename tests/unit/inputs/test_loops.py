@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pydantic
@@ -18,10 +18,72 @@ from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.states import WIDGETS, document, view_of, widget
+from tests.unit.inputs.inputs import WIDGETS, document, view_of, widget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.resources.resource import Resource
 
 WEB = ObjectName("shop", "web")
 UPDATED = Cause("updated", "widgets.example.com", "shop/web")
+
+
+def flap(detector: LoopDetector, state: Callable[[int], Any], resource: Resource[Any] = WIDGETS) -> None:
+    """Run a key 10 times, each time after a change from one state to the next."""
+    for number in range(10):
+        detector.ran(WEB, [UPDATED], float(number), wrote=True)
+        detector.saw(WEB, resource, WEB, state(number), state(number + 1))
+
+
+@pytest.mark.behaviour("C-35")
+def test_secret_values_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def secret(at: int) -> Any:
+        data = {"password": ("c2VjcmV0", "aHVudGVyMg==")[at % 2]}
+        return view_of(document(data=data, stringData=data), core_v1.SECRETS)
+
+    flap(LoopDetector("widgets"), secret, core_v1.SECRETS)
+    assert "data.password of secrets shop/web changes (values of Secrets are not shown)" in caplog.text
+    assert "aHVudGVyMg" not in caplog.text
+    assert "c2VjcmV0" not in caplog.text
+
+
+def test_changed_fields_are_described(caplog: pytest.LogCaptureFixture) -> None:
+    def state(at: int) -> Any:
+        metadata = {"annotations": {"example.com/at": str(at)}, "resourceVersion": str(at), "generation": at}
+        return widget(spec={"parts": [{"image": "x" * 100}, at]}, metadata=metadata)
+
+    flap(LoopDetector("widgets"), state)
+    assert "metadata.annotations['example.com/at'] of widgets.example.com shop/web takes the values " in caplog.text
+    assert '"6", "7", "8", "9"' in caplog.text
+    assert "spec.parts.1 of widgets.example.com shop/web takes the values 6, 7, 8, 9" in caplog.text
+    assert "resourceVersion" not in caplog.text
+    assert "generation" not in caplog.text
+
+
+@dataclass
+class AsDataclass:
+    metadata: dict[str, Any]
+
+
+class AsStruct(msgspec.Struct):
+    metadata: dict[str, Any]
+
+
+class AsModel(pydantic.BaseModel):
+    metadata: dict[str, Any]
+
+
+@pytest.mark.behaviour("C-35")
+@pytest.mark.parametrize("kind", [AsDataclass, AsStruct, AsModel])
+def test_unknown_field_of_a_class_is_named_so(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    flap(LoopDetector("widgets"), lambda at: kind(metadata={"name": "web", "resourceVersion": str(at)}))
+    assert (
+        f"widgets.example.com shop/web changes in a field that class {kind.__name__} does not have (versions and "
+        "managed fields are not compared). Write only"
+    ) in caplog.text
+    flap(LoopDetector("gadgets"), lambda at: object())
+    assert "the changed fields are not known" in caplog.text
 
 
 def run(
@@ -94,40 +156,6 @@ def test_a_run_of_another_kind_ends_the_streak(between: dict[str, Any]) -> None:
     assert detector.detected == 1 + between["wrote"]
 
 
-@pytest.mark.behaviour("C-35")
-def test_values_of_secrets_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
-    detector = LoopDetector("widgets")
-    for number in range(10):
-        detector.ran(WEB, [UPDATED], float(number), wrote=True)
-        old, new = (
-            view_of(document(data={"password": value}, stringData={"password": value}), core_v1.SECRETS)
-            for value in (("aHVudGVyMg==", "c2VjcmV0") if number % 2 else ("c2VjcmV0", "aHVudGVyMg=="))
-        )
-        detector.saw(WEB, core_v1.SECRETS, WEB, old, new)
-    assert "data.password of secrets shop/web changes (values of Secrets are not shown)" in caplog.text
-    assert "aHVudGVyMg" not in caplog.text
-    assert "c2VjcmV0" not in caplog.text
-
-
-def test_fields_are_described(caplog: pytest.LogCaptureFixture) -> None:
-    detector = LoopDetector("widgets")
-    for number in range(10):
-        detector.ran(WEB, [UPDATED], float(number), wrote=True)
-        old, new = (
-            widget(
-                spec={"parts": [{"image": "x" * 100}, at]},
-                metadata={"annotations": {"example.com/at": str(at)}, "resourceVersion": str(at), "generation": at},
-            )
-            for at in (number, number + 1)
-        )
-        detector.saw(WEB, WIDGETS, WEB, old, new)
-    assert "metadata.annotations['example.com/at'] of widgets.example.com shop/web takes the values " in caplog.text
-    assert '"6", "7", "8", "9"' in caplog.text
-    assert "spec.parts.1 of widgets.example.com shop/web takes the values 6, 7, 8, 9" in caplog.text
-    assert "resourceVersion" not in caplog.text
-    assert "generation" not in caplog.text
-
-
 class State:
     """A state of an object that counts how often it is read."""
 
@@ -165,41 +193,6 @@ def test_memory_is_bounded() -> None:
 def test_differing_fields_are_limited_and_typed() -> None:
     old, new = (widget(spec={f"field-{at}": value for at in range(50)}) for value in (1, True))
     assert differing_fields(old, new, 3) == {f"spec.field-{at}": (1, True) for at in (0, 1, 10)}
-
-
-def test_unreadable_states_are_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    detector = LoopDetector("widgets")
-    for number in range(10):
-        detector.ran(WEB, [UPDATED], float(number), wrote=True)
-        detector.saw(WEB, WIDGETS, WEB, object(), object())
-    assert "the changed fields are not known" in caplog.text
-
-
-@dataclass
-class AsDataclass:
-    metadata: dict[str, Any]
-
-
-class AsStruct(msgspec.Struct):
-    metadata: dict[str, Any]
-
-
-class AsModel(pydantic.BaseModel):
-    metadata: dict[str, Any]
-
-
-@pytest.mark.behaviour("C-35")
-@pytest.mark.parametrize("kind", [AsDataclass, AsStruct, AsModel])
-def test_field_that_the_class_lacks_is_named_so(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
-    detector = LoopDetector("widgets")
-    for number in range(10):
-        detector.ran(WEB, [UPDATED], float(number), wrote=True)
-        old, new = (kind(metadata={"name": "web", "resourceVersion": str(at)}) for at in (number, number + 1))
-        detector.saw(WEB, WIDGETS, WEB, old, new)
-    assert (
-        f"widgets.example.com shop/web changes in a field that class {kind.__name__} does not have (versions and "
-        "managed fields are not compared). Write only"
-    ) in caplog.text
 
 
 @pytest.mark.behaviour("C-35")

@@ -14,13 +14,29 @@ from aioinformer.errors import UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from tests.support.collection import Collection
-from tests.unit.inputs.inputs import Requests, owned_by, owner
-from tests.unit.inputs.states import FLEETS, WIDGETS
+from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, owned_by, owner
 
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
 
 CONFIG_MAPS: Resource[Any] = core_v1.CONFIG_MAPS
+
+
+@pytest.mark.behaviour("C-28")
+@pytest.mark.parametrize(
+    ("kinds", "namespace", "reference", "expected"),
+    [
+        ((FLEETS, CONFIG_MAPS), "default", owner("north", "uid-9", kind="Fleet"), ["north added"]),
+        ((WIDGETS, core_v1.NAMESPACES), "", owner("web", "uid-1"), []),
+    ],
+    ids=["owner", "owned"],
+)
+async def test_cluster_scoped_objects_have_no_namespaced_owners(
+    kinds: tuple[Any, Any], namespace: str, reference: dict[str, Any], expected: list[str]
+) -> None:
+    async with World(*kinds) as world:
+        world.children.put("a", namespace, metadata=owned_by(reference))
+        assert await world.new() == expected
 
 
 class World:
@@ -129,19 +145,6 @@ async def test_children_created_again_run_both_owners() -> None:
         assert await world.new() == ["default/web deleted", "default/shop added"]
 
 
-@pytest.mark.behaviour("C-28")
-async def test_cluster_scoped_owners_have_no_namespace() -> None:
-    async with World(FLEETS) as world:
-        world.children.put("a", metadata=owned_by(owner("north", "uid-9", kind="Fleet")))
-        assert await world.new() == ["north added"]
-
-
-async def test_cluster_scoped_objects_have_no_namespaced_owners() -> None:
-    async with World(owned=core_v1.NAMESPACES) as world:
-        world.children.put("a", "", metadata=owned_by(owner("web", "uid-1")))
-        assert await world.new() == []
-
-
 @pytest.mark.behaviour("C-22")
 async def test_resyncs_of_owned_objects_run_on_request_only() -> None:
     owners = SharedIndexInformer(Collection(resource=WIDGETS))
@@ -168,18 +171,20 @@ async def test_every_owner_runs_on_request() -> None:
         assert len(Owns(CONFIG_MAPS).owned(world.owned, "uid-1")) == 2
 
 
-async def test_two_controllers_share_the_index() -> None:
+async def test_another_index_under_the_name_is_refused() -> None:
     async with World() as world:
-        Owns(CONFIG_MAPS).attach(world.owned, world.owners, world.requests)
+        Owns(CONFIG_MAPS).attach(world.owned, world.owners, world.requests)  # two controllers share the index
         world.children.put("a", metadata=owned_by(owner("web", "uid-1")))
         assert await world.new() == ["default/web added"] * 2
         assert world.owned.get_indexer().index_keys(OWNER_INDEX, "uid-1") == ["default/a"]
-
-
-async def test_another_index_under_the_name_is_refused() -> None:
     informer = SharedIndexInformer(Collection(resource=CONFIG_MAPS), indexers={OWNER_INDEX: lambda obj: []})
     with pytest.raises(UsageError, match="index owner exists already, with another function"):
-        Owns(CONFIG_MAPS).attach(informer, SharedIndexInformer(Collection(resource=WIDGETS)), Requests())
+        Owns(CONFIG_MAPS).attach(informer, world.owners, world.requests)
+
+
+BareModel = dataclasses.make_dataclass(
+    "BareModel", [("metadata", dataclasses.make_dataclass("BareMeta", [("name", str), ("namespace", str)]))]
+)
 
 
 @pytest.mark.behaviour("C-21", "C-27")
@@ -205,19 +210,8 @@ class Meta:
 
 
 @dataclasses.dataclass
-class BareMeta:
-    name: str
-    namespace: str
-
-
-@dataclasses.dataclass
 class Model:
     metadata: Meta
-
-
-@dataclasses.dataclass
-class BareModel:
-    metadata: BareMeta
 
 
 @pytest.mark.behaviour("C-24", "C-25")

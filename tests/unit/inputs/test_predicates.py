@@ -20,7 +20,7 @@ from aioinformer.controller import (
 from aioinformer.errors import UsageError
 from aioinformer.inputs import content
 from aioinformer.inputs.predicates import Change
-from tests.unit.inputs.states import document, update, view_of, widget
+from tests.unit.inputs.inputs import document, update, view_of, widget
 
 FINALIZED = {"finalizers": ["example.com/cleanup"]}
 

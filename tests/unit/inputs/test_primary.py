@@ -1,21 +1,37 @@
-"""The primary's own objects: which notifications make their keys run, and why."""
+"""The primary's own objects, in each form of storage: which notifications make their keys run, and why."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import logging
 from typing import Any
 
+import msgspec
+import pydantic
 import pytest
 
-from aioinformer.controller import Predicate, Primary, fields_changed, predicate
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.controller import (
+    Predicate,
+    Primary,
+    annotations_changed,
+    condition_changed,
+    content_changed,
+    fields_changed,
+    generation_changed,
+    labels_changed,
+    predicate,
+    version_changed,
+)
 from aioinformer.errors import UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.inputs.predicates import Change
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import Requests
-from tests.unit.inputs.states import FLEETS, WIDGETS
+from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, document
 
 ABOUT_WEB = "default/web: widgets.example.com default/web"
 
@@ -136,3 +152,84 @@ def test_wrong_declarations_are_refused() -> None:
         Primary("widgets")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"Primary\(widgets\) has no option 'selector'"):
         Primary(WIDGETS, selector="app=web")  # type: ignore[call-arg]
+
+
+class StructMeta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    labels: dict[str, str] = {}
+
+
+class StructWidget(msgspec.Struct):
+    metadata: StructMeta
+    spec: dict[str, Any]
+    status: dict[str, Any] = {}
+
+
+@dataclasses.dataclass
+class DataWidget:
+    metadata: dict[str, Any]
+    spec: dict[str, Any]
+    status: dict[str, Any]
+
+
+class PydanticWidget(pydantic.BaseModel):
+    metadata: dict[str, Any]
+    spec: dict[str, Any]
+    status: dict[str, Any]
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "bytes": {},
+    "stripped": {"storage": "stripped"},
+    "dict": {"storage": "dict"},
+    "msgspec": {"decoder": StructWidget},
+    "dataclass": {"decoder": DataWidget},
+    "pydantic": {"decoder": PydanticWidget},
+    "function": {"decoder": lambda raw: json.loads(raw)},
+}
+
+
+def change_in(form: dict[str, Any], **members: Any) -> Change:
+    objects: ObjectType[Any] = ObjectType(WIDGETS, **form)
+
+    def state(content: dict[str, Any]) -> Any:
+        return objects.to_view(objects.on_arrival(objects.decode(json.dumps(content).encode())))
+
+    members["metadata"] = {"resourceVersion": "2", "generation": 2} | members.get("metadata", {})
+    return Change("updated", state(document()), state(document(**members)))
+
+
+@pytest.mark.behaviour("C-24")
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_content_is_compared_in_every_form(form: dict[str, Any]) -> None:
+    status = change_in(form, status={"conditions": [{"type": "Ready", "status": "False"}]})
+    assert not content_changed(status)
+    assert condition_changed("Ready")(status)
+    assert version_changed(status)
+    assert content_changed(change_in(form, spec={"size": 2, "image": "a"}))
+    assert content_changed(change_in(form, spec={"size": True, "image": "a"}))
+    assert fields_changed("spec.size")(change_in(form, spec={"size": 2, "image": "a"}))
+    labels = change_in(form, metadata={"labels": {"app": "shop"}})
+    assert content_changed(labels)
+    assert labels_changed(labels)
+    assert not fields_changed("spec.size")(labels)
+
+
+@pytest.mark.behaviour("C-24")
+@pytest.mark.parametrize("storage", ["metadata", "projection"])
+@pytest.mark.parametrize(
+    "when", [None, fields_changed("spec.image"), condition_changed("Ready"), generation_changed, annotations_changed]
+)
+async def test_what_is_not_stored_may_have_changed(storage: Any, when: Any) -> None:
+    collection = Collection("web", resource=WIDGETS)
+    fields = ["spec.size"] if storage == "projection" else ()
+    informer = SharedIndexInformer(collection, storage=storage, fields=fields)
+    requests = Requests()
+    Primary(WIDGETS, when=when).attach(informer, informer, requests)
+    async with informer:
+        await requests.new()
+        collection.put("web", spec={"image": "b"})
+        assert await requests.new() == ["default/web: widgets.example.com default/web updated"]

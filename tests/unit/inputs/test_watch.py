@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import re
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from aioinformer.controller import References, Watch
@@ -17,15 +18,18 @@ from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import Requests
-from tests.unit.inputs.states import FLEETS, WIDGETS, widget
+from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, widget
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aioinformer.resources.resource import Resource
 
 SECRETS: Resource[Any] = core_v1.SECRETS
+
+
+async def found() -> str:
+    return "web"
 
 
 class World:
@@ -93,38 +97,30 @@ async def test_functions_see_the_states_before_and_after() -> None:
         assert await world.keys() == ["default/shop"]
 
 
-class NoKeys:
-    pass
-
-
 @pytest.mark.behaviour("C-31")
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (7, "returned int; return keys ('namespace/name'), ObjectNames or objects: one, several or None"),
-        (b"shop/web", "returned bytes; return keys"),
-        ([7], "returned int in a sequence; return keys"),
-        ([("shop", "web")], "returned tuple in a sequence; return keys"),
-        (NoKeys(), "returned NoKeys; return keys"),
-        ("a/b/c", "returned a text with 2 slashes that is no key"),
-        ("/web", "returned a text with 1 slashes that is no key"),
-        ({"name": "web"}, "dict has no key: give its class metadata with namespace and name"),
-        (ObjectName("", "web"), "returned a name without a namespace, and widgets.example.com are namespaced"),
+        (lambda: 7, "returned int; return keys ('namespace/name'), ObjectNames or objects: one, several or None"),
+        (lambda: b"shop/web", "returned bytes; return keys"),
+        (lambda: [7], "returned int in a sequence; return keys"),
+        (lambda: [("shop", "web")], "returned tuple in a sequence; return keys"),
+        (object, "returned object; return keys"),
+        (found, "returned coroutine; return keys"),
+        (lambda: "a/b/c", "returned a text with 2 slashes that is no key"),
+        (lambda: "/web", "returned a text with 1 slashes that is no key"),
+        (lambda: {"name": "web"}, "dict has no key: give its class metadata with namespace and name"),
+        (lambda: ObjectName("", "web"), "returned a name without a namespace, and widgets.example.com are namespaced"),
     ],
 )
-async def test_wrong_results_are_named(result: Any, message: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with World(lambda secret: result) as world:
+async def test_wrong_results_are_named(
+    result: Callable[[], Any], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with World(lambda secret: result()) as world:
         world.secrets.put("token")
         assert await world.keys() == []
     assert "Watch(secrets): default/token, its keys cannot be found; errors so far: 1" in caplog.text
     assert message in caplog.text
-
-
-async def test_keys_of_cluster_scoped_primaries_have_no_namespace(caplog: pytest.LogCaptureFixture) -> None:
-    async with World(lambda secret: ["north", "default/south"], FLEETS) as world:
-        world.secrets.put("token")
-        assert await world.keys() == ["north"]
-    assert "returned a key with a namespace, and fleets.example.com are cluster-scoped" in caplog.text
 
 
 @pytest.mark.behaviour("C-30")
@@ -154,8 +150,8 @@ async def test_an_error_affects_one_object(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.behaviour("C-118")
-@pytest.mark.parametrize("deleted", [False, True])
-async def test_state_whose_keys_are_not_found_is_mapped_again(deleted: bool) -> None:
+@pytest.mark.parametrize("end", ["", "deleted", "removed"])
+async def test_state_whose_keys_are_not_found_is_mapped_again(end: str) -> None:
     broken = False
 
     def to_widget(secret: Any) -> str:
@@ -163,37 +159,45 @@ async def test_state_whose_keys_are_not_found_is_mapped_again(deleted: bool) -> 
             raise KeyError("another cache has not synced")
         return str(secret.metadata.annotations["for"])
 
-    async with World(to_widget) as world:
+    async with AsyncExitStack() as stack:
+        world = await stack.enter_async_context(World(to_widget))
         world.secrets.put("token", metadata={"annotations": {"for": "web"}})
         assert await world.keys() == ["default/web"]
         broken = True
         world.secrets.put("token", metadata={"annotations": {"for": "shop"}})
-        if deleted:
+        if end == "deleted":
             world.secrets.delete("token")
         assert await world.keys() == []
+        if end == "removed":  # with its informer
+            await stack.aclose()
         broken = False
         await asyncio.sleep(2)
-        assert set(await world.keys()) == {"default/web", "default/shop"}
+        assert set(await world.keys()) == (set() if end == "removed" else {"default/web", "default/shop"})
         await asyncio.sleep(300)
         assert await world.keys() == []
         assert world.declared.lost == 0
 
 
-@pytest.mark.behaviour("C-118")
-async def test_removed_handler_maps_nothing_again() -> None:
-    broken = True
-
-    def to_widget(secret: Any) -> str:
-        if broken:
-            raise KeyError
-        return "web"
-
-    async with World(to_widget) as world:
+@pytest.mark.behaviour("C-32")
+async def test_keys_of_cluster_scoped_objects_have_no_namespace(caplog: pytest.LogCaptureFixture) -> None:
+    async with World(lambda secret: ["north", "default/south"], FLEETS) as world:
         world.secrets.put("token")
-        assert await world.keys() == []
-        broken = False
-    await asyncio.sleep(300)
-    assert await world.keys() == []
+        assert await world.keys() == ["north"]
+    assert "returned a key with a namespace, and fleets.example.com are cluster-scoped" in caplog.text
+    async with World(References("spec.fleet"), watched=FLEETS) as world:
+        world.primary.put("web", spec={"fleet": "north"})
+        await settled()
+        world.secrets.put("north", "")
+        assert await world.keys() == ["default/web"]
+
+
+class Spec(msgspec.Struct):
+    secretName: str
+
+
+class Widget(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: Spec
 
 
 @pytest.mark.behaviour("C-31")
@@ -215,17 +219,6 @@ def test_asynchronous_functions_are_refused() -> None:
             References(function)
     with pytest.raises(UsageError, match="expected a function, not str"):
         Watch(SECRETS, to="spec.secretName")  # type: ignore[arg-type]
-
-
-@pytest.mark.behaviour("C-31")
-async def test_a_function_that_returns_a_coroutine_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    async def found() -> str:
-        return "web"
-
-    async with World(lambda secret: found()) as world:
-        world.secrets.put("token")
-        assert await world.keys() == []
-    assert "returned coroutine; return keys" in caplog.text
 
 
 @pytest.mark.behaviour("C-32")
@@ -287,15 +280,6 @@ async def test_references_are_looked_up_and_not_searched() -> None:
         assert called == []
 
 
-@pytest.mark.behaviour("C-32")
-async def test_references_to_cluster_scoped_objects() -> None:
-    async with World(References("spec.fleet"), watched=FLEETS) as world:
-        world.primary.put("web", spec={"fleet": "north"})
-        await settled()
-        world.secrets.put("north", "")
-        assert await world.keys() == ["default/web"]
-
-
 async def test_wrong_references_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     async with World(References("spec.secret")) as world:
         world.primary.put("web", spec={"secret": {"name": "token"}})
@@ -304,23 +288,6 @@ async def test_wrong_references_are_reported(caplog: pytest.LogCaptureFixture) -
         world.secrets.put("token")
         assert await world.keys() == ["default/good"]
     assert "raised for default/web: the object is absent from this index" in caplog.text
-
-
-@dataclasses.dataclass
-class Meta:
-    name: str
-    namespace: str
-
-
-@dataclasses.dataclass
-class Spec:
-    secretName: str
-
-
-@dataclasses.dataclass
-class Widget:
-    metadata: Meta
-    spec: Spec
 
 
 async def test_references_of_models_of_users() -> None:

@@ -104,8 +104,3 @@ async def test_no_stale_duplicate_create_in_10000_runs() -> None:
 
 async def test_stale_duplicates_without_waiting() -> None:
     assert (await Simulation(1, gate=False).run()).duplicates > 100
-
-
-async def test_stale_duplicates_if_lost_answers_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OwnWrites, "_must_read", lambda self, writes, unread: None)
-    assert (await Simulation(1).run()).duplicates > 10

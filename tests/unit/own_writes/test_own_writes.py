@@ -27,6 +27,17 @@ DELAY = 2.0
 WAIT = DELAY - 0.1
 
 
+@pytest.mark.behaviour("C-37")
+async def test_other_keys_and_unchanged_objects_do_not_wait(server: Server) -> None:
+    async with running(server) as writes:
+        await maps_of(writes.client(KEY)).patch("a", {"metadata": {"labels": {"app": "x"}}})
+        assert not writes.pending(KEY)
+        await maps_of(writes.client(KEY)).create(config_map("b"))
+        assert not writes.pending(ObjectName("shop", "b"))
+        writes.forget(KEY)
+        assert not writes.pending(KEY)
+
+
 @pytest.fixture
 def server() -> Server:
     """Return a server whose events take two seconds, with one ConfigMap."""
@@ -58,29 +69,6 @@ async def test_next_run_waits_for_the_write(server: Server, verb: str) -> None:
         assert loop.turns - turns < 20  # it does not poll
         assert len(writes) == 0
         assert server.reads == []
-
-
-async def test_each_of_many_writes_is_awaited(server: Server) -> None:
-    async with running(server, informer := server.informer()) as writes:
-        maps = maps_of(writes.client(KEY))
-        await asyncio.gather(*(maps.create(config_map(f"b{number}")) for number in range(20)))
-        await settling(writes)
-        assert len(informer.lister().list()) == 21
-
-
-@pytest.mark.behaviour("C-37")
-async def test_write_that_changes_nothing_is_shown_already(server: Server) -> None:
-    async with running(server) as writes:
-        await maps_of(writes.client(KEY)).patch("a", {"metadata": {"labels": {"app": "x"}}})
-        assert not writes.pending(KEY)
-
-
-async def test_other_keys_do_not_wait(server: Server) -> None:
-    async with running(server) as writes:
-        await maps_of(writes.client(KEY)).create(config_map("b"))
-        assert not writes.pending(ObjectName("shop", "b"))
-        writes.forget(KEY)
-        assert not writes.pending(KEY)
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
@@ -152,26 +140,22 @@ async def test_write_under_way_is_awaited(server: Server) -> None:
 @pytest.mark.parametrize("fault", ["after", "before", "500", "cancelled"])
 async def test_unknown_outcome_is_settled_by_a_live_read(server: Server, verb: str, fault: str) -> None:
     async with running(server, informer := server.informer()) as writes:
-        maps = maps_of(writes.client(KEY))
         arguments: dict[str, Any] = {"create": (config_map("b"),), "patch": ("a", {"data": {"n": "1"}}), "delete": "a"}
         server.fault = lambda request: fault if fault != "cancelled" else ""
         server.answers.clear()
-        writing = asyncio.create_task(getattr(maps, verb)(*arguments[verb]))
+        writing = asyncio.create_task(getattr(maps_of(writes.client(KEY)), verb)(*arguments[verb]))
         await settled()
         writing.cancel()
         server.answers.set()
         with pytest.raises((asyncio.CancelledError, TransportError, ApiError)):
             await writing
         assert writes.pending(KEY)
-        processed = fault in ("after", "cancelled")
-        assert (await settling(writes) > WAIT) == processed
+        assert (await settling(writes) > WAIT) == (fault in ("after", "cancelled"))
         name = "b" if verb == "create" else "a"
         assert [dict(request.query)["fieldSelector"] for request in server.reads] == [f"metadata.name={name}"]
-        assert set(informer.get_indexer().list_keys()) == set(server.objects["configmaps"])
-        assert all(
-            obj["metadata"]["resourceVersion"] == informer.lister().get(key).metadata.resource_version
-            for key, obj in server.objects["configmaps"].items()
-        )
+        there = {key: obj["metadata"]["resourceVersion"] for key, obj in server.objects["configmaps"].items()}
+        cached = {f"shop/{obj.metadata.name}": obj.metadata.resource_version for obj in informer.lister().list()}
+        assert cached == there
 
 
 @pytest.mark.behaviour("C-40")
@@ -200,28 +184,19 @@ async def test_object_that_exists_already_is_awaited(server: Server) -> None:
 
 
 @pytest.mark.behaviour("C-41")
+@pytest.mark.parametrize("others", [0, 600])
 @pytest.mark.parametrize("fault", ["before", "after"])
-async def test_lost_create_with_a_generated_name_is_found(server: Server, fault: str) -> None:
-    async with running(server, informer := server.informer()) as writes:
-        server.fault = lambda request: fault
-        body = {"metadata": {"generateName": "b-", "labels": {"app": "y"}}}
-        with pytest.raises(TransportError):
-            await maps_of(writes.client(KEY)).create(body)
-        await settling(writes)
-        assert len(informer.lister().list({"app": "y"})) == (fault == "after")
-        assert [dict(request.query)["labelSelector"] for request in server.reads] == ["app=y"]
-
-
-@pytest.mark.behaviour("C-41")
-async def test_lost_create_is_found_among_many_objects(server: Server) -> None:
-    for number in range(600):
+async def test_lost_create_with_a_generated_name_is_found(server: Server, fault: str, others: int) -> None:
+    for number in range(others):
         server.put("configmaps", config_map(f"b{number}"))
     async with running(server, informer := server.informer()) as writes:
-        server.fault = lambda request: "after"
+        server.fault = lambda request: fault
+        labels = {} if others else {"app": "y"}
         with pytest.raises(TransportError):
-            await maps_of(writes.client(KEY)).create({"metadata": {"generateName": "b-"}})
-        assert await settling(writes) > WAIT
-        assert len(informer.get_indexer().list_keys()) == 602
+            await maps_of(writes.client(KEY)).create({"metadata": {"generateName": "b-", "labels": labels}})
+        await settling(writes)
+        assert len(informer.get_indexer().list_keys()) == others + 1 + (fault == "after")
+        assert {dict(request.query).get("labelSelector") for request in server.reads} == {None if others else "app=y"}
 
 
 @pytest.mark.behaviour("C-40")
@@ -288,14 +263,47 @@ async def test_object_that_cannot_be_decoded_is_no_proof(server: Server) -> None
 
 
 @pytest.mark.behaviour("C-42")
-@pytest.mark.parametrize("answer", ["status", "bare", "object"])
+@pytest.mark.parametrize("answer", ["status", "bare", "object", "eviction"])
 async def test_deleted_object_must_leave_the_cache(server: Server, answer: str) -> None:
     server.deleted = answer
-    async with running(server, informer := server.informer()) as writes:
-        await maps_of(writes.client(KEY)).delete("a")
-        assert await settling(writes) > WAIT
+    server.put("pods", config_map("a"))
+    resource = PODS if answer == "eviction" else CONFIG_MAPS
+    async with running(server, informer := server.informer(resource)) as writes:
+        if answer == "eviction":
+            await writes.client(KEY).core.v1.pods.evict("shop/a")
+        else:
+            await maps_of(writes.client(KEY)).delete("a")
+        assert await settling(writes) > (0 if answer == "eviction" else WAIT)
         assert informer.get_indexer().list_keys() == []
-        assert server.reads == []
+        assert len(server.reads) == (answer == "eviction")
+
+
+@pytest.mark.behaviour("C-44", "C-45")
+async def test_selection_of_an_informer_decides_what_is_awaited(server: Server) -> None:
+    informers = server.informer(label_selector="app=x"), server.informer(label_selector="app=y")
+    async with running(server, *informers) as writes:
+        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "1"}})
+        assert await settling(writes) > WAIT
+        await maps_of(writes.client(KEY)).patch("a", {"metadata": {"labels": {"app": "z"}}})
+        assert await settling(writes) > WAIT
+        assert informers[0].get_indexer().list_keys() == []
+
+
+@pytest.mark.parametrize("opaque", [False, True], ids=["after a restore", "without an order"])
+async def test_version_that_never_arrives_is_settled_by_a_live_read(server: Server, opaque: bool) -> None:
+    server.opaque = opaque
+    server.put("configmaps", config_map("a"))
+    version = server.objects["configmaps"]["shop/a"]["metadata"]["resourceVersion"]
+    async with running(server) as writes:
+        if opaque:
+            await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "1"}})
+            assert await settling(writes) > WAIT
+        server.delay = lambda: 1e6
+        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "2"}})
+        server.objects["configmaps"]["shop/a"]["metadata"]["resourceVersion"] = "x3" if opaque else version
+        with pytest.raises(StaleCache):
+            await writes.settle(KEY)
+        assert await settling(writes) < 1
 
 
 @pytest.mark.behaviour("C-42")
@@ -401,15 +409,6 @@ async def test_write_of_a_subresource_counts_for_its_object(server: Server, subr
         assert len(server.reads) == (subresource == "scale")
 
 
-@pytest.mark.behaviour("C-43")
-async def test_evicted_pod_must_leave_the_cache(server: Server) -> None:
-    server.put("pods", config_map("web-0"))
-    async with running(server, informer := server.informer(PODS)) as writes:
-        await writes.client(KEY).core.v1.pods.evict("shop/web-0")
-        assert await settling(writes) > 0
-        assert informer.get_indexer().list_keys() == []
-
-
 # What is watched.
 
 
@@ -441,14 +440,6 @@ async def test_what_no_informer_watches_is_not_awaited(server: Server, verb: str
         assert len(writes) == 0
 
 
-@pytest.mark.behaviour("C-44")
-async def test_object_that_leaves_the_selection_must_leave_the_cache(server: Server) -> None:
-    async with running(server, informer := server.informer(label_selector="app=x")) as writes:
-        await maps_of(writes.client(KEY)).patch("a", {"metadata": {"labels": {"app": "y"}}})
-        assert await settling(writes) > WAIT
-        assert informer.get_indexer().list_keys() == []
-
-
 @pytest.mark.behaviour("C-45")
 async def test_every_informer_of_the_resource_must_show_the_write(server: Server) -> None:
     delays = iter((1.0, 4.0))
@@ -459,13 +450,6 @@ async def test_every_informer_of_the_resource_must_show_the_write(server: Server
         await maps_of(writes.client(KEY)).create(config_map("b"))
         assert await settling(writes) >= 4
         assert all(informer.get_indexer().get_by_key("shop/b") for informer in informers[:2])
-
-
-@pytest.mark.behaviour("C-45")
-async def test_informer_of_other_objects_is_not_awaited(server: Server) -> None:
-    async with running(server, server.informer(), server.informer(label_selector="app=y")) as writes:
-        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "1"}})
-        assert await settling(writes) > WAIT
 
 
 # Versions that never arrive.
@@ -481,27 +465,3 @@ async def test_stopped_informer_is_no_proof(server: Server) -> None:
             await writes.settle(KEY)
         async with server.informer(label_selector="app=x") as informers[0]:
             await settling(writes)
-
-
-async def test_write_lost_in_a_restore_is_settled_by_a_live_read(server: Server) -> None:
-    async with running(server) as writes:
-        server.delay = lambda: 1e6
-        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "1"}})
-        server.objects["configmaps"]["shop/a"]["metadata"]["resourceVersion"] = "1"
-        with pytest.raises(StaleCache):
-            await writes.settle(KEY)
-        assert await settling(writes) < 1
-
-
-async def test_versions_without_order_are_settled_by_a_live_read(server: Server) -> None:
-    server.opaque = True
-    server.put("configmaps", config_map("a"))
-    async with running(server) as writes:
-        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "1"}})
-        assert await settling(writes) > WAIT
-        server.delay = lambda: 1e6
-        await maps_of(writes.client(KEY)).patch("a", {"data": {"n": "2"}})
-        server.objects["configmaps"]["shop/a"]["metadata"]["resourceVersion"] = "x3"
-        with pytest.raises(StaleCache):
-            await writes.settle(KEY)
-        assert await settling(writes) < 1

@@ -21,10 +21,23 @@ from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Ser
 from tests.unit.own_writes.support import KEY, config_map, running, settling
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from aioinformer.client import Client, ResourceClient
     from aioinformer.transport import Request, Response
 
 SECRETS = built_in("v1/secrets")
+
+
+WRITES: dict[str, Callable[[Client], Awaitable[Any]]] = {
+    "create": lambda client: client.core.v1.configmaps.create(config_map("b")),
+    "replace": lambda client: client.core.v1.configmaps.replace(config_map("a")),
+    "delete": lambda client: client.core.v1.configmaps.delete("shop/a"),
+    "delete collection": lambda client: client.core.v1.configmaps.delete_collection(namespace="shop"),
+    "patch scale": lambda client: client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 2}}),
+    "patch status": lambda client: client.apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}}),
+    "evict": lambda client: client.core.v1.pods.evict("shop/a"),
+}
 
 
 @pytest.fixture
@@ -120,76 +133,44 @@ async def test_write_that_waits_for_a_connection_ends_unsent(server: Server) -> 
 # Declared writes.
 
 
-async def create(client: Client) -> Any:
-    await client.core.v1.configmaps.create(config_map("b"))
-
-
-async def replace(client: Client) -> Any:
-    await client.core.v1.configmaps.replace(config_map("a"))
-
-
-async def delete(client: Client) -> Any:
-    await client.core.v1.configmaps.delete("shop/a")
-
-
-async def delete_collection(client: Client) -> Any:
-    await client.core.v1.configmaps.delete_collection(namespace="shop")
-
-
-async def patch_scale(client: Client) -> Any:
-    await client.apps.v1.deployments.scale.patch("shop/a", {"spec": {"replicas": 2}})
-
-
-async def patch_status(client: Client) -> Any:
-    await client.apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
-
-
-async def evict(client: Client) -> Any:
-    await client.core.v1.pods.evict("shop/a")
-
-
 @pytest.mark.behaviour("C-47")
 @pytest.mark.parametrize(
     ("write", "resource", "verb"),
     [
-        (create, CONFIG_MAPS, "create"),
-        (replace, CONFIG_MAPS, "update"),
-        (delete, CONFIG_MAPS, "delete"),
-        (delete_collection, CONFIG_MAPS, "deletecollection"),
-        (patch_status, DEPLOYMENTS, "patch"),
-        (patch_status, DEPLOYMENTS, "status/patch"),
-        (patch_scale, DEPLOYMENTS, "scale/patch"),
-        (evict, PODS, "eviction/create"),
+        ("create", CONFIG_MAPS, "create"),
+        ("replace", CONFIG_MAPS, "update"),
+        ("delete", CONFIG_MAPS, "delete"),
+        ("delete collection", CONFIG_MAPS, "deletecollection"),
+        ("patch status", DEPLOYMENTS, "patch"),
+        ("patch status", DEPLOYMENTS, "status/patch"),
+        ("patch scale", DEPLOYMENTS, "scale/patch"),
+        ("evict", PODS, "eviction/create"),
     ],
 )
-async def test_undeclared_write_is_refused(server: Server, write: Any, resource: Any, verb: str) -> None:
+async def test_undeclared_write_is_refused(server: Server, write: str, resource: Any, verb: str) -> None:
     # The roles that `aioinformer check` prints do not permit any other subresource than the status, either.
     plain = ("patch",) if verb == "scale/patch" else ()
     others = {CONFIG_MAPS: (), DEPLOYMENTS: ("update", *plain), PODS: ("delete", "create")}
     async with running(server, policy=WritePolicy(others, strict=True)) as writes:
         with pytest.raises(UndeclaredWrite, match="is not declared"):
-            await write(writes.client(KEY))
+            await WRITES[write](writes.client(KEY))
         assert server.writes == []
     async with running(server, policy=WritePolicy({**others, resource: (verb,)}, strict=True)) as writes:
-        await write(writes.client(KEY))
+        await WRITES[write](writes.client(KEY))
         assert len(server.writes) == 1
 
 
 @pytest.mark.behaviour("C-47")
 async def test_undeclared_write_is_warned_of_once(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     async with running(server, policy=WritePolicy({DEPLOYMENTS: ("update",)})) as writes:
-        for _ in range(2):
-            await patch_scale(writes.client(KEY))
-            await writes.client(KEY).apps.v1.deployments.status.patch("shop/a", {"status": {"replicas": 2}})
+        for name in ("patch scale", "patch status") * 2:
+            await WRITES[name](writes.client(KEY))
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert [message.partition(";")[0] for message in warnings] == [
         f"patch deployments.apps/{part} shop/a is not declared: add '{part}/patch' for deployments.apps to writes= "
         "of the controller"
         for part in ("scale", "status")
     ]
-
-
-def test_unknown_verb_is_refused() -> None:
     with pytest.raises(OptionError, match=r"v1/configmaps has 'replace'; the verbs are create, update"):
         WritePolicy({CONFIG_MAPS: ("replace",)})
 

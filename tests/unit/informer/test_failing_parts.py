@@ -1,4 +1,4 @@
-"""The informer continues after memory or stack runs out anywhere between the response and the handlers."""
+"""The informer continues after any exception of its transport, and after memory or stack runs out anywhere."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ from aioinformer.informer.health import Undecodable
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO
 from aioinformer.queue.real_fifo import RealFIFO
+from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
+from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import RecordDecoder
-from tests.support.collection import Collection
+from tests.support.collection import Collection, Response
+from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
+from tests.support.witness import Witness, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +39,59 @@ if TYPE_CHECKING:
     from aioinformer.informer.pipeline import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
+
+
+FAILURES = [asyncio.CancelledError(), OSError("broken"), ValueError("odd"), MemoryError()]
+
+
+def named(error: BaseException) -> str:
+    return type(error).__name__
+
+
+async def assert_follows(pods: Collection, informer: SharedIndexInformer[Any]) -> None:
+    """Assert that the informer receives further changes."""
+    await asyncio.sleep(60)
+    assert informer.state.phase is Phase.WATCHING
+    pods.put("new")
+    await settled()
+    assert "default/new" in informer.get_store().list_keys()
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_raising_request_is_retried(error: BaseException, streaming: bool) -> None:
+    pods = Collection("a")
+    refusal = Response(503)
+    refusal.end(asyncio.CancelledError())
+    pods.refusals.extend([error, refusal])
+    async with informer_of(pods, options=ReflectorOptions(streaming_list=streaming)) as (_, informer, _):
+        await assert_follows(pods, informer)
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_raising_watch_is_reopened(error: BaseException) -> None:
+    async with informer_of("a") as (pods, informer, received):
+        await asyncio.sleep(5)
+        pods.responses[-1].end(error)
+        await assert_follows(pods, informer)
+    assert received == ["add! a 1", "add new 2"]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=named)
+async def test_unclosable_response_is_abandoned(
+    error: BaseException, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(response: Response) -> None:
+        response.closed = True
+        raise error
+
+    monkeypatch.setattr(Response, "close", close)
+    async with informer_of("a", options=ReflectorOptions(streaming_list=False)) as (pods, informer, _):
+        await asyncio.sleep(5)
+        pods.end_watches()
+        await assert_follows(pods, informer)
+    assert "a response could not be closed" in caplog.text
+
 
 #: The methods that run out of memory; a generator function does so when it is called.
 PLACES = [
@@ -66,30 +123,8 @@ PLACES = [
     (VersionWaiters, "reached"),
     (Undecodable, "accept"),
 ]
+
 MOST_CALLS = 12
-
-
-class Follower:
-    """A handler that applies its notifications, and records invalid ones."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, str] = {}
-        self.wrong: list[str] = []
-
-    def on_add(self, pod: Any) -> None:
-        if pod.metadata.name in self.objects:
-            self.wrong.append(f"{pod.metadata.name} added twice")
-        self.objects[pod.metadata.name] = pod.metadata.resource_version
-
-    def on_update(self, old: Any, new: Any) -> None:
-        if self.objects.get(new.metadata.name) != old.metadata.resource_version:
-            self.wrong.append(f"{new.metadata.name} updated from a state that was not delivered")
-        self.objects[new.metadata.name] = new.metadata.resource_version
-
-    def on_delete(self, obj: Any) -> None:
-        key = getattr(obj, "key", None) or f"default/{obj.metadata.name}"
-        if self.objects.pop(key.partition("/")[2], None) is None:
-            self.wrong.append(f"{key} deleted twice")
 
 
 def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
@@ -129,7 +164,7 @@ async def _story() -> None:
         indexers={"version": lambda pod: [pod.metadata.resource_version]},
         transform=lambda pod: pod,
     )
-    followers = [Follower(), Follower()]
+    followers = [Witness(), Witness()]
     for follower in followers:
         informer.add_event_handler(follower)
     async with informer:
@@ -153,24 +188,24 @@ async def _story() -> None:
         assert informer.state.healthy
 
 
-def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Follower]) -> None:
-    there = {key.partition("/")[2]: pod["metadata"]["resourceVersion"] for key, pod in pods.objects.items()}
+def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: list[Witness]) -> None:
+    there = truth(list(pods.objects.values()))
+    versions = {key: version for key, (_, version) in there.items()}
     indexer = informer.get_indexer()
-    assert {pod.metadata.name: pod.metadata.resource_version for pod in indexer.list()} == there
-    assert sorted(indexer.list_index_func_values("version")) == sorted(there.values())
-    for name, version in there.items():
-        assert indexer.index_keys("version", version) == [f"default/{name}"]
-    assert sorted(indexer.index_keys("namespace", "default")) == sorted(f"default/{name}" for name in there)
+    assert {
+        key: obj.metadata.resource_version for key in indexer.list_keys() if (obj := indexer.get_by_key(key))
+    } == versions
+    assert sorted(indexer.list_index_func_values("version")) == sorted(versions.values())
+    for key, version in versions.items():
+        assert indexer.index_keys("version", version) == [key]
+    assert sorted(indexer.index_keys("namespace", "default")) == sorted(there)
     for follower in followers:
-        assert (follower.objects, follower.wrong) == (there, [])
+        assert (follower.present, follower.violations) == (there, [])
 
 
 async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    pods = Collection("a")
     errors: list[Exception] = []
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, watch_error_handler=errors.append)
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", watch_error_handler=errors.append) as (pods, informer, _):
         before = len(pods.requests)
         exhaust(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
         pods.put("b")
@@ -187,9 +222,7 @@ async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyP
 async def test_version_is_not_reached_by_a_change_that_was_lost(
     monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
 ) -> None:
-    pods = Collection("a", "b")
     queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue)
     original, failures = kind._popping, [MemoryError()]
 
     def popping(self: FIFO[Any, Any]) -> Any:
@@ -198,8 +231,7 @@ async def test_version_is_not_reached_by_a_change_that_was_lost(
                 raise failures.pop()
             yield step
 
-    async with informer:
-        await informer.wait_for_sync()
+    async with informer_of("a", "b", queue=queue) as (pods, informer, _):
         monkeypatch.setattr(kind, "_popping", popping)
         with pods.at_once():
             pods.put("a")

@@ -1,0 +1,297 @@
+"""Listeners: order, slices, and the log of slow and failing handlers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aioinformer import concurrency as slices
+from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.notifications import AddNotification, Notification, UpdateNotification
+from aioinformer.handlers.processor import SharedProcessor
+from aioinformer.handlers.repeated import RepeatedErrors
+from aioinformer.handlers.resync import ResyncSchedule
+from tests.support.virtual_time import VirtualTimeLoop, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass
+class Handler:
+    """A handler with a duration and a failure rate, and its expected notifications.
+
+    Attributes:
+        seconds: duration of a call; 0 for a plain function.
+        fails: raises at every call with a multiple of this number; 0 for never.
+        given: expected notifications, in order.
+        told: delivered notifications.
+        done: number of finished calls.
+        initial: number of expected notifications of the initial list.
+    """
+
+    seconds: float
+    fails: int
+    given: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    done: int = 0
+    initial: int = 0
+    told_when_removed: int | None = None
+
+    def deliver(self, notification: Notification[str]) -> Any:
+        assert isinstance(notification, AddNotification)
+        assert len(self.told) == self.done, "two calls at a time"
+        self.told.append(notification.obj)
+        if self.seconds:
+            return self._slowly()
+        return self._end()
+
+    async def _slowly(self) -> None:
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.done += 1
+            raise
+        self._end()
+
+    def _end(self) -> None:
+        self.done += 1
+        if self.fails and len(self.told) % self.fails == 0:
+            raise ValueError("a handler that fails")
+
+
+JOIN = st.tuples(
+    st.just("join"), st.sampled_from([0.0, 0.0, 0.3, 5.0]), st.sampled_from([0, 0, 1, 3]), st.integers(0, 3)
+)
+
+TELL = st.tuples(st.just("tell"), st.integers(1, 4))
+
+OTHERS = st.sampled_from([("pass", 0.0), ("pass", 0.2), ("pass", 7.0), ("synced",), ("remove", 0), ("remove", 1)])
+
+
+async def live(actions: list[tuple[Any, ...]]) -> None:
+    """Run the actions, wait for the end of all calls, and compare with the lists."""
+    handlers: list[tuple[Handler, ProcessorListener[str]]] = []
+    gone: list[tuple[Handler, ProcessorListener[str]]] = []
+    number = 0
+    synced = False
+    async with asyncio.TaskGroup() as tasks:
+        for what, *how in actions:
+            if what == "join":
+                handler = Handler(how[0], how[1], initial=how[2])
+                listener: ProcessorListener[str] = ProcessorListener("one", handler.deliver, ResyncSchedule(0.0))
+                handler.given = [f"initial {each}" for each in range(how[2])]
+                # Created at its turn, as in a running informer.
+                told = (AddNotification(each, True) for each in list(handler.given))
+                listener.add(Batch(told, how[2], how[2]))
+                listener.start(tasks)
+                if synced:
+                    listener.mark_upstream_synced()
+                handlers.append((handler, listener))
+            elif what == "tell":
+                words = [f"word {number + each}" for each in range(how[0])]
+                number += how[0]
+                for handler, listener in handlers:
+                    handler.given += words
+                    listener.add(Batch.of([AddNotification(word) for word in words]))
+            elif what == "synced":
+                synced = True
+                for _, listener in handlers:
+                    listener.mark_upstream_synced()
+            elif what == "remove" and len(handlers) > how[0]:
+                handler, listener = handlers.pop(how[0])
+                handler.told_when_removed = len(handler.told)
+                listener.stop()
+                listener.add(Batch.of([AddNotification("too late")]))
+                gone.append((handler, listener))
+            elif what == "pass":
+                await asyncio.sleep(how[0])
+            for handler, listener in handlers:
+                assert handler.told == handler.given[: len(handler.told)]
+                assert not listener.synced or (synced and len(handler.told) >= handler.initial)
+        await asyncio.sleep(1000)
+        for handler, listener in handlers:
+            assert handler.told == handler.given
+            assert listener.pending == 0
+            assert listener.errors == (len(handler.told) // handler.fails if handler.fails else 0)
+            assert bool(listener.synced) == synced
+            listener.stop()
+        for handler, listener in gone:
+            assert handler.told == handler.given[: len(handler.told)]
+            assert len(handler.told) == handler.told_when_removed, "told after it was removed"
+            assert handler.done == len(handler.told)
+            assert listener.finished
+
+
+@settings(max_examples=150)
+@given(actions=st.lists(st.one_of(JOIN, TELL, TELL, OTHERS), max_size=25))
+def test_every_handler_gets_its_notifications_in_order(actions: list[tuple[Any, ...]]) -> None:
+    logging.disable()
+    try:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(live(actions))
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def listener_of(deliver: Callable[[Any], Any]) -> ProcessorListener[Any]:
+    return ProcessorListener("handler", deliver, ResyncSchedule(0.0))
+
+
+def distribute(processor: SharedProcessor[Any], *objects: Any) -> None:
+    for each in objects:
+        processor.distribute(UpdateNotification(each, "new"))
+    processor.flush()
+
+
+STEP = 0.000_005
+
+
+class Clock:
+    """A clock that advances in handlers only."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_in_handler(self, notification: Any) -> None:
+        self.now += STEP
+
+
+@pytest.mark.parametrize("count", [1, 10, 100, 300])
+async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(slices, "perf_counter", clock)
+    processor: SharedProcessor[Any] = SharedProcessor()
+    for _ in range(count):
+        processor.add_listener(listener_of(clock.pass_in_handler))
+    longest = last = 0.0
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        distribute(processor, *["old"] * 500)
+        while any(listener.pending for listener in processor.listeners):
+            await asyncio.sleep(0)
+            longest, last = max(longest, clock.now - last), clock.now
+        await processor.stop(0)
+    assert clock.now == pytest.approx(500 * count * STEP)
+    assert longest <= 0.01
+
+
+async def test_idle_handler_and_removed_handler_keep_no_batch_alive() -> None:
+    processor: SharedProcessor[Any] = SharedProcessor()
+    go_on = asyncio.Event()
+    processor.add_listener(listener_of(lambda _: None))
+    processor.add_listener(removed := listener_of(lambda _: go_on.wait()))
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        # A set is an object of a notification here: strings have no weak references.
+        payloads = [{number} for number in range(10)]
+        left = [ref(each) for each in payloads]
+        distribute(processor, "first")
+        await settled()
+        distribute(processor, *payloads, "last")
+        payloads.clear()
+        await settled()
+        assert all(each() is not None for each in left)
+        processor.remove_listener(removed)
+        go_on.set()
+        await removed.finished.wait()
+        assert not any(each() is not None for each in left)
+        await processor.stop(0)
+
+
+async def logged(caplog: pytest.LogCaptureFixture, batches: list[int], seconds: float) -> list[str]:
+    """Return the log after a handler has taken `seconds` for each notification of these batches."""
+    caplog.set_level("INFO", "aioinformer.handlers")
+    listener: ProcessorListener[Any] = ProcessorListener(
+        "pods: handler 1", lambda notification: asyncio.sleep(seconds), ResyncSchedule(0.0)
+    )
+    for size in batches:
+        listener.add(Batch.of([AddNotification(f"pod-{number}", False) for number in range(size)]))
+    async with asyncio.TaskGroup() as tasks:
+        listener.start(tasks)
+        await asyncio.sleep(sum(batches) * seconds + 1)
+        listener.stop()
+    assert listener.pending == 0
+    return caplog.messages
+
+
+@pytest.mark.conformance("SI-33")
+async def test_slow_call_is_logged_with_name_and_pending(caplog: pytest.LogCaptureFixture) -> None:
+    lines = await logged(caplog, [30, 1000, 200], 0.2)
+    assert lines[0] == "pods: handler 1 took 0.2 s for a call, and 1230 notifications wait"
+
+
+@pytest.mark.conformance("SI-33")
+@pytest.mark.parametrize(("batches", "seconds"), [([1024], 0.2), ([30, 1000], 0.09)], ids=["few wait", "quick"])
+async def test_quick_call_or_short_queue_is_not_logged(
+    batches: list[int], seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await logged(caplog, batches, seconds) == []
+
+
+async def test_slow_calls_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    assert len(await logged(caplog, [3024], 0.125)) == 5  # until 1024 are left, after 250 s
+
+
+_log = logging.getLogger("aioinformer.handlers")
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    return lambda: [f"{record.getMessage()}{' with traceback' * bool(record.exc_info)}" for record in caplog.records]
+
+
+def report(errors: RepeatedErrors, times: int, subject: str = "f", error: type[Exception] = ValueError) -> None:
+    for number in range(times):
+        errors.report(subject, error(), "%s raised for %d", subject, number)
+
+
+async def test_one_traceback_a_minute_and_the_count(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    report(errors, 1000)
+    assert lines() == ["f raised for 0 with traceback"]
+    await asyncio.sleep(61)
+    count = "f raised 999 more errors within 60 s after the last traceback; the last one was ValueError"
+    assert lines()[1:] == [count]
+    report(errors, 1)
+    assert lines()[2:] == ["f raised for 0 with traceback"]
+    await asyncio.sleep(61)
+    assert len(lines()) == 3
+
+
+async def test_each_function_has_its_own_traceback(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    report(errors, 2, "f")
+    report(errors, 2, "g", KeyError)
+    assert lines() == ["f raised for 0 with traceback", "g raised for 0 with traceback"]
+
+
+async def test_close_logs_the_counts_and_leaves_no_timer(lines: Callable[[], list[str]]) -> None:
+    errors = RepeatedErrors(_log)
+    report(errors, 3)
+    errors.close()
+    assert "f raised 2 more errors" in lines()[1]
+    await asyncio.sleep(120)
+    assert len(lines()) == 2
+
+
+def test_without_an_event_loop_the_next_traceback_has_the_count(
+    lines: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("aioinformer.handlers.repeated.monotonic", lambda: now)
+    errors = RepeatedErrors(_log)
+    report(errors, 3)
+    now = 61.0
+    report(errors, 1)
+    assert [line[:13] for line in lines()] == ["f raised for ", "f raised 2 mo", "f raised for "]

@@ -1,0 +1,279 @@
+"""Functions that block the event loop, and calls that do not return, are logged."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import concurrency as slices
+from aioinformer.handlers import listener, stalls
+from aioinformer.handlers.coalescing import CoalescingHandler
+from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
+from tests.support.recorder import informer_of
+from tests.support.virtual_time import settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.collection import Collection
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+
+class Blocks:
+    """A clock that advances only when something blocks the loop."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def block(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Blocks:
+    clock = Blocks()
+    monkeypatch.setattr(stalls, "perf_counter", clock)
+    monkeypatch.setattr(slices, "perf_counter", clock)
+    return clock
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "aioinformer.handlers"]
+
+
+def of(function: Any) -> str:
+    return f"at informer/test_slow_functions.py:{function.__code__.co_firstlineno}"
+
+
+async def test_blocking_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+    def on_add(obj: Any) -> None:
+        clock.block(0.25 if obj.metadata.name == "b" else 0.0)
+
+    async with informer_of("a", "b", "c", on_add=on_add):
+        (line,) = warnings()
+    handler = f"informer of pods: handler 1 (on_add {of(on_add)})"
+    assert line.startswith(f"{handler} blocked the event loop for 0.25 s with default/b")
+
+
+@pytest.mark.parametrize("before", [0, 1, 2], ids=["no await", "one await", "two awaits"])
+async def test_blocking_coroutine_is_logged_at_each_step(
+    clock: Blocks, warnings: Callable[[], list[str]], before: int
+) -> None:
+    async def on_add(obj: Any) -> None:
+        for _ in range(before):
+            await asyncio.sleep(1)
+        clock.block(0.25 if obj.metadata.name == "b" else 0.0)
+        await asyncio.sleep(1)
+
+    async with informer_of("a", "b", "c", on_add=on_add):
+        await asyncio.sleep(20)
+    (line,) = warnings()
+    assert of(on_add) in line
+    assert "0.25 s with default/b" in line
+
+
+async def test_awaiting_is_not_blocking(warnings: Callable[[], list[str]]) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(20)
+
+    async with informer_of("a", "b") as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
+        await registration.wait_for_sync()
+    assert registration.longest_call == pytest.approx(20, abs=0.1)
+    assert warnings() == []
+
+
+async def test_many_quick_calls_are_not_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+    async with informer_of(*"abcdefgh", on_add=lambda obj: clock.block(0.01)):
+        assert warnings() == []
+
+
+async def test_handler_is_logged_once_a_minute(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+    async with informer_of("a", on_update=lambda old, new: clock.block(0.5)) as (pods, informer, _):
+        for _ in range(240):
+            await informer.wait_for_resource_version(pods.put("a"))
+            await settled()
+    assert len(warnings()) == 2
+
+
+async def test_log_names_the_called_function(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+    class Shop:
+        def on_add(self, obj: Any) -> None: ...
+
+        def on_update(self, old: Any, new: Any) -> None: ...
+
+        def on_delete(self, obj: Any) -> None:
+            clock.block(1)
+
+    async with informer_of("a") as (pods, informer, _):
+        informer.add_event_handler(FilteringResourceEventHandler(lambda obj: True, Shop()))
+        await settled()
+        pods.delete("a")
+        await settled()
+    (line,) = warnings()
+    assert f"handler 2 (Shop.on_add {of(Shop.on_add)}), in Shop.on_delete {of(Shop.on_delete)}, blocked" in line
+
+
+def transform(clock: Blocks, result: Any, obj: Any) -> Any:
+    clock.block(0.3)
+    return obj if result is None else result
+
+
+@pytest.mark.parametrize(
+    ("what", "options", "result"),
+    [
+        ("transform transform", lambda part: {"transform": part}, None),
+        ("decoder transform", lambda part: {"decoder": part}, None),
+        ("index function 'app', transform", lambda part: {"indexers": {"app": part}}, []),
+    ],
+    ids=["transform", "decoder", "index function"],
+)
+async def test_blocking_functions_of_objects_are_logged(
+    clock: Blocks, warnings: Callable[[], list[str]], what: str, options: Any, result: Any
+) -> None:
+    async with informer_of("a", "b", **options(functools.partial(transform, clock, result))):
+        line = warnings()[0]
+    assert f"informer of pods: {what} {of(transform)}" in line
+    assert "blocked the event loop for 0.30 s with default/a" in line
+
+
+async def test_calls_are_logged_after_30_s(warnings: Callable[[], list[str]]) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep({"a": 29, "b": 15, "c": 31}[obj.metadata.name])
+
+    async with informer_of("a", "b", "c") as (_, informer, _):
+        await informer.add_event_handler(on_add=on_add).wait_for_sync()
+    (line,) = warnings()
+    assert "for 30 s: it was called for default/c" in line
+
+
+async def test_blocking_coalescing_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
+    def on_add(obj: Any) -> None:
+        clock.block(0.4)
+
+    async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=on_add)) as latest, informer_of("a") as (_, pods, _):
+        registration = pods.add_event_handler(latest)
+        await settled()
+        await settled()
+    assert f"(on_add {of(on_add)})" in registration.name
+    (line,) = warnings()
+    assert f"on_add {of(on_add)}" in line
+    assert "default/a" in line
+
+
+async def hang(obj: Any) -> None:
+    await asyncio.sleep(3600 if obj.metadata.name == "b" else 0)
+
+
+async def test_call_is_logged_after_30_s_and_then_each_minute(warnings: Callable[[], list[str]]) -> None:
+    async with informer_of("a", "b", "c", shutdown_grace=0, on_add=hang):
+        await asyncio.sleep(29)
+        assert warnings() == []
+        await asyncio.sleep(2)
+        (line,) = warnings()
+        place = f"hang at informer/test_slow_functions.py:{hang.__code__.co_firstlineno}"
+        assert line == (
+            f"informer of pods: handler 1 ({place}): {place} has not returned for 30 s: it was called for default/b, "
+            "and 1 notifications are pending behind it"
+        )
+        await asyncio.sleep(58)
+        assert len(warnings()) == 1
+        await asyncio.sleep(125)
+        later = [line.split(" has not returned for ")[1].split(":")[0] for line in warnings()[1:]]
+        assert later == ["90 s", "150 s", "210 s"]
+
+
+async def test_idle_informer_has_no_timer() -> None:
+    def timers() -> int:
+        loop: Any = asyncio.get_running_loop()
+        return len([timer for timer in loop._scheduled if not timer.cancelled()])
+
+    before = timers()
+    async with informer_of("a", "b", shutdown_grace=0, on_update=lambda old, new: asyncio.sleep(3600)) as (pods, *_):
+        during = timers()
+        await asyncio.sleep(31)
+        assert during - timers() == 1
+        pods.put("a")
+        await settled()
+    await settled()
+    assert timers() == before
+
+
+async def test_call_behind_a_coalescing_handler_is_logged(warnings: Callable[[], list[str]]) -> None:
+    async with CoalescingHandler(ResourceEventHandlerFuncs(on_add=hang)) as latest, informer_of("a", "b") as (_, it, _):
+        it.add_event_handler(latest)
+        await asyncio.sleep(31)
+    (line,) = warnings()
+    assert line.startswith("coalescing handler (hang at informer/test_slow_functions.py:")
+    assert "for 30 s: it was called for default/b, and 0 notifications are pending" in line
+
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_BACKLOG", 100)
+    monkeypatch.setattr(listener.ProcessorListener, "_backlog_limit", 100)
+
+
+async def flood(pods: Collection, seconds: float, per_second: int) -> None:
+    for _ in range(int(seconds * 10)):
+        for _ in range(per_second // 10):
+            pods.put(f"p{next(NUMBERS)}")
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_growing_backlog_of_quick_calls_is_logged_each_time_it_doubles(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.02)
+
+    async with informer_of("a", on_add=on_add) as (pods, _, _):
+        await flood(pods, 20, 100)
+        await asyncio.sleep(60)
+    lines = [record.getMessage() for record in caplog.records]
+    counts = [int(line.split(": ")[2].split()[0]) for line in lines if "falls behind" in line]
+    assert 3 <= len(counts) <= 5
+    assert all(after >= 1.9 * before for before, after in itertools.pairwise(counts))
+    assert re.search(r"\d+ arrived and (49|50|51) were delivered per second", lines[-2])
+    assert re.fullmatch(r"informer of pods: handler 1 \(.*\) has caught up after \d+ s", lines[-1])
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_burst_that_drains_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.005)
+
+    async with informer_of("a", on_add=on_add) as (pods, _, _):
+        for _ in range(3):
+            await flood(pods, 0.1, 3000)
+            await asyncio.sleep(10)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.usefixtures("backlog")
+async def test_backlog_without_further_events_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.1)
+
+    async with informer_of(*(f"first-{number}" for number in range(200)), on_add=on_add) as (pods, _, _):
+        await asyncio.sleep(10)
+        assert caplog.records == []  # the initial list
+        await asyncio.sleep(60)
+        await flood(pods, 0.1, 3000)
+        await asyncio.sleep(60)
+    first, last = (record.getMessage() for record in caplog.records)
+    assert "notifications are pending; in the last 2 s, " in first
+    assert "has caught up after 30 s" in last
