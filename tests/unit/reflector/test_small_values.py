@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
 
-from aioinformer.errors import ApiError, Expired, NotFound, ResourceVersionTooLarge, UsageError, api_error
+from aioinformer.errors import ApiError, Expired, ResourceVersionTooLarge, UsageError, api_error
 from aioinformer.handlers.resync import ResyncSchedule, checked_period, effective_period
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.state import InformerState, Phase
@@ -76,12 +75,6 @@ def test_any_body_makes_an_error(body: Any) -> None:
     assert api_error(0, body).status == 500
 
 
-def test_not_found_survives_pickling() -> None:
-    again = pickle.loads(pickle.dumps(NotFound("pods", "a")))
-    assert (str(again), again.status) == ('pods "a" not found', 404)
-    assert str(pickle.loads(pickle.dumps(NotFound("pods", "a", "look")))) == 'pods "a" not found; look'
-
-
 # Resync.
 
 
@@ -98,12 +91,6 @@ def test_handler_takes_part_in_due_resyncs() -> None:
     schedule = ResyncSchedule(25)
     schedule.adopt(10, now=100)
     assert [schedule.decide(now) for now in (110, 120, 125, 130, 149, 150)] == [False, False, True, False, False, True]
-
-
-def test_handler_without_a_period_never_resyncs() -> None:
-    schedule = ResyncSchedule(0)
-    schedule.adopt(10, now=0)
-    assert not schedule.decide(1e9)
 
 
 @pytest.mark.parametrize("period", [-1, float("nan"), "5", None])

@@ -48,18 +48,6 @@ def test_chunk_boundaries_do_not_matter(cut: int) -> None:
     assert stream.finish() == b'{"half'
 
 
-def test_stream_may_arrive_byte_by_byte() -> None:
-    stream = ValueStream()
-    assert len(values_of(stream, *(TEXT[i : i + 1] for i in range(len(TEXT))))) == 3
-    assert stream.finish() == b'{"half'
-
-
-def test_stream_that_ends_with_a_line_has_no_rest() -> None:
-    stream = ValueStream()
-    values_of(stream, b"{}\n")
-    assert stream.finish() == b""
-
-
 @pytest.mark.parametrize(
     "chunks",
     [
@@ -78,14 +66,6 @@ def test_value_over_the_cap_names_the_option(chunks: list[bytes]) -> None:
 
 def test_value_at_the_cap_is_accepted() -> None:
     assert values_of(ValueStream(10), b'{"a":"45"}\n{"a":"45"}\n{"a":') == [{"a": "45"}] * 2
-
-
-def test_endless_line_is_refused_while_it_grows() -> None:
-    stream = ValueStream(1000)
-    for _ in range(10):
-        values_of(stream, b"x" * 100)
-    with pytest.raises(FrameTooLarge):
-        values_of(stream, b"x")
 
 
 class CountedBytes(bytes):
@@ -139,13 +119,6 @@ def test_values_are_found_in_any_layout(name: str) -> None:
         ]
 
 
-def test_value_without_a_line_break_is_available() -> None:
-    stream = ValueStream()
-    assert values_of(stream, b'{"a":1}\n{"b":2}') == [{"a": 1}, {"b": 2}]
-    assert values_of(stream, b'\n{"c":3} ') == [{"c": 3}]
-    assert stream.finish() == b""
-
-
 BROKEN = {
     "no JSON": b"garbage\n",
     "a page of a proxy": b"<html>\n",
@@ -174,11 +147,6 @@ def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
     with pytest.raises(DecodeError):
         seen.extend(value for value in values if value is not None)
     assert seen == good
-
-
-def test_cut_line_is_detected_by_the_next_lines() -> None:
-    with pytest.raises(DecodeError):
-        values_of(ValueStream(), b'{"a":\n', b'{"b":1}\n', b'{"c":1}\n')
 
 
 def test_broken_value_is_detected_while_it_grows() -> None:
