@@ -1,4 +1,4 @@
-"""Versions, resync periods, API errors, options and states."""
+"""API errors, resync periods, options and states."""
 
 from __future__ import annotations
 
@@ -10,26 +10,6 @@ from aioinformer.errors import ApiError, Expired, ResourceVersionTooLarge, Usage
 from aioinformer.handlers.resync import ResyncSchedule, checked_period, effective_period
 from aioinformer.reflector.options import ListOptions, ReflectorOptions
 from aioinformer.reflector.state import InformerState, Phase
-from aioinformer.resources.versions import covers, is_older, version_number
-
-
-@pytest.mark.parametrize(
-    ("version", "number"),
-    [("0", 0), ("42", 42), ("", -1), ("-1", -1), ("1.5", -1), ("²", -1), ("\u0661", -1), ("9" * 40, -1)],
-)
-def test_numeric_version_is_a_number(version: str, number: int) -> None:
-    assert version_number(version) == number
-
-
-def test_only_numeric_versions_are_ordered() -> None:
-    assert is_older("9", "10")
-    assert not any(is_older(*pair) for pair in [("10", "9"), ("9", "9"), ("a", "b"), ("", "5"), ("5", ""), ("5", "b")])
-
-
-def test_version_covers_itself_and_smaller_numbers() -> None:
-    assert all(covers(*pair) for pair in [("10", "9"), ("10", "10"), ("a", "a"), ("5", "0")])
-    assert not any(covers(*pair) for pair in [("9", "10"), ("a", "b"), ("10", "a"), ("a", "10")])
-
 
 # Errors.
 
