@@ -63,11 +63,6 @@ def test_names_are_unique() -> None:
     assert len({resource.gvr for resource in BUILTIN_RESOURCES}) == len(BUILTIN_RESOURCES) == len(DISCOVERY)
 
 
-def test_catalog_does_not_import_kubernetes_asyncio() -> None:
-    program = "import sys, aioinformer.resources.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
 # Resources of a CustomResourceDefinition.
 
 

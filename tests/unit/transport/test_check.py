@@ -14,7 +14,7 @@ import trustme
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request, SendCheck
 from aioinformer.transport.http import HttpTransport
-from tests.support.loopback import body
+from tests.support.loopback import body, certified, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,12 +85,10 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[tuple[RawServe
     server, secured, trusting = RawServer(), None, None
     if request.param == "tls":
         authority = trustme.CA()
-        secured, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-        authority.issue_cert("127.0.0.1").configure_cert(secured)
+        secured, trusting = certified(authority), ssl.create_default_context()
         authority.configure_trust(trusting)
-    async with await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=secured) as listener:
-        port = listener.sockets[0].getsockname()[1]
-        yield server, f"{'https' if secured else 'http'}://127.0.0.1:{port}", trusting
+    async with listening(server.serve, secured) as url:
+        yield server, url, trusting
         await asyncio.wait(server.connections)
     await asyncio.sleep(0.05)  # connections of TLS close
 
@@ -188,15 +186,13 @@ async def test_request_that_gets_no_connection_is_unsent() -> None:
             await stop.wait()
             writer.close()
 
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listener:
-            url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-            async with HttpTransport(url, session, header_timeout=0.2) as transport:
-                taken = asyncio.create_task(transport.request(Request("/", total_timeout=30)))
-                await asyncio.sleep(0.05)
-                check = SendCheck(lambda: None)
-                with pytest.raises(TransportError) as failure:
-                    await transport.request(Request("/", method="PUT", body=b"{}", check=check))
-                assert failure.value.unsent
-                stop.set()
-                with pytest.raises(TransportError):
-                    await taken
+        async with listening(answer) as url, HttpTransport(url, session, header_timeout=0.2) as transport:
+            taken = asyncio.create_task(transport.request(Request("/", total_timeout=30)))
+            await asyncio.sleep(0.05)
+            check = SendCheck(lambda: None)
+            with pytest.raises(TransportError) as failure:
+                await transport.request(Request("/", method="PUT", body=b"{}", check=check))
+            assert failure.value.unsent
+            stop.set()
+            with pytest.raises(TransportError):
+                await taken

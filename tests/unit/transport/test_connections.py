@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 from asyncio.sslproto import SSLProtocol
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trustme
+from yarl import URL
 
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request
-from aioinformer.transport.connections import AT_ONCE, Connector
+from aioinformer.transport.connections import AT_ONCE
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
+from tests.support.loopback import certified, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,20 +45,16 @@ class Cluster:
         self.held: list[asyncio.StreamWriter] = []
         self._open: list[asyncio.StreamWriter] = []
         self._serving = set[asyncio.Task[Any]]()
-        self._port = 0
+        self._port: int | None = None
 
     @asynccontextmanager
     async def serve(self, folder: Path) -> AsyncIterator[None]:
         authority = trustme.CA()
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        authority.issue_cert("127.0.0.1").configure_cert(context)
         authority.cert_pem.write_to_path(folder / "ca.crt")
         self.settings = TLS(certificate_authority=folder / "ca.crt")
-        server = await asyncio.start_server(self._respond, "127.0.0.1", 0, ssl=context, backlog=200)
-        gate = await asyncio.start_server(self._admit, "127.0.0.1", 0, backlog=200)
-        async with server, gate:
-            self._port = server.sockets[0].getsockname()[1]
-            self.url = f"https://127.0.0.1:{gate.sockets[0].getsockname()[1]}"
+        async with listening(self._respond, certified(authority)) as server, listening(self._admit) as gate:
+            self._port = URL(server).port
+            self.url = gate.replace("http:", "https:")
             yield
             self.drop()
             await asyncio.gather(*self._serving)
@@ -202,26 +198,3 @@ async def test_wait_for_others_ends_with_the_transport(cluster: Cluster) -> None
             ended = await asyncio.gather(*opening, return_exceptions=True)
     assert {type(each) for each in ended} == {TransportError}
     assert not cluster.held
-
-
-class Unexpected:
-    """A TLS protocol with the attributes of asyncio's, which uses another buffer than they hold."""
-
-    def __init__(self) -> None:
-        self._ssl_buffer = bytearray(8)
-        self._ssl_buffer_view = memoryview(self._ssl_buffer)
-
-    def get_buffer(self, size: int) -> memoryview:
-        return memoryview(bytearray(8))
-
-
-async def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
-    protocol = Unexpected()
-    own = protocol._ssl_buffer, protocol._ssl_buffer_view
-    wire: Any = SimpleNamespace(_ssl_protocol=protocol)
-    connector = Connector()
-    async with connector:
-        connector._share_buffer(wire)
-    assert (protocol._ssl_buffer, protocol._ssl_buffer_view) == own
-    assert protocol._ssl_buffer is own[0]
-    assert connector._read_buffer is None

@@ -90,13 +90,6 @@ def test_compact_list_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks.bytes < 1.1 * len(body)
 
 
-def test_list_with_spaces_is_scanned_three_times_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch)
-    body = json.dumps({"metadata": {}, "items": objects(10_000)}).encode()
-    assert count(looks, body) == 10_000
-    assert looks.bytes < 3 * len(body)
-
-
 def test_huge_item_in_chunks_is_scanned_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch)
     body = json.dumps({"items": objects(1, data=["x" * 3000] * 2000)}, separators=(",", ":")).encode()
@@ -112,30 +105,6 @@ def test_body_without_items_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> 
         parser.feed(looks.chunk(chunk))
         assert not list(parser.items())
     assert looks.bytes < 1.3 * len(body)
-
-
-def test_refusing_callback_is_called_once_per_item() -> None:
-    asked: list[str] = []
-
-    def refuse(raw: bytes) -> bytes:
-        try:
-            asked.append(json.loads(raw)["metadata"]["name"])
-        except ValueError as error:
-            raise DecodeError("no JSON") from error
-        raise DecodeError("refused")
-
-    parser = ListParser(refuse)
-    parser.feed(json.dumps({"metadata": {}, "items": objects(3)}, separators=(",", ":")).encode())
-    parser.feed_eof()
-    assert all(isinstance(item, DecodeError) for item in parser.items())
-    assert asked == ["n0", "n1", "n2"]
-
-
-def test_last_item_is_scanned_separately(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch)
-    body = json.dumps({"metadata": {}, "items": objects(2, data=["x"] * 10_000)}, separators=(",", ":")).encode()
-    assert count(looks, body, len(body)) == 2
-    assert looks.bytes < 1.1 * len(body)
 
 
 def test_refusing_callback_is_called_once_for_the_last_item() -> None:
@@ -182,15 +151,6 @@ def test_shrinking_items_are_found_at_any_cut() -> None:
         assert found == [f"n{i}" for i in range(100)]
 
 
-def test_short_items_after_a_long_one_are_found() -> None:
-    template = {"metadata": {"name": "template"}}
-    items = [{"metadata": {"name": f"n{i}"}, "templates": [template] * (1000 if not i else 3)} for i in range(50)]
-    parser = ListParser(by_the_name)
-    parser.feed(json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode())
-    parser.feed_eof()
-    assert list(parser.items()) == [f"n{i}" for i in range(50)]
-
-
 def test_tiny_items_after_a_huge_one_are_not_copied() -> None:
     seen = 0
 
@@ -222,11 +182,3 @@ def test_error_of_one_item_does_not_affect_the_next() -> None:
     parser.feed(json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode())
     parser.feed_eof()
     assert list(parser.items()) == ["long", "short", "late", "last"]
-
-
-def test_short_item_does_not_wait_for_a_long_chunk() -> None:
-    items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (9 if i == 1 else 1000)} for i in range(3)]
-    body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
-    parser = ListParser(by_the_name)
-    parser.feed(body[:1300])
-    assert list(parser.items()) == ["n0", "n1"]

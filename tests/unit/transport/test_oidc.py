@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import ssl
 from base64 import b64decode, b64encode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from aiohttp import web
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
 from aioinformer.transport.auth.tokens import obtain
-from tests.support.loopback import Server, Stalled
+from tests.support.loopback import Server, Stalled, certified
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,8 +56,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 async def provider(authority: trustme.CA) -> AsyncIterator[Provider]:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    context = certified(authority)
     server = Server()
     provider = Provider(server)
     server.answer = provider
@@ -99,12 +97,6 @@ class User:
 @pytest.fixture
 def user(tmp_path: Path, provider: Provider, authority: trustme.CA) -> User:
     return User(tmp_path / "config", provider, authority)
-
-
-async def test_valid_id_token_is_used_without_a_request(user: User, provider: Provider) -> None:
-    user.settings["id-token"] = jwt("good")
-    assert (await user.credentials().current()).authorization == f"Bearer {jwt('good')}"
-    assert not provider.server.requests
 
 
 @pytest.mark.parametrize("token", ["", jwt("old", NOW - 1), jwt("dying", NOW + 30)])
@@ -184,19 +176,6 @@ async def test_untrusted_provider_gets_no_secret(user: User, provider: Provider)
     with pytest.raises(TransportError, match=r"^OIDC provider 127\.0\.0\.1:\d+: its certificate is not trusted"):
         await user.credentials().current()
     assert not provider.server.requests
-
-
-async def test_token_endpoint_without_tls_gets_no_secret(user: User, provider: Provider) -> None:
-    provider.discovery["token_endpoint"] = "http://example.org/token"
-    with pytest.raises(TransportError, match="names no token_endpoint with https"):
-        await user.credentials().current()
-
-
-async def test_error_code_of_the_provider_is_quoted(user: User, provider: Provider) -> None:
-    provider.status, provider.tokens = 400, {"error": "invalid_grant", "error_description": "refresh-1"}
-    with pytest.raises(TransportError, match=r"/token answered 400 \(invalid_grant\)") as caught:
-        await user.credentials().current()
-    assert "refresh-1" not in str(caught.value)
 
 
 async def test_expired_id_token_without_refresh_token_raises(user: User) -> None:

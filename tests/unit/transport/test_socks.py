@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,11 @@ from kubernetes_asyncio.client import CoreV1Api
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
-from aioinformer.transport import Request, proxies
+from aioinformer.transport import proxies
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import Server, Stalled, bearer_only, body, fetch
+from tests.support.loopback import Server, bearer_only, certified, fetch
 from tests.support.socks_server import SocksServer
 from tests.unit.transport.test_connect import identity
 
@@ -52,17 +51,6 @@ async def test_socks_proxy_resolves_names(server: Server, host: str, kind: str) 
     ):
         assert await fetch(transport) == b"ok"
     assert socks.asked == [(kind, host.strip("[]"), 8080)]
-
-
-async def test_watch_through_a_socks_proxy(server: Server) -> None:
-    server.answer = stalled = Stalled()
-    async with (
-        SocksServer(port_of(server)) as socks,
-        HttpTransport("http://api.invalid", proxy=f"socks5://{socks.authority}") as transport,
-    ):
-        watch = await transport.request(Request("/"))
-        stalled.go_on.set()
-        assert await body(watch) == b"first"
 
 
 async def test_socks_proxy_gets_user_and_password(server: Server) -> None:
@@ -117,8 +105,7 @@ async def test_direct_connection_beside_socks_raises(server: Server, monkeypatch
 async def test_tls_through_socks_verifies_the_server_name(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("api.invalid").configure_cert(context)
+    context = certified(authority, "api.invalid")
     server = Server()
     server.answer = bearer_only
     await server.start(context)
@@ -153,8 +140,7 @@ def kubeconfig(tmp_path: Path, proxy: str, **cluster: Any) -> Path:
 async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
     """The proxy applies to the transport and to the client."""
     authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("api.invalid").configure_cert(context)
+    context = certified(authority, "api.invalid")
     server = Server()
     server.answer = identity
     await server.start(context)

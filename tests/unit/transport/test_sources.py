@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
-from aioinformer.leaderelection.elector import LeaderElector
-from aioinformer.leaderelection.lease import LeaderElectionOptions
-from aioinformer.testing import ApiServer
 from aioinformer.transport import Request
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.support.loopback import Server, bearer_only, fetch, needs_async_hooks
 from tests.system.secrets.test_tracebacks import texts_of
-
-if TYPE_CHECKING:
-    from aioinformer.transport import Transport
 
 RAISED = [
     ValueError("s3cret"),
@@ -114,7 +108,7 @@ async def test_any_error_of_a_source_is_a_transport_error(server: Server, kind: 
     assert server.requests == []
     if isinstance(outcome, ValueError):
         assert f"{kind.__name__} raised" in str(caught.value)
-        assert "test_transport_sources.py:" in str(caught.value)
+        assert "transport/test_credentials.py:" in str(caught.value)
 
 
 @pytest.mark.parametrize("outcome", [*RAISED, *GIVEN], ids=repr)
@@ -131,7 +125,7 @@ async def test_failed_renewal_of_a_source_returns_the_401(server: Server, outcom
 @pytest.mark.parametrize("outcome", [each for each in RAISED if isinstance(each, Exception)], ids=repr)
 async def test_failed_hook_is_a_transport_error(server: Server, outcome: Exception) -> None:
     transport = Hook(outcome).transport(server.url)
-    with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_transport_sources\.py:") as caught:
+    with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_credentials\.py:") as caught:
         await transport.request(Request("/"))
     assert_silent(caught.value)
     await transport.api_client.close()
@@ -160,26 +154,3 @@ async def test_cancelled_request_is_not_a_failure_of_its_source(server: Server) 
         waiting.cancel()
         await asyncio.wait({waiting})
         assert waiting.cancelled()
-
-
-class Recovering(RenewedCredentials):
-    """Raises OverflowError a few times, as an `exp` of 10^400 did."""
-
-    def __init__(self, failures: int) -> None:
-        super().__init__(pause=0.0)
-        self.failures = failures
-
-    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
-        if self.failures:
-            self.failures -= 1
-            float(10**400)
-        return Credential(authorization="Bearer abc"), None
-
-
-async def test_elector_survives_a_failing_source() -> None:
-    options = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.01)
-    async with ApiServer(tokens={"abc": "me"}) as server:
-        transport: Transport
-        async with HttpTransport(server.url, credentials=Recovering(3)) as transport:
-            elector = LeaderElector(transport, "it", options=options)
-            assert await elector.run(lambda term: asyncio.sleep(0, "led")) == "led"
