@@ -1,4 +1,4 @@
-"""`HttpTransport`: borrowed sessions, connection limits, closing, headers and proxies."""
+"""HttpTransport: borrowed sessions, connection limits, closing, headers, proxies, and its repr."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
+from tests.support.collection import PODS
 from tests.support.loopback import Server, Stalled, body, fetch, listening, silent
 
 
@@ -213,3 +215,23 @@ async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> N
         assert idle + options.get("TCP_KEEPINTVL", 15) * options.get("TCP_KEEPCNT", 4) == 90
         assert options.get("TCP_USER_TIMEOUT", 90_000) == 90_000
         await response.close()
+
+
+# The repr shows the server, and no credential.
+
+
+async def test_repr_shows_the_server_and_no_credential() -> None:
+    async with HttpTransport(
+        "https://api:6443/base", token="secret", headers={"X": "secret"}, proxy="http://user:secret@proxy:1"
+    ) as transport:
+        assert repr(transport) == "<HttpTransport https://api:6443/base>"
+        assert repr(ListWatch(transport, PODS, "team", label_selector="app=web")) == (
+            "<ListWatch v1/pods, namespace=team, label_selector=app=web>"
+        )
+    assert repr(transport) == "<HttpTransport https://api:6443/base, closed>"
+
+
+async def test_repr_shows_the_host_of_an_api_client() -> None:
+    configuration = Configuration(host="https://api:6443", api_key={"BearerToken": "secret"})
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        assert repr(transport) == "<KubernetesTransport https://api:6443>"
