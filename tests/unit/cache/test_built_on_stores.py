@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from aioinformer.cache.expiration_store import ExpirationStore, TimestampedEntry, TTLPolicy
@@ -277,19 +276,6 @@ async def test_writes_that_bypass_frozen_dicts_are_detected() -> None:
         dict.update(pod["metadata"], name="b")
         with pytest.raises(CacheMutated, match=r"default/a was changed in place at metadata\.name;"):
             detector.compare()
-
-
-@pytest.mark.parametrize("decoder", [msgspec.json.decode, None], ids=["dicts", "views"])
-async def test_unshared_objects_are_not_copied(decoder: Any) -> None:
-    informer = SharedIndexInformer(Collection("a"), decoder=decoder)
-    detector = MutationDetector(informer.get_indexer(), enabled=True)
-    async with informer:
-        await informer.wait_for_sync()
-        for _ in range(3):
-            detector.compare()
-        first, second = (informer.get_store().get_by_key("default/a") for _ in range(2))
-        assert first is not second or decoder is None
-        assert not detector.remembered
 
 
 @pytest.mark.conformance("DET-01")

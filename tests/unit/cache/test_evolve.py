@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, closed, freeze, freeze_decoded, thaw
+from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, freeze, freeze_decoded, thaw
 from aioinformer.cache.objects.views import json_of
 from aioinformer.errors import UsageError
-from tests.support.view_samples import POD, PODS, SECRETS, WIDGETS, encoded, pod, widget
+from tests.support.view_samples import SECRETS, WIDGETS, encoded, pod, widget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,12 +135,6 @@ def test_as_secret_hides_values_without_a_kind() -> None:
 def test_repr_of_other_objects_shows_values() -> None:
     config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "shown"}}
     assert repr(freeze(config_map)) == repr(config_map)
-
-
-@pytest.mark.parametrize("made", [FrozenDict({"a": 1}), FrozenDict([("a", 1)]), FrozenDict(a=1), closed({"a": 1})])
-def test_frozen_dict_is_made_like_a_dict(made: FrozenDict[str, int]) -> None:
-    assert made == {"a": 1}
-    assert type(made) is FrozenDict
 
 
 # Changed copies.
@@ -287,12 +281,6 @@ def test_wrong_arguments_are_refused(arguments: Any) -> None:
 # Other objects.
 
 
-def test_function_works_where_a_field_hides_the_method() -> None:
-    changed = evolve(widget(), {"evolve": {"x": 1}})
-    assert changed["evolve"] == {"x": 1}
-    assert evolve(changed, "evolve.x", 2)["evolve"]["x"] == 2
-
-
 def test_plain_mapping_becomes_frozen() -> None:
     source = {"spec": {"size": 1, "tags": ["a"]}}
     changed = evolve(source, {"spec": {"size": 2}})
@@ -391,12 +379,3 @@ def test_part_of_a_view_is_changed_by_itself() -> None:
     assert pod().evolve({"spec": changed}) == pod().evolve("spec.nodeName", "n2")
     with pytest.raises(UsageError, match="change that"):
         evolve(pod().metadata, {"labels": {}})
-
-
-@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata"])
-def test_views_of_all_tiers_are_changed(storage: str) -> None:
-    kind = ObjectType(PODS, storage=storage, fields=["spec.nodeName"])
-    view: Any = kind.to_view(kind.record_of(POD))
-    changed = view.evolve({"metadata": {"labels": {"a": "b"}}})
-    assert (changed.metadata.labels, changed.metadata.name) == ({"app": "x", "a": "b"}, "a")
-    assert changed.spec == view.spec

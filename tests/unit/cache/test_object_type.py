@@ -82,12 +82,6 @@ def test_object_refused_by_the_user_model_is_an_error(model: Any) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_decoder_may_be_a_function_of_bytes() -> None:
-    kind: ObjectType[Any] = ObjectType(WIDGETS, lambda raw: len(raw))
-    found = encoded()
-    assert kind.to_view(kind.on_arrival(found)) == len(found.raw)
-
-
 def test_eagerly_decoded_model_goes_to_the_first_reader() -> None:
     calls: list[bytes] = []
 
@@ -156,11 +150,6 @@ def test_transform_may_return_a_user_model(model: Any) -> None:
         return model(metadata=obj.metadata, spec=obj.spec)
 
     assert admitted(double, decoder=model).spec.size == 6
-
-
-def test_transform_may_return_a_mapping_of_parts() -> None:
-    seen = admitted(lambda obj: {"metadata": obj["metadata"], "spec": obj["spec"]})
-    assert seen.to_dict()["spec"] == {"size": 3}
 
 
 def test_transform_may_return_a_client_library_model() -> None:
@@ -301,15 +290,6 @@ def test_failing_transform_quotes_nothing(caplog: pytest.LogCaptureFixture) -> N
         RecordDecoder(ObjectType(WIDGETS, transform=transform).on_arrival).from_list(raw)
     assert SECRET not in "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "the transform raised for w: int_parsing at $.spec.size" in caplog.text
-
-
-def test_memory_error_of_a_decoder_is_raised() -> None:
-    def exhausted(body: bytes) -> Any:
-        raise MemoryError
-
-    record = decode_record(b'{"metadata":{"name":"w"}}')
-    with pytest.raises(MemoryError):
-        ObjectType(WIDGETS, exhausted).on_arrival(record)
 
 
 @pytest.mark.parametrize(

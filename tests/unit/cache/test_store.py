@@ -93,14 +93,6 @@ def test_object_without_a_key_is_refused(thing: Any) -> None:
     assert store.list() == []
 
 
-@pytest.mark.conformance("STO-03")
-def test_key_function_error_is_chained() -> None:
-    store: Indexer[Any] = Indexer(lambda each: each["nothing"])
-    with pytest.raises(KeyFuncError) as caught:
-        store.add({})
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
 @pytest.mark.conformance("STO-13")
 def test_store_version_follows_its_objects() -> None:
     store = indexer()

@@ -243,13 +243,6 @@ def test_replace_during_a_put_loses_nothing(painted: Indexer[Any], between: Betw
     assert colors(painted, "color", "red") == []
 
 
-def test_index_added_during_a_put_has_the_new_value(painted: Indexer[Any], between: Between) -> None:
-    between.strike = lambda: painted.add_indexers({"also": by_color})
-    painted.update(colored("a", "green"))
-    assert colors(painted, "also", "green") == ["a"]
-    assert colors(painted, "also", "red") == []
-
-
 # Changes that run out of memory have no effect.
 
 

@@ -66,16 +66,6 @@ async def test_replace_and_resync_wake_consumers(what: str) -> None:
     await consumer
 
 
-async def test_version_alone_does_not_wake_pop() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(queue.pop(ignore))
-    await queue.apply([], "5")
-    await turns()
-    assert not consumer.done()
-    await queue.add(obj("a"))
-    await consumer
-
-
 @pytest.mark.conformance("Q-02")
 async def test_batch_has_all_queued_keys_and_the_version() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO()
@@ -201,18 +191,6 @@ async def test_take_over_replaces_all_objects() -> None:
     )
     assert popped == [("a", "Replaced", True), ("b", "Replaced", True), ("gone", "Deleted", True)]
     assert version == "7"
-
-
-@pytest.mark.parametrize("waiting", [[], ["w"]])
-async def test_taken_over_objects_are_released_one_by_one(waiting: list[str]) -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    for name in waiting:
-        await queue.add(obj(name))
-    objects = listed(*[f"o{number}" for number in range(300)])
-    await queue.replace_owned(objects)
-    assert len(queue) == 300 + len(waiting)
-    await process_batch(queue, ignore)
-    assert objects == {}
 
 
 async def test_interrupted_take_over_leaves_nothing_stuck() -> None:

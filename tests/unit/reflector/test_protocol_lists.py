@@ -79,19 +79,6 @@ def test_list_expired_between_pages_restarts_unpaged() -> None:
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
 
 
-def test_list_expired_again_between_pages_is_delayed() -> None:
-    talk = Conversation(PAGES)
-    talk.answer_list("a", token="p2")
-    talk.refuse_next(410)
-    assert talk.ask() == "list"
-    talk.break_off()
-    assert talk.ask() == "list limit=500"
-    talk.page("a", token="p2")
-    talk.refuse_next(410)
-    assert talk.delay() > 0
-    assert talk.ask() == "list"
-
-
 @pytest.mark.conformance("REF-14")
 def test_interrupted_list_restarts_after_a_delay() -> None:
     talk = Conversation(PAGES)
@@ -125,18 +112,6 @@ def test_list_failure_is_the_reason_until_a_watch_opens() -> None:
     assert talk.protocol.phase is Phase.BACKING_OFF
     talk.open()
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
-
-
-def test_list_without_new_objects_is_given_up() -> None:
-    talk = Conversation(PAGES)
-    talk.open()
-    for number in range(100):
-        talk.answer(Listed([record(f"a{number}")]), after=80)
-    assert talk.patience == 90
-    talk.answer(Listed([record("a0")]), after=80)
-    assert talk.patience == 10
-    talk.answer(Elapsed(), after=10)
-    assert talk.protocol.reason == "no new object came for 90 s"
 
 
 # Streaming lists.

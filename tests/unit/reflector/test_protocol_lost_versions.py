@@ -122,14 +122,6 @@ def test_watch_without_a_start_version_is_followed_by_a_list(version: int | str)
     assert (talk.reports, list(talk.cache)) == ([], ["ns/a"])
 
 
-def test_list_at_version_zero_is_never_stale() -> None:
-    talk = watching(version=0)
-    talk.events(added("a", 17), modified("a", 18), after=60)
-    talk.error(410)
-    talk.answer_list("a", version=0)
-    assert talk.news == ["replaced", "Added ns/a", "Updated ns/a", "replaced"]
-
-
 # A server that was restored from a backup.
 
 
@@ -169,16 +161,6 @@ def test_streaming_list_older_than_the_cache_needs_a_second_one() -> None:
     talk.accept()
     talk.events(added("a", 3), initial_events_end(40), modified("a", 41))
     assert talk.news == ["replaced", "replaced", "Updated ns/a"]
-
-
-def test_replica_lagging_once_keeps_the_collection_ordered() -> None:
-    talk = watching("a", version=100)
-    talk.error(500, after=60)
-    for version in (90, 100):
-        talk.answer_list("a", version=version)
-    talk.open()
-    talk.events(bookmark(40), after=60)
-    assert talk.ask() == "list limit=500"
 
 
 @pytest.mark.conformance("STO-13")

@@ -24,18 +24,6 @@ def test_nothing_is_requested_before_retry_after(options: ReflectorOptions, stat
     assert talk.now == 17
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_delayed_watch_is_not_replaced_by_a_list(status: int) -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(10):
-        assert talk.ask() == "watch @10"
-        before = talk.now
-        talk.refuse(status, retry_after=17)
-        talk.now += talk.delay()
-        assert talk.now >= before + 17
-
-
 @pytest.mark.conformance("REF-37")
 def test_throttled_watch_reopens_at_its_version() -> None:
     talk = watching("a")
@@ -52,13 +40,6 @@ def test_throttled_watch_event_is_delayed_without_a_list() -> None:
     talk.error(429, after=60)
     assert talk.delay() > 0
     assert talk.ask() == "watch @10"
-
-
-def test_refused_streaming_list_honors_retry_after() -> None:
-    talk = Conversation()
-    talk.refuse_next(422, retry_after=9)
-    assert talk.ask() == "list limit=500"
-    assert talk.now == 9
 
 
 def test_delay_that_the_server_asks_for_does_not_grow() -> None:
@@ -95,15 +76,6 @@ def test_backoff_grows_although_watches_open_in_between(status: int) -> None:
     assert talk.now > 300
 
 
-def test_health_starts_at_the_retry_after_time() -> None:
-    talk = Conversation(PAGES)
-    talk.refuse_next(500)
-    talk.refuse_next(503, retry_after=1000)
-    talk.relist("a")
-    talk.error(500, after=100)
-    assert talk.delay() == pytest.approx(1.6)
-
-
 def test_excessive_retry_after_is_capped() -> None:
     talk = watching("a")
     talk.error(429, after=60, retryAfterSeconds=1e15)
@@ -135,23 +107,6 @@ def test_refused_list_is_reported_and_recovers(options: ReflectorOptions, status
         talk.page("a")
         talk.open()
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
-
-
-@pytest.mark.parametrize(
-    ("status", "phase"),
-    [(401, Phase.UNAUTHORIZED), (403, Phase.FORBIDDEN), (404, Phase.NOT_FOUND), (405, Phase.POLLING)],
-)
-def test_refused_watch_is_reported_and_recovers(status: int, phase: Phase) -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    assert talk.ask() == "watch @10"
-    talk.refuse(status)
-    assert talk.protocol.phase is phase
-    if talk.ask().startswith("list"):
-        talk.page("a", version=11)
-        talk.ask()
-    talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
 
 
 @pytest.mark.parametrize(("status", "phase"), [(403, Phase.FORBIDDEN), (405, Phase.POLLING)])

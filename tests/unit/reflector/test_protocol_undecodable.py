@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.changes import Quarantine
-from aioinformer.reflector.protocol.messages import Accepted, Listed, PageEnded
+from aioinformer.reflector.protocol.messages import Listed, PageEnded
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
 from tests.support.conversation import Conversation, streaming, watching
@@ -136,24 +135,6 @@ def test_unreadable_delete_restarts_a_streaming_list() -> None:
     assert talk.news == []
     assert talk.delay() > 0
     assert talk.ask() == "stream"
-
-
-def test_undecodable_version_keeps_the_newer_cached_object() -> None:
-    talk = watching("a", options=ReflectorOptions(streaming_list=False))
-    talk.protocol.options = ReflectorOptions()
-    talk.error(500, after=60)
-    assert talk.ask() == "stream @10"
-    talk.answer(Accepted())
-    talk.events(added("a", 12), undecodable("a"), initial_events_end(13))
-    assert talk.cache["ns/a"].resource_version == "12"
-
-
-def test_stream_of_one_broken_object_is_no_streaming_list() -> None:
-    talk = streaming()
-    for _ in range(31):
-        if talk.reads:
-            talk.events(undecodable("a"), after=1)
-    assert talk.ask() == "list limit=500"
 
 
 # The quarantine.

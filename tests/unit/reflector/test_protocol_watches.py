@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol.messages import Elapsed
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import WatchEvent
 from tests.support.conversation import Conversation, watching
@@ -168,28 +167,6 @@ def quiet(version: int = 10) -> Conversation:
     return talk
 
 
-def test_quiet_ended_watch_reopens_without_a_silence_limit() -> None:
-    talk = quiet()
-    for _ in range(5):
-        talk.end(after=200)
-        assert talk.ask() == "watch @10"
-        assert talk.delay() == 0
-        talk.accept()
-        assert talk.silence is None
-    assert talk.protocol.phase is Phase.WATCHING
-    assert talk.reports == []
-
-
-def test_overdue_quiet_watch_reopens_at_once() -> None:
-    talk = quiet()
-    patience = talk.patience
-    assert patience is not None
-    talk.answer(Elapsed(), after=patience)
-    assert talk.ask() == "watch @10"
-    assert talk.now == 90 + 330
-    assert talk.reports == []
-
-
 @pytest.mark.parametrize("event", [modified("a", 11), bookmark(10), bookmark(11)], ids=["event", "same", "bookmark"])
 def test_event_or_bookmark_ends_the_quiet_state(event: WatchEvent) -> None:
     talk = quiet()
@@ -255,15 +232,6 @@ def test_quiet_watch_after_an_outage_is_checked_once(how: str) -> None:
     assert talk.silence is None
 
 
-def test_watch_with_events_after_an_outage_is_not_checked() -> None:
-    talk = watching("a", version=100)
-    talk.break_off(after=60)
-    talk.open()
-    talk.events(bookmark(100))
-    talk.idle()
-    assert talk.ask() == "watch @100"
-
-
 @pytest.mark.parametrize("status", [403, 500, 503])
 def test_refused_check_does_not_affect_the_watch(status: int) -> None:
     talk = lost_and_back()
@@ -287,27 +255,6 @@ def test_watch_without_a_head_is_open_after_ten_seconds() -> None:
     talk.accept(after=60)
     talk.events(modified("a", 11))
     assert talk.news == ["replaced", "Updated ns/a"]
-
-
-def test_watch_duration_starts_at_its_request() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(3):
-        assert talk.ask() == "watch @10"
-        talk.accept(after=2)
-        talk.end()
-        assert talk.delay() == 0
-    assert talk.reports == []
-
-
-def test_connection_loss_before_the_head_ends_the_watch() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    talk.ask()
-    talk.no_head()
-    talk.break_off(after=50, sent=True)
-    assert talk.delay() == 0
-    assert talk.ask() == "watch @10"
 
 
 def test_unreachable_server_is_never_watching() -> None:
@@ -335,20 +282,6 @@ def test_list_without_a_version_is_watched_if_possible() -> None:
     talk.end(after=60)
     assert talk.ask() == "list limit=500"
     assert talk.now == 60
-
-
-def test_quiet_collection_without_versions_is_listed_once() -> None:
-    talk = watching("a", version="")
-    talk.events(added("a", 1))
-    talk.idle()
-    assert talk.ask() == "list limit=500"
-    talk.page("a", version="")
-    assert talk.ask() == "watch"
-    talk.accept()
-    talk.events(added("a", 1))
-    assert talk.silence is None
-    talk.events(modified("a", 2))
-    assert talk.silence == 90
 
 
 def test_resource_without_watch_is_polled() -> None:
@@ -395,27 +328,4 @@ def test_broken_line_is_read_again_once_before_a_list() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_broken_lines_after_every_event_are_paced() -> None:
-    talk = watching("a")
-    for turn in range(20):
-        talk.events(modified("a", 11 + turn))
-        talk.broken_line()
-        if talk.ask().startswith("list"):
-            talk.page("a", version=11 + turn)
-            talk.ask()
-        talk.accept()
-    assert len([when for when, _ in talk.asked if when < 2]) < 8
-
-
 # All of it together.
-
-
-def test_concurrent_faults_cause_at_most_three_bad_requests() -> None:
-    talk = Conversation()
-    talk.refuse_next(422)
-    talk.answer_list("a")
-    while talk.ask().startswith("watch") and talk.now < 2:
-        talk.accept()
-        talk.end()
-    early = [words for when, words in talk.asked if when < 2]
-    assert early == ["stream", "list limit=500", "watch @10", "watch @10"]

@@ -236,19 +236,6 @@ async def test_slow_list_is_logged_with_its_steps(
     assert traces(caplog) == [f"pods: {kind} took 12.0 s: 3 objects listed +12.0 s, queued +0.0 s"]
 
 
-async def test_slow_failed_list_is_logged_apart_from_the_next(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "aioinformer.reflector")
-    pods = Collection("a")
-    pods.refusals.append(cut())
-    pods.gate.clear()
-    async with reflecting(pods, PAGES) as counters:
-        await asyncio.sleep(11)
-        pods.gate.set()
-        await asyncio.sleep(5)
-        assert counters.lists.snapshot().count == 2
-    assert traces(caplog) == ["pods: list took 11.0 s: failed +11.0 s"]
-
-
 # The timeout for many waits in a row.
 
 
@@ -265,15 +252,6 @@ async def test_wait_that_exceeds_its_limit_raises() -> None:
     with pytest.raises(TimeoutError), alarm.at(now() + 0.01):
         await forever()
     assert not alarm.interrupted
-
-
-async def test_later_limit_does_not_end_a_wait_at_the_earlier_one() -> None:
-    alarm = Alarm()
-    with alarm.at(now() + 0.01):
-        pass
-    with alarm.at(now() + 60):
-        await asyncio.sleep(0.05)
-    alarm.close()
 
 
 async def test_earlier_limit_is_kept() -> None:
@@ -311,26 +289,6 @@ async def test_cancellation_takes_precedence() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert task.cancelled()
-    alarm.close()
-
-
-async def test_another_task_uses_a_closed_alarm() -> None:
-    alarm = Alarm()
-
-    async def wait(seconds: float) -> None:
-        with alarm.at(now() + seconds):
-            await forever()
-
-    first = asyncio.create_task(wait(60), name="first")
-    await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait({first})
-    alarm.close()
-    second = asyncio.create_task(wait(0.01), name="second")
-    done, _ = await asyncio.wait({second}, timeout=10)
-    assert done
-    with pytest.raises(TimeoutError):
-        second.result()
     alarm.close()
 
 

@@ -149,13 +149,6 @@ def test_broken_json_is_an_immediate_error(name: str, before: bytes) -> None:
     assert seen == good
 
 
-def test_broken_value_is_detected_while_it_grows() -> None:
-    stream = ValueStream()
-    values_of(stream, b'{"a":[\n', *[b"1,\n"] * 20)
-    with pytest.raises(DecodeError):
-        values_of(stream, *[b"1 1,\n"] * 100)
-
-
 def test_refused_bytes_remain_readable() -> None:
     stream = ValueStream()
     with pytest.raises(DecodeError):

@@ -136,11 +136,6 @@ def test_mistyped_metadata_keeps_what_is_readable(metadata: bytes, key: str, ver
     assert "hunter2" not in repr(error)
 
 
-def test_null_metadata_equals_absent() -> None:
-    found = decode_record(b'{"metadata":{"name":"a","namespace":null,"uid":null,"resourceVersion":null,"labels":null}}')
-    assert (found.key, found.namespace, found.uid, found.resource_version) == ("a", "", "", "")
-
-
 @pytest.mark.conformance("REF-28")
 @pytest.mark.parametrize(
     ("annotations", "ends"),

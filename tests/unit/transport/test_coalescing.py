@@ -108,12 +108,6 @@ def test_nap_is_limited_to_three_milliseconds(clock: Clock) -> None:
     assert clock.reads[4] == PIECE  # at the end of the nap
 
 
-def test_large_reads_are_not_delayed(clock: Clock) -> None:
-    for _ in range(20):
-        clock.arrive(0.0005, size=200_000)
-        assert not clock.naps
-
-
 def test_useless_naps_are_given_up_for_a_while(clock: Clock) -> None:
     naps = 0
     for _ in range(300):  # the server sends a single piece whenever a nap begins
@@ -142,32 +136,6 @@ def test_socket_that_refuses_the_option_is_read_at_once(clock: Clock, refusal: E
     clock.refusal = refusal  # the socket closes
     clock.coalescer.close()
     assert not clock.timers
-
-
-class Ticking:
-    """A server that sends numbered lines, each as a chunk of its own, as fast as the reader takes them one by one."""
-
-    def __init__(self, lines: int) -> None:
-        self._lines = lines
-        self.taken = asyncio.Event()
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for number in range(self._lines):
-            line = b"%06d\n" % number * 100
-            writer.write(b"%x\r\n%b\r\n" % (len(line), line))
-            await writer.drain()
-            await asyncio.sleep(0)
-        writer.write(b"0\r\n\r\n")
-
-
-@pytest.mark.parametrize("coalesce", [False, True])
-async def test_stream_of_small_pieces_is_complete(coalesce: bool) -> None:
-    lines = 3000
-    async with listening(Ticking(lines)) as url, HttpTransport(url, coalesce_reads=coalesce) as transport:
-        received = await body(await transport.request(Request("/", stream=True)))
-    assert received == b"".join(b"%06d\n" % number * 100 for number in range(lines))
 
 
 async def test_connection_serves_the_next_response_at_once_after_a_stream() -> None:

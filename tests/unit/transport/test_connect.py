@@ -302,16 +302,6 @@ async def test_keys_of_the_api_client_are_deleted(kubeconfig: Kubeconfig, author
         os.stat(os.path.dirname(key))
 
 
-async def test_certificate_and_key_may_be_file_and_data(
-    kubeconfig: Kubeconfig, authority: trustme.CA, tmp_path: Path
-) -> None:
-    leaf = authority.issue_cert("me@example.org", common_name="me")
-    leaf.cert_chain_pems[0].write_to_path(tmp_path / "me.crt")
-    key = b64encode(leaf.private_key_pem.bytes()).decode()
-    path = kubeconfig.write(**{"client-certificate": "me.crt", "client-key-data": key})
-    assert [each["certificate"] for each in await identify(kubeconfig=path)] == ["me", "me"]
-
-
 async def test_insecure_server_is_accepted_on_request(kubeconfig: Kubeconfig) -> None:
     del kubeconfig.cluster["certificate-authority-data"]
     kubeconfig.cluster["insecure-skip-tls-verify"] = True

@@ -191,21 +191,6 @@ async def test_body_with_invalid_encoding_raises(transport: Transport, server: S
         await fetch(transport)
 
 
-async def test_reset_in_mid_body_raises(transport: Transport, server: Server) -> None:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"first")
-        assert request.transport is not None
-        request.transport.abort()
-        return response
-
-    server.answer = answer
-    response = await transport.request(Request("/"))
-    with pytest.raises(TransportError):
-        await body(response)
-
-
 async def test_connection_closed_without_response_raises(transport: Transport, server: Server) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None

@@ -12,7 +12,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
 from aioinformer.transport import Request
-from aioinformer.transport.auth.kubeconfig import kubeconfig_paths, load_context
+from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
@@ -84,15 +84,6 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
 def test_plugin_without_path_is_looked_up_by_name(tmp_path: Path) -> None:
     content = kubeconfig(users=[{"name": "u", "user": {"exec": {"command": "aws"}}}])
     assert load_context([write(tmp_path / "config", content)]).user["exec"]["command"] == "aws"
-
-
-def test_kubeconfig_variable_names_several_files() -> None:
-    named = kubeconfig_paths({"KUBECONFIG": f"/a{os.pathsep}{os.pathsep}~/b"})
-    assert [str(path) for path in named] == ["/a", os.path.expanduser("~/b")]
-
-
-def test_home_folder_is_the_default() -> None:
-    assert [str(path) for path in kubeconfig_paths({})] == [os.path.expanduser("~/.kube/config")]
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,6 @@ async def test_closed_transport_raises(server: Server) -> None:
         await transport.request(Request("/"))
 
 
-async def test_aclose_ends_responses_that_are_being_read(server: Server) -> None:
-    server.answer = Stalled()
-    transport = HttpTransport(server.url)
-    response = await transport.request(Request("/"))
-    reader = asyncio.ensure_future(body(response))
-    await asyncio.sleep(0)
-    await transport.aclose()
-    async with asyncio.timeout(10):
-        with pytest.raises(TransportError):
-            await reader
-
-
 async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> None:
     arrived = asyncio.Event()
 

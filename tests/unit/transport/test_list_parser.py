@@ -100,13 +100,6 @@ def test_every_body_has_the_same_items_at_any_cut(name: str) -> None:
         assert (head.metadata.resource_version, head.metadata.continue_) == ("77", "token"), f"cut at {cut}"
 
 
-@pytest.mark.parametrize("name", BODIES)
-def test_every_body_may_arrive_byte_by_byte(name: str) -> None:
-    body = BODIES[name]
-    items, _ = taken_apart(*(body[i : i + 1] for i in range(len(body))))
-    assert items == (json.loads(body).get("items") or [])
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(TEXTS) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["metadata", "items", *TEXTS]), inner),
@@ -243,11 +236,6 @@ def test_single_object_with_nested_items_is_refused() -> None:
         read([b'{"kind":"Pod","metadata":{"name":"a"},"spec":{"items":[' + body("a") + b"]}}"])
 
 
-def test_list_of_any_kind_is_accepted() -> None:
-    items = read([b'{"kind":"Menagerie","metadata":{"resourceVersion":"7"},"items":[' + body("a") + b"]}"])
-    assert [item.key for item in items if isinstance(item, Record)] == ["ns/a"]
-
-
 @pytest.mark.parametrize("item", [b"null", b"7", b'"text"', b"true", b"[]", b"[[{}]]"])
 @pytest.mark.parametrize("others", [b"", b"," + body("b")], ids=["alone", "before-another"])
 @pytest.mark.parametrize("before", [b"", body("a") + b","], ids=["first", "behind-another"])
@@ -378,16 +366,6 @@ def test_huge_item_in_chunks_is_scanned_twice_at_most(monkeypatch: pytest.Monkey
     assert looks.bytes < 2.2 * len(body)
 
 
-def test_body_without_items_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch)
-    body = b"<p>go away</p>" * 200_000
-    parser = ListParser(len)
-    for chunk in chunks(body, 512):
-        parser.feed(looks.chunk(chunk))
-        assert not list(parser.items())
-    assert looks.bytes < 1.3 * len(body)
-
-
 def test_refusing_callback_is_called_once_for_the_last_item() -> None:
     asked: list[str] = []
 
@@ -418,20 +396,6 @@ def by_the_name(raw: bytes) -> str:
         raise DecodeError("no JSON") from error
 
 
-def test_shrinking_items_are_found_at_any_cut() -> None:
-    items = [{"metadata": {"name": f"n{i}"}, "spec": "x" * (3000 - 30 * i)} for i in range(100)]
-    body = json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode()
-    for size in (100, 3333, len(body)):
-        parser = ListParser(by_the_name)
-        found: list[str | DecodeError | None] = []
-        for chunk in chunks(body, size):
-            parser.feed(chunk)
-            found += parser.items()
-        parser.feed_eof()
-        found += parser.items()
-        assert found == [f"n{i}" for i in range(100)]
-
-
 def test_tiny_items_after_a_huge_one_are_not_copied() -> None:
     seen = 0
 
@@ -449,17 +413,3 @@ def test_tiny_items_after_a_huge_one_are_not_copied() -> None:
     parser.feed_eof()
     assert len(list(parser.items())) == 10_001
     assert seen < 4 * len(body)
-
-
-def test_error_of_one_item_does_not_affect_the_next() -> None:
-    template = {"metadata": {"name": "template"}}
-    items: list[dict[str, object]] = [
-        {"metadata": {"name": "long"}, "spec": "x" * 1000},
-        {"metadata": {"name": "short"}},
-        {"metadata": {"name": "late"}, "templates": [template] * 5, "spec": "x" * 900},
-        {"metadata": {"name": "last"}},
-    ]
-    parser = ListParser(by_the_name)
-    parser.feed(json.dumps({"metadata": {}, "items": items}, separators=(",", ":")).encode())
-    parser.feed_eof()
-    assert list(parser.items()) == ["long", "short", "late", "last"]

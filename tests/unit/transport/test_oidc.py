@@ -210,15 +210,6 @@ async def test_invalid_exp_is_ignored(user: User, provider: Provider, expires: A
     assert not provider.server.requests
 
 
-@pytest.mark.parametrize("expires", [-1, 0, -1e9])
-async def test_provider_of_expired_tokens_is_paced(user: User, provider: Provider, expires: float) -> None:
-    provider.tokens["id_token"] = jwt("new", expires)
-    source = user.credentials()
-    tokens = {(await source.current()).authorization for _ in range(10)}
-    assert tokens == {f"Bearer {jwt('new', expires)}"}
-    assert len(provider.forms) == 1
-
-
 @pytest.mark.parametrize(
     "answer",
     [
