@@ -7,7 +7,7 @@ import os
 import ssl
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pytest
 from aiohttp import web
@@ -54,6 +54,14 @@ class Server:
 
     async def stop(self) -> None:
         await self._stack.aclose()
+
+    @asynccontextmanager
+    async def started(self, answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Self]:
+        """Answer requests until the block ends."""
+        self.answer = answer
+        await self.start(tls)
+        yield self
+        await self.stop()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
@@ -141,6 +149,12 @@ class MakeTransport(Protocol):
     def __call__(
         self, url: str, *, token: str = "", compression: bool = False, header_timeout: float = 60.0
     ) -> Transport: ...
+
+
+def socket_of(response: Response) -> Any:
+    """Return the socket of a response that is still open."""
+    connection = response._response.connection  # type: ignore[attr-defined] # of each response over HTTP
+    return connection.transport.get_extra_info("socket")
 
 
 async def body(response: Response) -> bytes:

@@ -273,21 +273,6 @@ def test_objects_may_be_inside_of_other_data() -> None:
     assert json.loads(to_json({"node": "n1", "pods": [view()]})) == {"node": "n1", "pods": [json.loads(COMPLETE)]}
 
 
-def test_msgspec_encodes_objects_with_a_hook_and_as_raw() -> None:
-    class Report:
-        def __init__(self, pods: list[Any]) -> None:
-            self.pods = pods
-
-    def hook(value: Any) -> Any:
-        if isinstance(value, Report):
-            return {"pods": msgspec.Raw(to_json(value.pods))}
-        return msgspec.Raw(to_json(value))
-
-    report = {"report": Report([view()]), "model": V1Pod(kind="Pod")}
-    encoded = msgspec.json.encode(report, enc_hook=hook)
-    assert encoded == b'{"report":{"pods":[%b]},"model":{"kind":"Pod"}}' % COMPLETE
-
-
 PARTIAL = b'"metadata":{"name":"a","uid":"u","resourceVersion":"7","managedFields":[{"manager":"x"}]}}'
 
 

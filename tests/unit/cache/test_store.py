@@ -133,15 +133,6 @@ def test_update_moves_an_object_between_index_values() -> None:
     assert [store.index_keys("tag", value) for value in "xyz"] == [[], ["ns/a"], ["ns/a"]]
 
 
-@pytest.mark.conformance("STO-07")
-def test_unused_values_leave_the_index() -> None:
-    store = indexer(obj("a", tags=["x", "y"]), obj("b", tags=["y"]))
-    store.delete(obj("a"))
-    assert store.list_index_func_values("tag") == ["y"]
-    store.update(obj("b", tags=[]))
-    assert store.list_index_func_values("tag") == []
-
-
 @pytest.mark.conformance("STO-11")
 def test_namespace_index_has_cluster_scoped_objects_under_empty() -> None:
     store = indexer(obj("a", tags=[]), obj("b", namespace="", tags=[]))

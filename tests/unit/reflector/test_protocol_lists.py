@@ -8,7 +8,7 @@ from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import STREAMING_PROBE
 from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced
 from aioinformer.reflector.state import Phase
-from tests.support.conversation import Conversation, streaming, watching
+from tests.support.conversation import Conversation, streaming
 from tests.support.wire_objects import added, bookmark, deleted, initial_events_end, modified, record
 
 PAGES = ReflectorOptions(streaming_list=False)
@@ -56,17 +56,6 @@ def test_cached_lists_name_the_last_version() -> None:
     assert talk.ask() == "list limit=500 @12"
 
 
-@pytest.mark.conformance("REF-17", "REF-20")
-def test_cached_lists_name_no_version_after_a_loss() -> None:
-    talk = watching(version=12, options=FROM_MEMORY)
-    talk.error(410, after=60)
-    assert talk.ask() == "list limit=500"
-    talk.page(version=20)
-    talk.open()
-    talk.error(500)
-    assert talk.ask() == "list limit=500 @20"
-
-
 @pytest.mark.conformance("REF-21", "PG-03")
 def test_list_expired_between_pages_restarts_unpaged() -> None:
     talk = Conversation(PAGES)
@@ -91,16 +80,6 @@ def test_interrupted_list_restarts_after_a_delay() -> None:
     assert talk.ask() == "list limit=500"
     talk.page("c")
     assert list(talk.cache) == ["ns/c"]
-
-
-def test_repeated_page_does_not_end_the_list() -> None:
-    talk = watching("a", "b")
-    talk.error(500)
-    talk.answer_list("a", token="same")
-    talk.answer_list("a", token="same")
-    assert sorted(talk.cache) == ["ns/a", "ns/b"]
-    assert talk.protocol.phase is Phase.BACKING_OFF
-    assert talk.delay() > 0
 
 
 @pytest.mark.conformance("REF-14")
@@ -156,16 +135,6 @@ def test_initial_event_versions_are_not_collection_versions() -> None:
     assert (talk.protocol.version, talk.news) == ("", [])
     talk.events(initial_events_end(12))
     assert talk.protocol.version == "12"
-
-
-@pytest.mark.conformance("REF-29", "REF-44")
-def test_list_after_an_interrupted_stream_starts_over() -> None:
-    talk = streaming(added("a", 9))
-    talk.end()
-    assert talk.ask() == "stream"
-    talk.accept()
-    talk.events(added("a", 5), initial_events_end(6))
-    assert (talk.protocol.version, talk.news) == ("6", ["replaced"])
 
 
 @pytest.mark.parametrize("status", [400, 422])

@@ -163,15 +163,6 @@ def test_internal_watch_errors_are_retried_for_a_limited_time() -> None:
     assert last - begun > 10 > talk.asked[-3][0] - begun
 
 
-@pytest.mark.conformance("RWD-01")
-def test_internal_error_after_health_starts_a_new_series() -> None:
-    talk = watching("a", options=INSISTING)
-    for _ in range(3):
-        talk.error(500, after=130)
-        assert talk.ask() == "watch @10"
-        talk.accept()
-
-
 @pytest.mark.conformance("REF-06", "REF-08")
 def test_delays_double_up_to_thirty_seconds() -> None:
     talk = Conversation(PAGES)

@@ -121,20 +121,6 @@ def test_short_watches_that_repeat_an_event_are_delayed(cut: bool) -> None:
     assert delays[2:] == pytest.approx([2.0, 2.0], abs=0.5)
 
 
-@pytest.mark.conformance("REF-37")
-@pytest.mark.parametrize("seconds", [3, 60])
-def test_repeatedly_cut_watches_keep_the_phase_watching(seconds: float) -> None:
-    talk = watching("a")
-    for turn in range(20):
-        talk.events(modified("a", 11 + turn), after=seconds)
-        talk.break_off()
-        assert talk.delay() == 0
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
-    assert talk.reports == []
-
-
 def test_watch_with_progress_resets_the_backoff() -> None:
     talk = watching("a")
     for _ in range(5):
@@ -189,18 +175,6 @@ def lost_and_back(version: int = 100) -> Conversation:
     talk.open()
     talk.idle()
     return talk
-
-
-def test_silent_watch_after_an_outage_is_checked_once() -> None:
-    talk = lost_and_back()
-    assert dict(talk.request().options.to_query()) == {"limit": "1"}
-    reports = len(talk.reports)
-    talk.page("a", version=100, token="more")
-    assert talk.ask() == "watch @100"
-    talk.accept()
-    assert talk.silence is None
-    assert (talk.protocol.phase, len(talk.reports)) == (Phase.WATCHING, reports)
-    assert talk.news == ["replaced"]
 
 
 def test_lower_version_at_the_check_means_a_restored_server() -> None:
@@ -272,33 +246,6 @@ def test_unreachable_server_is_never_watching() -> None:
 
 
 # Collections without versions, or without watches.
-
-
-def test_list_without_a_version_is_watched_if_possible() -> None:
-    talk = watching("a", version="")
-    talk.events(added("a", ""), added("b", ""))
-    assert talk.protocol.phase is Phase.WATCHING
-    assert list(talk.cache) == ["ns/a", "ns/b"]
-    talk.end(after=60)
-    assert talk.ask() == "list limit=500"
-    assert talk.now == 60
-
-
-def test_resource_without_watch_is_polled() -> None:
-    talk = Conversation()
-    talk.refuse_next(405)
-    delays = []
-    for _ in range(8):
-        assert talk.ask() == "list limit=500"
-        talk.page("a", version="")
-        assert talk.ask() == "watch"
-        talk.refuse(405)
-        assert talk.protocol.phase is Phase.POLLING
-        assert "405" in talk.protocol.reason
-        delays.append(talk.delay())
-    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30])
-    assert talk.news == ["replaced"] * 8
-    assert len(talk.reports) == 1
 
 
 def test_list_that_lost_its_version_is_refused() -> None:

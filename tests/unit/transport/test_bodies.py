@@ -309,12 +309,6 @@ async def test_two_tasks_cannot_read_one_stream() -> None:
         assert await first == b"twothree"
 
 
-async def test_stream_keeps_the_total_timeout_of_its_request() -> None:
-    async with begun_stream(total_timeout=0.1) as (response, _):
-        with pytest.raises(TransportError, match="timed out"):
-            await asyncio.wait_for(body(response), 10)
-
-
 async def test_close_ends_the_pending_read_of_a_stream() -> None:
     async def close_while_it_is_read() -> weakref.ref[Any]:
         async with begun_stream() as (response, _):

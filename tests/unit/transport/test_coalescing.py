@@ -11,7 +11,7 @@ import pytest
 from aioinformer.transport import Request
 from aioinformer.transport.coalescing import ReadCoalescer
 from aioinformer.transport.http import HttpTransport
-from tests.support.loopback import body, listening
+from tests.support.loopback import body, listening, socket_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,10 +150,7 @@ async def test_connection_serves_the_next_response_at_once_after_a_stream() -> N
 
     async with listening(serve) as url, HttpTransport(url) as transport:
         response = await transport.request(Request("/", stream=True))
-        connection = response._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        kept: socket.socket = connection.transport.get_extra_info("socket")
+        kept: socket.socket = socket_of(response)
         assert len(await body(response)) == 2000
         assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
         assert await body(await transport.request(Request("/"))) == b"abc\n"

@@ -48,12 +48,8 @@ async def identity(request: web.BaseRequest) -> web.StreamResponse:
 
 @pytest.fixture
 async def api(authority: trustme.CA) -> AsyncIterator[Server]:
-    context = certified(authority, asks_clients=True)
-    server = Server()
-    server.answer = identity
-    await server.start(context)
-    yield server
-    await server.stop()
+    async with Server().started(identity, certified(authority, asks_clients=True)) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -313,25 +309,6 @@ async def test_server_name_of_the_kubeconfig_is_verified(kubeconfig: Kubeconfig)
     kubeconfig.cluster["server"] = kubeconfig.cluster["server"].replace("127.0.0.1", "localhost")
     kubeconfig.cluster["tls-server-name"] = "127.0.0.1"
     assert len(await identify(kubeconfig=kubeconfig.write(token="abc"))) == 2
-
-
-async def test_files_of_the_environment_are_merged(
-    kubeconfig: Kubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = tmp_path / "first"
-    context = {"name": "there", "context": {"cluster": "c", "user": "other"}}
-    first.write_text(
-        yaml.safe_dump(
-            {
-                "current-context": "there",
-                "contexts": [context],
-                "users": [{"name": "other", "user": {"token": "first"}}],
-            }
-        )
-    )
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join([str(first), str(kubeconfig.write(token="abc"))]))
-    assert [each["authorization"] for each in await identify()] == ["Bearer first"] * 2
-    assert [each["authorization"] for each in await identify(context="here")] == ["Bearer abc"] * 2
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:6443", "ftp://here", "https://me:s3cret@here"])

@@ -18,7 +18,7 @@ from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.support.collection import PODS
-from tests.support.loopback import Server, Stalled, body, fetch, listening, silent
+from tests.support.loopback import Server, Stalled, body, fetch, listening, silent, socket_of
 
 
 async def test_borrowed_session_stays_open(server: Server) -> None:
@@ -189,10 +189,7 @@ async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> N
     server.answer = Stalled()
     async with HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
-        connection = response._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        opened = connection.transport.get_extra_info("socket")
+        opened = socket_of(response)
         assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         options = {
             name: opened.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))

@@ -295,22 +295,17 @@ class Looks:
         self.bytes = 0
         counter = self
 
-        class Buffer(bytearray):
-            def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]  # what is used
-                found = super().find(what, start, end)
-                counter.bytes += max(0, ((len(self) if end is None else end) if found < 0 else found) - start)
-                return found
+        def find(text: Any, what: bytes, start: int = 0, end: int | None = None) -> int:
+            found: int = super(type(text), text).find(what, start, end)
+            counter.bytes += max(0, ((len(text) if end is None else end) if found < 0 else found) - start)
+            return found
 
+        class Buffer(bytearray):
             def __add__(self, more: bytes) -> Buffer:  # type: ignore[override]  # what is used
                 return Buffer(super().__add__(more))
 
-        class Chunk(bytes):
-            def find(self, what: bytes, start: int = 0, end: int | None = None) -> int:  # type: ignore[override]  # what is used
-                found = super().find(what, start, end)
-                counter.bytes += max(0, ((len(self) if end is None else end) if found < 0 else found) - start)
-                return found
-
-        self.chunk = Chunk
+        self.chunk: Any = type("Chunk", (bytes,), {"find": find})
+        Buffer.find = find  # type: ignore[method-assign]
 
         class Pattern:
             def __init__(self, pattern: re.Pattern[bytes]) -> None:

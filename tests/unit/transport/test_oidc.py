@@ -56,13 +56,9 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 async def provider(authority: trustme.CA) -> AsyncIterator[Provider]:
-    context = certified(authority)
-    server = Server()
-    provider = Provider(server)
-    server.answer = provider
-    await server.start(context)
-    yield provider
-    await server.stop()
+    provider = Provider(Server())
+    async with provider.server.started(provider, certified(authority)):
+        yield provider
 
 
 class User:

@@ -230,11 +230,7 @@ async def test_direct_connection_beside_socks_raises(server: Server, monkeypatch
 async def test_tls_through_socks_verifies_the_server_name(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
-    context = certified(authority, "api.invalid")
-    server = Server()
-    server.answer = bearer_only
-    await server.start(context)
-    try:
+    async with Server().started(bearer_only, certified(authority, "api.invalid")) as server:
         async with SocksServer(port_of(server)) as socks:
             settings: dict[str, Any] = {"proxy": f"socks5://{socks.authority}", "token": "s3cret"}
             good = TLS(tmp_path / "ca.crt")
@@ -247,8 +243,6 @@ async def test_tls_through_socks_verifies_the_server_name(tmp_path: Path) -> Non
                 with pytest.raises(TransportError, match="certificate is not trusted"):
                     await fetch(transport)
         assert len(server.requests) == 2
-    finally:
-        await server.stop()
 
 
 def kubeconfig(tmp_path: Path, proxy: str, **cluster: Any) -> Path:
@@ -265,11 +259,7 @@ def kubeconfig(tmp_path: Path, proxy: str, **cluster: Any) -> Path:
 async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
     """The proxy applies to the transport and to the client."""
     authority = trustme.CA()
-    context = certified(authority, "api.invalid")
-    server = Server()
-    server.answer = identity
-    await server.start(context)
-    try:
+    async with Server().started(identity, certified(authority, "api.invalid")) as server:
         async with SocksServer(port_of(server)) as socks:
             data = b64encode(authority.cert_pem.bytes()).decode()
             path = kubeconfig(
@@ -282,8 +272,6 @@ async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
                 found = await CoreV1Api(connection.api_client).read_namespaced_config_map("me", "default")
                 assert found.data["authorization"] == "Bearer abc"
         assert socks.asked == [("name", "api.invalid", 6443)] * 2
-    finally:
-        await server.stop()
 
 
 async def test_missing_socks_extra_names_field_and_extra(

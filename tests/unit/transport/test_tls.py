@@ -54,11 +54,8 @@ def authority() -> trustme.CA:
 @pytest.fixture
 async def tls_server(authority: trustme.CA) -> AsyncIterator[Server]:
     context = certified(authority, "127.0.0.1", "kubernetes.default.svc", asks_clients=True)
-    server = Server()
-    server.answer = who
-    await server.start(context)
-    yield server
-    await server.stop()
+    async with Server().started(who, context) as server:
+        yield server
 
 
 @pytest.fixture
