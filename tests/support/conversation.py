@@ -172,10 +172,11 @@ class Conversation:
 
     # A request and what the server does with it.
 
-    def open(self, after: float = 0.0) -> None:
-        """Accept the next request."""
-        self.ask()
+    def open(self, after: float = 0.0) -> str:
+        """Accept the next request; return it in words."""
+        asked = self.ask()
         self.accept(after)
+        return asked
 
     def answer_list(self, *names: str, version: int | str = 10, token: str = "") -> None:
         """Answer the next request with a whole page."""
@@ -231,7 +232,6 @@ def watching(*names: str, version: int | str = 10, options: ReflectorOptions | N
 def streaming(*events: WatchEvent) -> Conversation:
     """A conversation whose streaming list has been accepted, and has these events so far."""
     talk = Conversation()
-    assert talk.ask() == "stream"
-    talk.accept()
+    assert talk.open() == "stream"
     talk.events(*events)
     return talk

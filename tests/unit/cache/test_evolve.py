@@ -183,13 +183,6 @@ def test_evolve_leaves_the_object_unchanged() -> None:
     assert before.spec.node_name == "n1"
 
 
-def test_none_deletes_a_member() -> None:
-    changed = pod().evolve({"metadata": {"labels": {"app": None}, "annotations": None}})
-    assert changed.metadata.labels is None
-    assert changed.to_dict()["metadata"].get("annotations") is None
-    assert "annotations" not in changed.to_dict()["metadata"]
-
-
 def test_evolved_view_shares_what_is_unchanged() -> None:
     before = pod()
     spec = before.spec

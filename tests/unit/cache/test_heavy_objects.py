@@ -40,12 +40,9 @@ def with_spec(spec: bytes) -> bytes:
 
 HEAVY = {
     "deep": with_spec(b"[" * (SIZE // 2) + b"]" * (SIZE // 2)),
-    "deep objects": with_spec(b'{"x":' * (SIZE // 6) + b"1" + b"}" * (SIZE // 6)),
     "nested 1,100 deep, often": with_spec(many(b"[" * 1100 + b"]" * 1100)),
-    "nested 500 deep, often": with_spec(many(b"[" * 500 + b"]" * 500)),
     "numbers": with_spec(many(b"1")),
     "empty lists": with_spec(many(b"[]")),
-    "tiny members": with_spec(many(b'"":1', b"{", b"}")),
     "metadata behind": b'{"spec":%b,%b}' % (many(b"{}"), META),
     "metadata often": b"{%b}" % b",".join([META] * (2 * SIZE // len(META))),
     "brackets in texts": with_spec(many(b'"}{[\\"],"')),
@@ -140,17 +137,12 @@ def test_heavy_object_with_bad_metadata_has_its_key(deep: bytes) -> None:
     assert (event.error.key, event.error.version) == ("ns/a", "3")
 
 
-@pytest.mark.parametrize("ending", [b"}", b"}}}", b"]}}"])
-def test_heavy_event_with_broken_json_is_an_error(ending: bytes) -> None:
-    text = b'{"type":"ADDED","object":{%b,"spec":%b%b\n{"type":"BOOKMARK"}\n' % (META, many(b"[]"), ending)
-    with pytest.raises(DecodeError):
-        events_of(text)
-
-
-@pytest.mark.parametrize("damage", [b"x", b",", b",x", b',"y"', b',"y":01', b',"y":"\\q"', b',"y":"\xff"', b',"y":[1}'])
+@pytest.mark.parametrize(
+    "damage", [b"x", b",", b",x", b',"y"', b',"y":01', b',"y":"\\q"', b',"y":"\xff"', b',"y":[1}', b"}", b"]"]
+)
 def test_heavy_object_with_broken_json_is_an_error(damage: bytes) -> None:
     with pytest.raises(DecodeError):
-        events_of(b'{"type":"ADDED","object":{%b,"spec":%b%b}}\n' % (META, many(b"[]"), damage))
+        events_of(b'{"type":"ADDED","object":{%b,"spec":%b%b}}\n{"type":"BOOKMARK"}\n' % (META, many(b"[]"), damage))
 
 
 def test_heavy_bookmark_has_its_version() -> None:

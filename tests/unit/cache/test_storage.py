@@ -184,12 +184,6 @@ def test_object_is_returned_as_the_server_sent_it(raw: bytes) -> None:
     assert to_json(view(raw)) == raw
 
 
-def test_type_that_lists_omit_is_added_and_the_rest_is_copied() -> None:
-    pod = view()
-    assert to_json(pod) == COMPLETE
-    assert to_json(pod) == COMPLETE
-
-
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [

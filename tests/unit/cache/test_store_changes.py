@@ -202,45 +202,20 @@ def colored(name: str, color: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "ns"}, "color": color}
 
 
-def by_color(obj: Any) -> list[str]:
-    return [obj["color"]]
+def test_replace_during_a_put_loses_nothing() -> None:
+    strikes: list[Callable[[], None]] = []
 
+    def by_color(obj: Any) -> list[str]:
+        if strikes:
+            strikes.pop()()
+        return [obj["color"]]
 
-class Between:
-    """An index function that calls `strike` during its first call after that is set."""
-
-    def __init__(self) -> None:
-        self.strike: Callable[[], Any] | None = None
-
-    def __call__(self, obj: Any) -> list[str]:
-        strike, self.strike = self.strike, None
-        if strike is not None:
-            strike()
-        return by_color(obj)
-
-
-@pytest.fixture
-def between() -> Between:
-    return Between()
-
-
-@pytest.fixture
-def painted(between: Between) -> Indexer[Any]:
-    painted: Indexer[Any] = Indexer(indexers={"color": between})
-    painted.add(colored("a", "red"))
-    return painted
-
-
-def colors(painted: Indexer[Any], index: str, value: str) -> list[str]:
-    return sorted(obj["metadata"]["name"] for obj in painted.by_index(index, value))
-
-
-def test_replace_during_a_put_loses_nothing(painted: Indexer[Any], between: Between) -> None:
-    between.strike = lambda: painted.replace([colored("b", "blue")])
-    painted.add(colored("a", "green"))
-    assert sorted(painted.list_keys()) == ["ns/a", "ns/b"]
-    assert colors(painted, "color", "green") == ["a"]
-    assert colors(painted, "color", "red") == []
+    cells: Indexer[Any] = Indexer(indexers={"color": by_color})
+    cells.add(colored("a", "red"))
+    strikes.append(lambda: cells.replace([colored("b", "blue")]))
+    cells.add(colored("a", "green"))
+    assert sorted(cells.list_keys()) == ["ns/a", "ns/b"]
+    assert (cells.index_keys("color", "green"), cells.index_keys("color", "red")) == (["ns/a"], [])
 
 
 # Changes that run out of memory have no effect.

@@ -45,16 +45,6 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_pop_waits_for_an_item() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(queue.pop(ignore))
-    await turns()
-    assert not consumer.done()
-    await queue.add(obj("a"))
-    deltas = await consumer
-    assert [delta.object for delta in deltas] == [obj("a")]
-
-
 @pytest.mark.parametrize("what", ["replace", "resync"])
 async def test_replace_and_resync_wake_consumers(what: str) -> None:
     known: ThreadSafeStore[Any] = ThreadSafeStore()

@@ -24,16 +24,6 @@ def test_nothing_is_requested_before_retry_after(options: ReflectorOptions, stat
     assert talk.now == 17
 
 
-@pytest.mark.conformance("REF-37")
-def test_throttled_watch_reopens_at_its_version() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(10):
-        assert talk.ask() == "watch @10"
-        talk.refuse(429)
-        assert talk.delay() > 0
-
-
 @pytest.mark.conformance("REF-40")
 def test_throttled_watch_event_is_delayed_without_a_list() -> None:
     talk = watching("a")

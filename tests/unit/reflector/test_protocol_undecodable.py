@@ -69,8 +69,7 @@ def test_delete_with_only_a_readable_key_deletes() -> None:
 def test_delete_with_an_unreadable_key_leads_to_a_list() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("", DELETED), after=60)
-    assert talk.ask() == "watch @10"
-    talk.accept()
+    assert talk.open() == "watch @10"
     talk.events(undecodable("", DELETED))
     assert talk.ask() == "list limit=500"
     talk.page("b", version=20)
@@ -108,8 +107,7 @@ def test_next_readable_list_deletes_again() -> None:
 def test_streaming_list_with_an_unreadable_name_deletes_nothing() -> None:
     talk = streaming(added("a", 9), added("b", 10), initial_events_end(10))
     talk.error(500, after=60)
-    assert talk.ask().startswith("stream")
-    talk.accept()
+    assert talk.open().startswith("stream")
     talk.events(undecodable("", ADDED), added("b", 15), initial_events_end(20))
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
 

@@ -88,8 +88,7 @@ def test_short_watch_with_news_reopens_at_once(cut: bool) -> None:
         talk.events(modified("a", 11 + turn))
         talk.break_off(after=0.5) if cut else talk.end(after=0.5)
         assert talk.delay() == 0
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
+        assert talk.open() == f"watch @{11 + turn}"
     assert talk.protocol.phase is Phase.WATCHING
     assert talk.reports == []
 
@@ -100,8 +99,7 @@ def test_reopening_is_limited_to_three_watches_in_two_seconds(cut: bool) -> None
     for turn in range(20):
         talk.events(modified("a", 11 + turn))
         talk.break_off() if cut else talk.end()
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
+        assert talk.open() == f"watch @{11 + turn}"
     sent = [when for when, _ in talk.asked]
     assert all(later - earlier >= 2 for earlier, later in zip(sent[1:], sent[4:], strict=False))
     assert sent[-1] < 16
@@ -201,8 +199,7 @@ def test_quiet_watch_after_an_outage_is_checked_once(how: str) -> None:
     talk.idle()
     assert talk.ask() == "list limit=1"
     talk.page("a", version=100)
-    assert talk.ask() == "watch @100"
-    talk.accept()
+    assert talk.open() == "watch @100"
     assert talk.silence is None
 
 

@@ -99,22 +99,6 @@ async def test_relists_do_not_delay_resyncs() -> None:
     assert recorder.received == ["add! a 1", *["update a 1 1"] * 4]
 
 
-@pytest.mark.conformance("REF-46")
-async def test_raising_handler_in_a_resync_does_not_end_the_watch() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods, 10)
-
-    def on_update(old: Any, new: Any) -> None:
-        raise ValueError("not again")
-
-    registration = informer.add_event_handler(on_update=on_update)
-    async with informer:
-        await informer.wait_for_sync()
-        asked = len(pods.requests)
-        await asyncio.sleep(35)
-        assert (registration.errors, pods.open_watches, len(pods.requests)) == (3, 1, asked)
-
-
 @pytest.mark.conformance("REF-10", "REF-14")
 async def test_error_handler_is_called_before_the_next_request() -> None:
     pods = Collection("a")

@@ -249,13 +249,6 @@ def test_unchanged_listed_object_is_the_cached_one() -> None:
     assert RecordDecoder(refuse, {cached.key: cached}.get).from_list(POD) is cached
 
 
-@pytest.mark.parametrize("kind", [b'"kind":"Pod","apiVersion":"v1",', b'"apiVersion":"v1","kind":"Pod",'])
-def test_kind_and_api_version_do_not_count_as_a_change(kind: bytes) -> None:
-    bare = body("a", 7, spec={"x": 1})
-    cached = decode_record(b"{" + kind + bare[1:])
-    assert RecordDecoder(refuse, {"ns/a": cached}.get).from_list(bare) is cached
-
-
 @pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
 def test_other_version_or_uid_is_a_new_object(change: dict[str, str]) -> None:
     cached = record("a", 7)

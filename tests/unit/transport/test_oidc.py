@@ -211,8 +211,6 @@ async def test_invalid_exp_is_ignored(user: User, provider: Provider, expires: A
     [
         {"id_token": 10**30, "expires_in": 10**400},
         {"id_token": ["s3cret"]},
-        {"id_token": {"s3cret": 1}},
-        {"id_token": None},
         {"id_token": ""},
     ],
     ids=str,
@@ -246,9 +244,8 @@ async def test_invalid_token_endpoint_raises(user: User, provider: Provider, end
         (gzip.compress(b" " * 50_000_000), "gzip", "answered with more than 1048576 bytes|is not complete|decoded"),
         (b"[" * 100_000, "", "answered 200"),
         (b'{"id_token": 1' + b"1" * 5000 + b"}", "", "answered 200"),
-        (b"\xff\xfe", "", "answered 200"),
     ],
-    ids=["large", "bomb", "deep", "number", "binary"],
+    ids=["large", "bomb", "deep", "number"],
 )
 async def test_response_of_a_provider_is_limited_in_size(
     user: User, provider: Provider, place: str, text: bytes, encoding: str, reason: str
