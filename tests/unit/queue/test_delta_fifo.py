@@ -347,19 +347,6 @@ def test_behaves_as_a_dict(kind: type[DividedDict[int]], steps: list[tuple[str, 
     assert (len(objects), [objects.get(key) for key in "abcde"]) == (len(plain), [plain.get(key) for key in "abcde"])
 
 
-@pytest.mark.parametrize("objects", [DividedDict(), ListedObjects()])
-def test_missing_keys_raise_as_in_a_dict(objects: Any) -> None:
-    assert "none" not in objects
-    with pytest.raises(KeyError):
-        objects["none"]
-    with pytest.raises(KeyError):
-        objects.pop("none")
-    with pytest.raises(KeyError):
-        del objects["none"]
-    with pytest.raises(KeyError):
-        objects.popitem()
-
-
 @pytest.mark.parametrize(("again", "order"), [([], ["a", "c"]), (["b"], ["a", "b", "c"]), (["a"], ["a", "c"])])
 def test_object_that_is_listed_again_keeps_its_place(again: list[str], order: list[str]) -> None:
     objects = listed("a", "b", "c")
