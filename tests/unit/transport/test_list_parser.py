@@ -277,7 +277,8 @@ class Looks:
         counter = self
 
         def find(text: Any, what: bytes, start: int = 0, end: int | None = None) -> int:
-            found: int = super(type(text), text).find(what, start, end)
+            base: Any = bytes if isinstance(text, bytes) else bytearray
+            found: int = base.find(text, what, start, end)
             counter.bytes += max(0, ((len(text) if end is None else end) if found < 0 else found) - start)
             return found
 
@@ -286,7 +287,7 @@ class Looks:
                 return Buffer(super().__add__(more))
 
         self.chunk: Any = type("Chunk", (bytes,), {"find": find})
-        Buffer.find = find  # type: ignore[method-assign]
+        setattr(Buffer, "find", find)  # noqa: B010 # of another signature
 
         class Pattern:
             def __init__(self, pattern: re.Pattern[bytes]) -> None:
