@@ -323,7 +323,7 @@ async def test_any_error_of_a_source_is_a_transport_error(server: Server, kind: 
     assert server.requests == []
     if isinstance(outcome, ValueError):
         assert f"{kind.__name__} raised" in str(caught.value)
-        assert "transport/test_credentials.py:" in str(caught.value)
+        assert "test_credentials.py:" in str(caught.value)
 
 
 @pytest.mark.parametrize("outcome", [*RAISED, *GIVEN], ids=repr)
