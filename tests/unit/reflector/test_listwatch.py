@@ -264,6 +264,15 @@ async def test_errors_are_raised_and_responses_closed(
     assert all(response.closed for response in server.responses)
 
 
+async def test_undecodable_object_raises_with_its_key() -> None:
+    server = Pages(1)
+    bad = {"metadata": {"name": "x", "resourceVersion": 7}}
+    server.failures[1] = json.dumps({"metadata": {"resourceVersion": "1"}, "items": [bad]}).encode()
+    with pytest.raises(DecodeError) as caught:
+        await ListPager(server).list()
+    assert caught.value.key == "x"
+
+
 def test_negative_page_size_is_refused() -> None:
     with pytest.raises(UsageError, match="page_size=-1"):
         ListPager(Pages(1), page_size=-1)

@@ -236,3 +236,13 @@ def test_stream_410_restarts_at_once_without_a_version() -> None:
     talk.error(410, after=200)
     assert talk.delay() == 0
     assert talk.ask() == "stream"
+
+
+@pytest.mark.conformance("REF-34")
+def test_repeated_objects_mean_no_streaming_list() -> None:
+    talk = streaming()
+    talk.events(added("a", 3))
+    for version in range(4, 34):
+        assert talk.reads
+        talk.events(modified("a", version), after=1)
+    assert talk.ask() == "list limit=500"

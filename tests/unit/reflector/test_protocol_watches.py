@@ -273,3 +273,12 @@ def test_broken_line_is_read_again_once_before_a_list() -> None:
 
 
 # All of it together.
+
+
+def test_resource_that_declares_no_watch_is_only_listed() -> None:
+    talk = Conversation(watchable=False)
+    for _ in range(3):
+        assert talk.ask() == "list limit=500"
+        talk.page("a", version=10)
+        assert talk.protocol.phase is Phase.POLLING
+    assert talk.news == ["replaced"] * 3

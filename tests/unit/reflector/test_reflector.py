@@ -238,6 +238,15 @@ async def test_wait_that_exceeds_its_limit_raises() -> None:
     assert not alarm.interrupted
 
 
+async def test_later_limit_does_not_end_a_wait_at_the_earlier_one() -> None:
+    alarm = Alarm()
+    with alarm.at(now() + 0.01):
+        pass
+    with alarm.at(now() + 60):
+        await asyncio.sleep(0.05)
+    alarm.close()
+
+
 async def test_earlier_limit_is_kept() -> None:
     alarm = Alarm()
     with alarm.at(now() + 60):

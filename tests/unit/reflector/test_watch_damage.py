@@ -215,3 +215,16 @@ def test_many_foreign_events_change_the_state_rarely() -> None:
     assert talk.protocol.quarantine.total == 1000
     assert len(states) == len(talk.lines) == 10
     assert "degraded: at least 512 events of another kind or namespace skipped" in states
+
+
+def test_streaming_list_skips_foreign_objects() -> None:
+    follower = Follower(RecordDecoder(expected=KIND))
+    follower.talk = talk = Conversation(ReflectorOptions())
+    assert talk.ask() == "stream"
+    talk.accept()
+    annotations = b'{"k8s.io/initial-events-end":"true"}'
+    end = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"11","annotations":%b}}}\n' % annotations
+    text = EVENTS[0][1] + foreign("Gadget", type_="ADDED") + end
+    talk.answer(*WatchParser(follower.decoder, OPTIONS).parse(text, initial=True))
+    assert talk.cache.keys() == {"ns/omega"}
+    assert talk.protocol.reason == "at least 1 event of another kind or namespace skipped"
