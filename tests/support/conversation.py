@@ -170,6 +170,32 @@ class Conversation:
     def end(self, after: float = 0.0) -> None:
         self.answer(Ended(), after=after)
 
+    # A request and what the server does with it.
+
+    def open(self, after: float = 0.0) -> str:
+        """Accept the next request; return it in words."""
+        asked = self.ask()
+        self.accept(after)
+        return asked
+
+    def answer_list(self, *names: str, version: int | str = 10, token: str = "") -> None:
+        """Answer the next request with a whole page."""
+        self.ask()
+        self.page(*names, version=version, token=token)
+
+    def relist(self, *names: str, version: int | str = 10) -> None:
+        """Answer the next list, and accept the watch after it."""
+        self.answer_list(*names, version=version)
+        self.open()
+
+    def refuse_next(self, status: int, reason: str = "Because", *, retry_after: float | None = None) -> None:
+        self.ask()
+        self.refuse(status, reason, retry_after=retry_after)
+
+    def break_next(self) -> None:
+        self.ask()
+        self.break_off()
+
     def idle(self, seconds: float = 90.0) -> None:
         self.answer(Idled(seconds), after=seconds)
 
@@ -200,4 +226,12 @@ def watching(*names: str, version: int | str = 10, options: ReflectorOptions | N
     talk.page(*names, version=version)
     assert talk.ask() == (f"watch @{version}" if version != "" else "watch")
     talk.accept()
+    return talk
+
+
+def streaming(*events: WatchEvent) -> Conversation:
+    """A conversation whose streaming list has been accepted, and has these events so far."""
+    talk = Conversation()
+    assert talk.open() == "stream"
+    talk.events(*events)
     return talk

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
+import ssl
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pytest
 from aiohttp import web
@@ -14,12 +15,14 @@ from aiohttp import web
 from aioinformer.transport import Request
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    import trustme
 
     from aioinformer.transport import Response, Transport
 
     Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 needs_async_hooks = pytest.mark.skipif(
     int(version("kubernetes_asyncio").partition(".")[0]) < 33,
@@ -52,13 +55,59 @@ class Server:
     async def stop(self) -> None:
         await self._stack.aclose()
 
+    @asynccontextmanager
+    async def started(self, answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Self]:
+        """Answer requests until the block ends."""
+        self.answer = answer
+        await self.start(tls)
+        yield self
+        await self.stop()
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
         return await self.answer(request)
 
 
-async def ok(request: web.BaseRequest) -> web.StreamResponse:
-    return web.Response(text="ok")
+def respond(**response: Any) -> Answer:
+    """Answer each request with the same `web.Response`."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(**response)
+
+    return answer
+
+
+ok = respond(text="ok")
+
+
+async def silent(request: web.BaseRequest) -> web.StreamResponse:
+    """Never answer."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@asynccontextmanager
+async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve each connection with a function, and close it at the end, or when the client is gone; return the URL."""
+
+    async def serve_until_gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
+            await serve(reader, writer)
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async with await asyncio.start_server(serve_until_gone, "127.0.0.1", 0, ssl=tls) as server:
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def certified(authority: trustme.CA, *names: str, asks_clients: bool = False) -> ssl.SSLContext:
+    """Return the TLS settings of a server with a certificate for these names, 127.0.0.1 by default."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(*(names or ("127.0.0.1",))).configure_cert(context)
+    if asks_clients:
+        authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
 
 
 class Stalled:
@@ -100,6 +149,12 @@ class MakeTransport(Protocol):
     def __call__(
         self, url: str, *, token: str = "", compression: bool = False, header_timeout: float = 60.0
     ) -> Transport: ...
+
+
+def socket_of(response: Response) -> Any:
+    """Return the socket of a response that is still open."""
+    connection = response._response.connection  # type: ignore[attr-defined] # of each response over HTTP
+    return connection.transport.get_extra_info("socket")
 
 
 async def body(response: Response) -> bytes:

@@ -47,7 +47,8 @@ class SocksServer:
         assert task is not None
         self._tasks.add(task)
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
+            # Python 3.11 logs the cancellation of a connection's task as an error.
+            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
                 if await self._greet(reader, writer):
                     await self._relay(reader, writer)
         finally:

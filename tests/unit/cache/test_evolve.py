@@ -1,11 +1,12 @@
-"""`evolve`: changed copies of immutable objects."""
+"""Immutable mappings and sequences, and `evolve`: changed copies of immutable objects."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,11 +16,128 @@ from pydantic import BaseModel
 
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.compression import SAMPLES, Codec, PackedRecord
-from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, freeze, thaw
+from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, freeze, freeze_decoded, thaw
 from aioinformer.cache.objects.views import json_of
 from aioinformer.errors import UsageError
-from tests.support.view_samples import POD, PODS, SECRETS, WIDGETS, encoded, pod, widget
+from tests.support.view_samples import SECRETS, WIDGETS, encoded, pod, widget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+PLAIN: dict[str, Any] = {"a": {"b": [1, {"c": None}, [], {}]}, "d": "e", "f": {}, "g": 1.5}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda frozen: frozen.__setitem__("a", 1),
+        lambda frozen: frozen.__delitem__("a"),
+        lambda frozen: frozen.__ior__({"x": 1}),
+        lambda frozen: frozen.clear(),
+        lambda frozen: frozen.pop("a"),
+        lambda frozen: frozen.pop("x", None),
+        lambda frozen: frozen.popitem(),
+        lambda frozen: frozen.setdefault("x", 1),
+        lambda frozen: frozen.setdefault("a", 1),
+        lambda frozen: frozen.update(x=1),
+        lambda frozen: frozen.__init__({"x": 1}),
+        lambda frozen: FrozenDict.__init__(frozen, x=1),
+        lambda frozen: FrozenDict.__init__(frozen),
+    ],
+)
+def test_every_write_raises_with_a_remedy(write: Callable[[Any], Any]) -> None:
+    frozen = FrozenDict({"a": 1, "b": 2})
+    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+        write(frozen)
+    assert frozen == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("method", [freeze, freeze_decoded])
+def test_freeze_is_deep(method: Callable[[Any], Any]) -> None:
+    frozen = method(copy.deepcopy(PLAIN))
+    assert frozen == {"a": {"b": (1, {"c": None}, (), {})}, "d": "e", "f": {}, "g": 1.5}
+    inner = frozen["a"]["b"]
+    assert [type(mapping) for mapping in (frozen, frozen["a"], inner[1], inner[3], frozen["f"])] == [FrozenDict] * 5
+
+
+def test_thaw_reverses_freeze() -> None:
+    thawed = thaw(freeze(PLAIN))
+    assert thawed == PLAIN
+    assert type(thawed) is dict
+    assert type(thawed["a"]) is dict
+    assert type(thawed["a"]["b"]) is list
+
+
+@pytest.mark.parametrize("copied", [FrozenDict.to_dict, copy.deepcopy, thaw])
+def test_deep_copies_are_plain(copied: Callable[[Any], Any]) -> None:
+    frozen = freeze(PLAIN)
+    mine = copied(frozen)
+    mine["a"]["b"].append(2)
+    assert frozen == freeze(PLAIN)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda frozen: frozen.copy(), lambda frozen: frozen | {}, dict])
+def test_shallow_copies_are_plain_dicts(copied: Callable[[Any], Any]) -> None:
+    mine = copied(freeze(PLAIN))
+    assert type(mine) is dict
+    assert type(mine["a"]) is FrozenDict
+
+
+def test_pickled_value_stays_frozen() -> None:
+    restored = pickle.loads(pickle.dumps(freeze(PLAIN)))
+    assert restored == freeze(PLAIN)
+    assert type(restored["a"]) is FrozenDict
+
+
+@pytest.mark.parametrize("encode", [json.dumps, msgspec.json.encode])
+def test_frozen_value_is_encoded_like_its_source(encode: Callable[[Any], str | bytes]) -> None:
+    assert json.loads(encode(freeze(PLAIN))) == PLAIN
+
+
+SECRET: dict[str, Any] = {
+    "metadata": {"name": "s", "annotations": {LAST_APPLIED: '{"data":{"password":"hunter2"}}', "other": "shown"}},
+    "data": {"password": "hunter2"},
+    "stringData": {"password": "hunter2"},
+}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**SECRET, "kind": "Secret"},
+        {**SECRET, "type": "Opaque"},
+        {**SECRET, "kind": "Secret", "data": "hunter2", "stringData": ["hunter2"]},
+        {"kind": "SecretList", "items": [SECRET, SECRET]},
+        {"kind": "List", "items": [{**SECRET, "kind": "Secret"}]},
+        {"kind": "PartialObjectMetadata", "metadata": SECRET["metadata"]},
+        SECRET["metadata"],
+        SECRET["metadata"]["annotations"],
+    ],
+    ids=lambda document: str(document.get("kind")),
+)
+def test_repr_of_a_secret_hides_its_values(document: dict[str, Any]) -> None:
+    text = f"{freeze(document)!r} {freeze(document)} {[freeze_decoded(copy.deepcopy(document))]}"
+    assert "hunter2" not in text
+    assert "<redacted>" in text
+
+
+def test_as_secret_hides_values_without_a_kind() -> None:
+    frozen = as_secret(freeze(SECRET))
+    assert "hunter2" not in f"{frozen!r} {frozen} {[frozen]} {pickle.loads(pickle.dumps(frozen))}"
+    assert frozen == SECRET
+    assert frozen["data"]["password"] == "hunter2"
+    assert frozen.to_dict() == SECRET
+    with pytest.raises(TypeError, match="cannot be changed"):
+        frozen["data"] = {}
+
+
+def test_repr_of_other_objects_shows_values() -> None:
+    config_map = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "shown"}}
+    assert repr(freeze(config_map)) == repr(config_map)
+
+
+# Changed copies.
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -65,32 +183,12 @@ def test_evolve_leaves_the_object_unchanged() -> None:
     assert before.spec.node_name == "n1"
 
 
-def test_none_deletes_a_member() -> None:
-    changed = pod().evolve({"metadata": {"labels": {"app": None}, "annotations": None}})
-    assert changed.metadata.labels is None
-    assert changed.to_dict()["metadata"].get("annotations") is None
-    assert "annotations" not in changed.to_dict()["metadata"]
-
-
-def test_lists_are_replaced_as_a_whole() -> None:
-    changed = widget().evolve({"spec": {"parts": [{"name": "q"}]}})
-    assert changed["spec"]["parts"] == (FrozenDict(name="q"),)
-
-
 def test_evolved_view_shares_what_is_unchanged() -> None:
     before = pod()
     spec = before.spec
     changed = before.evolve({"metadata": {"labels": {"a": "b"}}})
     assert changed.spec is spec
     assert changed.metadata.owner_references is before.metadata.owner_references
-
-
-def test_evolved_mapping_shares_what_is_unchanged() -> None:
-    before = widget()
-    parts, metadata = before["spec"]["parts"], before["metadata"]
-    changed = before.evolve({"spec": {"size": 4}})
-    assert changed["spec"]["parts"] is parts
-    assert changed["metadata"] is metadata
 
 
 @pytest.mark.parametrize("make", [pod, widget])
@@ -100,13 +198,6 @@ def test_evolved_view_is_immutable(make: Any) -> None:
         changed.spec = None
     with pytest.raises(TypeError):
         changed.metadata.labels["a"] = "c"
-
-
-def test_evolved_view_is_hashable_and_differs() -> None:
-    changed = pod().evolve({"spec": {"nodeName": "n2"}})
-    assert changed != pod()
-    assert hash(changed) == hash(pod())
-    assert changed.evolve({"spec": {"nodeName": "n1"}}) == pod()
 
 
 def test_bytes_of_unchanged_members_stay_as_they_are() -> None:
@@ -123,16 +214,6 @@ def test_new_values_may_be_parts_of_other_views() -> None:
     assert pod().evolve({"spec": {"containers": other.spec.containers}}).spec.containers[0].image == "j"
 
 
-def test_new_values_may_be_times() -> None:
-    when = datetime(2026, 1, 2, tzinfo=UTC)
-    assert pod().evolve({"metadata": {"deletionTimestamp": when}}).metadata.deletion_timestamp == when
-
-
-def test_identity_of_an_evolved_view_can_change() -> None:
-    changed = pod().evolve({"metadata": {"name": "b", "uid": None, "resourceVersion": None}})
-    assert (changed.metadata.name, changed.metadata.uid, changed.metadata.resource_version) == ("b", "", "")
-
-
 # By path.
 
 
@@ -142,10 +223,6 @@ def test_path_sets_a_value_and_none_deletes_it() -> None:
     assert evolve(pod(), "metadata.labels['a.b/c']", "d").metadata.labels == {"app": "x", "a.b/c": "d"}
 
 
-def test_path_replaces_a_mapping_as_a_whole() -> None:
-    assert pod().evolve("metadata.labels", {"a": "b"}).metadata.labels == {"a": "b"}
-
-
 def test_number_in_a_path_is_an_index() -> None:
     before = pod()
     env = before.spec.containers[0].env
@@ -153,10 +230,6 @@ def test_number_in_a_path_is_an_index() -> None:
     assert changed.spec.containers[0].image == "j"
     assert changed.spec.containers[0].env is env
     assert pod().evolve("spec.containers.0", None).spec.containers == ()
-
-
-def test_path_creates_missing_objects() -> None:
-    assert pod().evolve("spec.affinity.nodeAffinity", {}).spec.affinity.node_affinity is not None
 
 
 def test_index_outside_of_the_list_is_refused() -> None:
@@ -198,18 +271,7 @@ def test_wrong_arguments_are_refused(arguments: Any) -> None:
         evolve(pod(), *arguments)
 
 
-def test_mutable_model_is_refused() -> None:
-    with pytest.raises(UsageError, match="not object"):
-        evolve(object(), {})
-
-
 # Other objects.
-
-
-def test_function_works_where_a_field_hides_the_method() -> None:
-    changed = evolve(widget(), {"evolve": {"x": 1}})
-    assert changed["evolve"] == {"x": 1}
-    assert evolve(changed, "evolve.x", 2)["evolve"]["x"] == 2
 
 
 def test_plain_mapping_becomes_frozen() -> None:
@@ -293,13 +355,6 @@ def test_mapping_form_is_a_json_merge_patch(target: Any, patch: Any) -> None:
     assert encoded(wanted).same_content(changed._record)
 
 
-def test_evolved_pod_can_be_decoded_again() -> None:
-    changed = pod().evolve("spec.nodeName", "n2")
-    again = pod({**POD, "spec": {**POD["spec"], "nodeName": "n2"}})  # type: ignore[dict-item]
-    assert changed == again
-    assert changed.spec == again.spec
-
-
 def test_member_that_a_class_lacks_is_refused() -> None:
     with pytest.raises(UsageError, match="Spec: it has no member 'colour'"):
         evolve(Widget({}, Spec(1)), {"spec": {"colour": "red"}})
@@ -317,20 +372,3 @@ def test_part_of_a_view_is_changed_by_itself() -> None:
     assert pod().evolve({"spec": changed}) == pod().evolve("spec.nodeName", "n2")
     with pytest.raises(UsageError, match="change that"):
         evolve(pod().metadata, {"labels": {}})
-
-
-@pytest.mark.parametrize("storage", ["bytes", "stripped", "projection", "metadata"])
-def test_views_of_all_tiers_are_changed(storage: str) -> None:
-    kind = ObjectType(PODS, storage=storage, fields=["spec.nodeName"])
-    view: Any = kind.to_view(kind.record_of(POD))
-    changed = view.evolve({"metadata": {"labels": {"a": "b"}}})
-    assert (changed.metadata.labels, changed.metadata.name) == ({"app": "x", "a": "b"}, "a")
-    assert changed.spec == view.spec
-
-
-def test_compressed_view_is_changed() -> None:
-    pytest.importorskip("zstandard")
-    raw = json.dumps(POD).encode()
-    codec = Codec([raw.replace(b'"a"', b'"pod-%d"' % number) for number in range(SAMPLES)])
-    view = type(pod())(encoded(POD).with_raw(codec.pack(raw), PackedRecord, codec=codec))
-    assert view.evolve("spec.nodeName", "n2") == pod().evolve("spec.nodeName", "n2")

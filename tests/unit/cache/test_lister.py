@@ -138,35 +138,7 @@ def test_invalid_field_selector_type_is_refused(lister: Lister[Any], selector: A
         lister.list(field_selector=selector)
 
 
-def test_manual_cache_has_no_undecodable_objects(lister: Lister[Any]) -> None:
-    assert lister.undecodable() == []
-
-
-def test_unparsable_selector_is_refused(lister: Lister[Any]) -> None:
-    with pytest.raises(SelectorError):
-        lister.list("app in x")
-
-
 @pytest.mark.conformance("LST-04")
 def test_returned_list_belongs_to_the_caller(lister: Lister[Any]) -> None:
     lister.list().clear()
     assert len(lister.list()) == 4
-
-
-def test_null_label_equals_an_empty_one() -> None:
-    made = filled(DEPLOYMENTS)
-    made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": None, "tier": "z"}}))
-    assert keys(Lister(made, DEPLOYMENTS).list("app=,tier=z")) == ["one/odd"]
-
-
-def test_manually_filled_store_is_listed_by_labels() -> None:
-    made: Indexer[Any] = Indexer()
-    made.add({"metadata": {"name": "a", "namespace": "one", "labels": {"app": "x"}}})
-    made.add({"metadata": {"name": "b", "namespace": "one"}})
-    assert [each["metadata"]["name"] for each in Lister(made, DEPLOYMENTS).list("app=x")] == ["a"]
-
-
-def test_non_string_labels_match_nothing() -> None:
-    made = filled(DEPLOYMENTS)
-    made.store.put("one/odd", record("odd", namespace="one", metadata={"labels": {"app": 7}}))
-    assert keys(Lister(made, DEPLOYMENTS).list("app=x")) == ["one/a", "onemore/c", "two/a"]

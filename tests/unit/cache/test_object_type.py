@@ -1,10 +1,12 @@
-"""ObjectType: user models, and transforms with results of all kinds."""
+"""ObjectType: user models, transforms with results of all kinds, and messages about what they refuse."""
 
 from __future__ import annotations
 
+import enum
 import json
+import traceback
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pydantic
@@ -13,6 +15,7 @@ from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.reflector.watch_events import RecordDecoder
 from aioinformer.resources.resource import Resource
@@ -79,12 +82,6 @@ def test_object_refused_by_the_user_model_is_an_error(model: Any) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_decoder_may_be_a_function_of_bytes() -> None:
-    kind: ObjectType[Any] = ObjectType(WIDGETS, lambda raw: len(raw))
-    found = encoded()
-    assert kind.to_view(kind.on_arrival(found)) == len(found.raw)
-
-
 def test_eagerly_decoded_model_goes_to_the_first_reader() -> None:
     calls: list[bytes] = []
 
@@ -108,14 +105,6 @@ def test_unusable_decoder_is_refused(decoder: Any) -> None:
         ObjectType(WIDGETS, decoder)
 
 
-def test_opaque_class_is_refused_with_a_remedy() -> None:
-    class Opaque:
-        def __init__(self, stream: Any) -> None: ...
-
-    with pytest.raises(UsageError, match="function of bytes"):
-        ObjectType(WIDGETS, Opaque)
-
-
 @pytest.mark.parametrize("storage", ["stripped", "projection", "metadata"])
 def test_user_model_is_decoded_from_kept_fields(storage: str) -> None:
     kind: ObjectType[Any] = ObjectType(WIDGETS, json.loads, storage=storage, fields=["spec.size"])
@@ -123,18 +112,6 @@ def test_user_model_is_decoded_from_kept_fields(storage: str) -> None:
     record = kind.on_arrival(encoded(metadata=metadata, spec={"size": 3, "more": 4}))
     first = kind.to_view(record)
     assert first == kind.to_view(record) == json.loads(record.json)
-
-
-def test_user_model_that_needs_dropped_fields_is_an_error() -> None:
-    kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget, storage="projection", fields=["status.phase"])
-    with pytest.raises(DecodeError, match="spec"):
-        kind.on_arrival(encoded())
-
-
-def test_objects_decode_early_with_a_model_or_transform_only() -> None:
-    assert not ObjectType(WIDGETS).decodes_early
-    assert ObjectType(WIDGETS, StructWidget).decodes_early
-    assert ObjectType(WIDGETS, transform=lambda obj: obj).decodes_early
 
 
 # Transforms.
@@ -175,16 +152,6 @@ def test_transform_may_return_a_user_model(model: Any) -> None:
     assert admitted(double, decoder=model).spec.size == 6
 
 
-def test_transform_may_return_a_mapping_of_parts() -> None:
-    seen = admitted(lambda obj: {"metadata": obj["metadata"], "spec": obj["spec"]})
-    assert seen.to_dict()["spec"] == {"size": 3}
-
-
-def test_transform_may_return_parts_of_a_model() -> None:
-    seen = admitted(lambda pod: {"metadata": pod.metadata, "spec": pod.spec}, PODS)
-    assert seen.metadata.name == "a"
-
-
 def test_transform_may_return_a_client_library_model() -> None:
     seen = admitted(lambda pod: V1Pod(metadata=V1ObjectMeta(name="a", namespace="ns", resource_version="7")), PODS)
     assert seen.metadata.resource_version == "7"
@@ -212,13 +179,6 @@ def test_invalid_transform_result_is_refused(case: str) -> None:
 # Bodies that records remember.
 
 
-def test_model_without_weakref_serves_its_first_reader_only() -> None:
-    kind: ObjectType[Any] = ObjectType(WIDGETS, StructWidget)
-    found = kind.on_arrival(encoded())
-    assert kind.to_view(found).spec.size == 3
-    assert found.recall() is None
-
-
 def test_collected_body_does_not_clear_its_successor() -> None:
     found, first, second = encoded(), DataSpec(1), DataSpec(2)
     found.remember(first)
@@ -227,3 +187,118 @@ def test_collected_body_does_not_clear_its_successor() -> None:
     assert found.recall() is second
     del second
     assert found.recall() is None
+
+
+# Messages about undecodable objects name the field and the error, and never the value.
+
+
+SECRET = "s3cret-value"
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class StructSpec(msgspec.Struct, forbid_unknown_fields=True):
+    size: int = 0
+    colour: Colour = Colour.RED
+    names: dict[str, int] = {}
+    short: Annotated[str, msgspec.Meta(max_length=3)] = ""
+
+
+class Struct(msgspec.Struct):
+    spec: StructSpec
+
+
+class PydanticSpec(pydantic.BaseModel):
+    size: int = 0
+    names: dict[str, int] = {}
+
+
+class Pydantic(pydantic.BaseModel):
+    spec: PydanticSpec
+
+    @pydantic.field_validator("spec")
+    @classmethod
+    def checked(cls, spec: PydanticSpec) -> PydanticSpec:
+        if spec.size == 13:
+            raise ValueError(f"{SECRET} is not lucky")
+        return spec
+
+
+@dataclass
+class CheckedSpec:
+    size: int = 0
+    word: str = ""
+
+    def __post_init__(self) -> None:
+        if self.word:
+            raise ValueError(f"no such word: {self.word}")
+
+
+@dataclass
+class Data:
+    spec: CheckedSpec
+
+
+def from_function(body: bytes) -> Any:
+    return Pydantic.model_validate_json(body)
+
+
+def failing(body: bytes) -> Any:
+    raise LookupError(json.loads(body)["spec"])
+
+
+@pytest.mark.parametrize(
+    ("decoder", "spec", "reason"),
+    [
+        (Struct, {"size": SECRET}, "Expected `int`, got `str` at $.spec.size"),
+        (Struct, {"colour": SECRET}, "invalid value at $.spec.colour"),
+        (Struct, {"names": {SECRET: SECRET}}, "Expected `int`, got `str` at $.spec.names[...]"),
+        (Struct, {"short": SECRET}, "Expected `str` of length <= 3 at $.spec.short"),
+        (Struct, {SECRET: 1}, "invalid value at $.spec"),
+        (Pydantic, {"size": SECRET}, "int_parsing at $.spec.size"),
+        (Pydantic, {"size": SECRET, "names": {SECRET: SECRET}}, "int_parsing at $.spec.size and 1 more"),
+        (Pydantic, {"names": {SECRET: SECRET}}, "int_parsing at $.spec.names[...]"),
+        (Pydantic, {"size": 13}, "value_error at $.spec"),
+        (Data, {"size": SECRET}, "Expected `int`, got `str` at $.spec.size"),
+        (Data, {"word": SECRET}, "refused by the class (ValueError) at $.spec"),
+        (from_function, {"size": SECRET}, "int_parsing at $.spec.size"),
+        (failing, {"size": SECRET}, "LookupError"),
+    ],
+)
+def test_refusal_names_the_field_and_no_value(decoder: Any, spec: dict[str, Any], reason: str) -> None:
+    raw = json.dumps({"metadata": {"name": "w", "namespace": "ns"}, "spec": spec}).encode()
+    records = RecordDecoder(ObjectType(WIDGETS, decoder).on_arrival)
+    with pytest.raises(DecodeError) as caught:
+        records.from_list(raw)
+    assert str(caught.value) == f"ns/w: the decoder refuses it: {reason}"
+    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    error: BaseException | None = caught.value
+    while error is not None:
+        told += str(error) + repr(error)
+        error = error.__cause__ or error.__context__
+    assert SECRET not in told
+
+
+def test_failing_transform_quotes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def transform(widget: Any) -> Any:
+        return Pydantic.model_validate(widget.to_dict())
+
+    raw = json.dumps({"metadata": {"name": "w"}, "spec": {"size": SECRET}}).encode()
+    with pytest.raises(DecodeError, match=r"int_parsing at \$\.spec\.size") as caught:
+        RecordDecoder(ObjectType(WIDGETS, transform=transform).on_arrival).from_list(raw)
+    assert SECRET not in "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert "the transform raised for w: int_parsing at $.spec.size" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (msgspec.DecodeError("JSON is malformed"), "not JSON"),
+        (RecursionError(), "nested too deeply"),
+        (KeyError("secret"), "KeyError"),
+    ],
+)
+def test_other_errors_are_named_by_class(error: Exception, reason: str) -> None:
+    assert refusal(error) == reason

@@ -1,17 +1,25 @@
-"""DeltaFIFO: client-go's rules, observed at the consumer."""
+"""DeltaFIFO: client-go's rules, observed at the consumer, and the lists that it takes over."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections import deque
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
 
 from aioinformer.cache.store import ThreadSafeStore
 from aioinformer.errors import KeyFuncError
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.queue.listed_objects import DividedDict, ListedObjects
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from tests.support.batches import process_batch
+from tests.support.queue_model import QueueModel
 
 Popped = tuple[str, list[tuple[str, Any]], bool]
 
@@ -135,30 +143,17 @@ async def test_replace_queues_present_objects_before_deletes() -> None:
     ]
 
 
-@pytest.mark.conformance("DF-04")
-async def test_replace_deletes_with_the_newest_queued_object() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1)))
-    await queue.update(obj("a", 2))
-    await queue.update(obj("a", 3))
-    await queue.replace([])
-    assert (await deltas_of(queue))["a"][-1] == ("Deleted", ("tombstone", "a", 3))
-
-
-@pytest.mark.conformance("DF-04")
+@pytest.mark.conformance("DF-04", "DF-05")
 async def test_replace_neither_deletes_twice_nor_wraps_tombstones() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1), obj("b", 2)))
     await queue.delete(obj("a", 3))
     await queue.replace([])
     await queue.replace([])
-    assert await deltas_of(queue) == {"a": [("Deleted", 3)], "b": [("Deleted", ("tombstone", "b", 2))]}
-
-
-@pytest.mark.conformance("DF-05")
-async def test_object_listed_again_after_a_delete_is_queued() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("a", 1)))
-    await queue.delete(obj("a", 2))
-    await queue.replace([obj("a", 3)])
-    assert await deltas_of(queue) == {"a": [("Deleted", 2), ("Replaced", 3)]}
+    await queue.replace([obj("a", 4)])
+    assert await deltas_of(queue) == {
+        "a": [("Deleted", 3), ("Replaced", 4)],
+        "b": [("Deleted", ("tombstone", "b", 2))],
+    }
 
 
 @pytest.mark.conformance("DF-06")
@@ -240,13 +235,6 @@ async def test_queue_filled_by_events_has_synced(method: str) -> None:
     assert queue.has_synced()
 
 
-@pytest.mark.conformance("Q-04")
-async def test_empty_first_list_has_synced_at_once() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.replace([])
-    assert queue.has_synced()
-
-
 @pytest.mark.conformance("Q-04", "DF-08", "DF-09")
 async def test_queue_has_synced_once_its_first_list_is_popped() -> None:
     queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=known(obj("gone")))
@@ -265,3 +253,116 @@ async def test_later_objects_are_not_part_of_the_initial_list() -> None:
     await queue.replace([obj("a")])
     await queue.add(obj("b"))
     assert [(key, initial) for key, _, initial in await drained(queue)] == [("a", True), ("b", False)]
+
+
+# A stateful model: after any sequence of changes and pops, the store equals the server.
+
+
+class DeltaFIFOModel(QueueModel):
+    """Processes a DeltaFIFO into a store."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store: ThreadSafeStore[Any] = ThreadSafeStore()
+        self.queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=self.store)
+
+    def queued(self, name: str) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "version": self.server[name]}
+
+    @rule()
+    def pop(self) -> None:
+        if len(self.queue):
+            self.run(self.queue.pop(self.process))
+
+    @rule()
+    def pop_everything(self) -> None:
+        if len(self.queue):
+            self.run(process_batch(self.queue, self.process))
+        assert {key: item["version"] for key, item in self.store.snapshot()} == self.server
+
+    def process(self, deltas: Deltas[Any], initial: bool) -> None:
+        assert deltas
+        key = self.queue.key_of(deltas)
+        for before, after in itertools.pairwise(deltas):
+            assert not before.type is after.type is DeltaType.DELETED
+        for delta in deltas:
+            if delta.type is DeltaType.DELETED:
+                assert isinstance(delta.object, DeletedFinalStateUnknown) or delta.object["metadata"]["name"] == key
+                self.store.delete(key)
+                continue
+            assert not isinstance(delta.object, DeletedFinalStateUnknown)
+            old = self.store.item(key)
+            if delta.type is not DeltaType.REPLACED and old is not None:
+                assert delta.object["version"] >= old["version"], "went back in time"
+            self.store.put(key, delta.object)
+
+    @invariant()
+    def no_key_is_queued_twice(self) -> None:
+        assert len(self.queue) <= 4
+
+
+TestDeltaFIFOModel = DeltaFIFOModel.TestCase
+TestDeltaFIFOModel.settings = settings(max_examples=50, stateful_step_count=30)
+
+
+# ListedObjects: an ordered mapping of many small dicts.
+
+
+def names(count: int) -> list[str]:
+    return [f"ns/o{number}" for number in range(count)]
+
+
+def listed(*keys: str) -> ListedObjects[int]:
+    objects: ListedObjects[int] = ListedObjects()
+    for key in keys:
+        objects.put(key, 1)
+    return objects
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["set", "put", "pop", "delete", "popitem"]), st.sampled_from("abcde"), st.integers(1, 9)),
+    max_size=20,
+)
+
+
+@pytest.mark.parametrize("kind", [DividedDict, ListedObjects])
+@given(steps=STEPS)
+def test_behaves_as_a_dict(kind: type[DividedDict[int]], steps: list[tuple[str, str, int]]) -> None:
+    objects, plain = kind(), dict[str, int]()
+    for step, key, value in steps:
+        if step == "put" and isinstance(objects, ListedObjects):
+            assert objects.put(key, value) is (key not in plain)
+            plain[key] = value
+        elif step in ("put", "set"):
+            objects[key] = plain[key] = value
+        elif step == "pop":
+            assert objects.pop(key, None) == plain.pop(key, None)
+        elif step == "delete" and key in plain:
+            del objects[key], plain[key]
+        elif step == "popitem" and plain:
+            taken, what = objects.popitem()
+            assert plain.pop(taken) == what
+    assert objects == plain
+    assert sorted(objects) == sorted(plain)
+    assert (len(objects), [objects.get(key) for key in "abcde"]) == (len(plain), [plain.get(key) for key in "abcde"])
+
+
+@pytest.mark.parametrize(("again", "order"), [([], ["a", "c"]), (["b"], ["a", "b", "c"]), (["a"], ["a", "c"])])
+def test_object_that_is_listed_again_keeps_its_place(again: list[str], order: list[str]) -> None:
+    objects = listed("a", "b", "c")
+    del objects["b"]
+    for key in again:
+        objects.put(key, 2)
+    assert [*objects] == order
+    assert objects.detach()[1] == deque(order)
+
+
+def test_apart_returns_objects_and_order_and_empties() -> None:
+    objects = listed("b", "a")
+    by_key, line = objects.detach()
+    assert (dict(by_key), line) == ({"a": 1, "b": 1}, deque("ba"))
+    assert (len(objects), [*objects]) == (0, [])
+
+
+def test_dicts_of_a_long_list_stay_small() -> None:
+    assert max(map(len, listed(*names(100_000))._parts)) < 2500

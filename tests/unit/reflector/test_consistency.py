@@ -85,25 +85,6 @@ async def test_equal_list_is_read_once_at_the_version_of_the_stream(page_size: i
     assert len(lists) == (2 if page_size else 1)
 
 
-class CrashingCollection(Collection):
-    """A list at an exact version raises an exception that is not of this package."""
-
-    async def request(self, options: ListOptions) -> Any:
-        if options.resource_version_match == "Exact":
-            raise ZeroDivisionError
-        return await super().request(options)
-
-
-@pytest.mark.parametrize("options", [RAISE, REPORT])
-async def test_unexpected_error_of_the_list_skips_the_comparison(
-    options: ReflectorOptions, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with SharedIndexInformer(CrashingCollection("a"), options=options) as informer:
-        await asyncio.sleep(60)
-        assert str(informer.state) == "watching"
-    assert "version 1 could not be compared: every list failed" in caplog.text
-
-
 @pytest.mark.conformance("CON-01")
 async def test_lists_are_not_compared_by_default() -> None:
     pods = InconsistentCollection("a", "b")
@@ -199,17 +180,3 @@ async def test_stream_without_version_is_not_compared() -> None:
     async with SharedIndexInformer(pods, options=RAISE):
         await asyncio.sleep(10)
     assert all(request.watch for request in pods.requests)
-
-
-async def test_undecodable_object_is_not_compared() -> None:
-    pods = Collection("a", "b")
-
-    def picky(obj: Any) -> Any:
-        if obj.metadata.name == "a":
-            raise ValueError
-        return obj
-
-    async with SharedIndexInformer(pods, options=RAISE, transform=picky) as informer:
-        await asyncio.sleep(10)
-        assert not informer.is_stopped()
-        assert informer.skipped == 1

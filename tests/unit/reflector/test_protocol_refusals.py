@@ -18,33 +18,10 @@ STREAMING = ReflectorOptions()
 @pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
 def test_nothing_is_requested_before_retry_after(options: ReflectorOptions, status: int) -> None:
     talk = Conversation(options)
-    talk.ask()
-    talk.refuse(status, retry_after=17)
+    talk.refuse_next(status, retry_after=17)
     assert talk.delay() == 17
     talk.ask()
     assert talk.now == 17
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_delayed_watch_is_not_replaced_by_a_list(status: int) -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(10):
-        assert talk.ask() == "watch @10"
-        before = talk.now
-        talk.refuse(status, retry_after=17)
-        talk.now += talk.delay()
-        assert talk.now >= before + 17
-
-
-@pytest.mark.conformance("REF-37")
-def test_throttled_watch_reopens_at_its_version() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(10):
-        assert talk.ask() == "watch @10"
-        talk.refuse(429)
-        assert talk.delay() > 0
 
 
 @pytest.mark.conformance("REF-40")
@@ -55,31 +32,15 @@ def test_throttled_watch_event_is_delayed_without_a_list() -> None:
     assert talk.ask() == "watch @10"
 
 
-def test_throttled_watch_event_honors_retry_after() -> None:
-    talk = watching("a")
-    talk.error(429, after=60, retryAfterSeconds=33)
-    assert talk.delay() == 33
-
-
-def test_refused_streaming_list_honors_retry_after() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.refuse(422, retry_after=9)
-    assert talk.ask() == "list limit=500"
-    assert talk.now == 9
-
-
 def test_delay_that_the_server_asks_for_does_not_grow() -> None:
     talk = watching("a")
     talk.end(after=60)
     delays = []
     for _ in range(12):
-        talk.ask()
-        talk.refuse(429, retry_after=3)
+        talk.refuse_next(429, retry_after=3)
         delays.append(talk.delay())
     assert delays == [3] * 12
-    talk.ask()
-    talk.refuse(500)
+    talk.refuse_next(500)
     assert talk.delay() == pytest.approx(3.2)  # the last two counted as failures, since there were ten before
 
 
@@ -87,8 +48,7 @@ def test_server_that_asks_for_a_short_delay_for_long_is_left_alone() -> None:
     talk = Conversation(PAGES)
     delays = []
     for _ in range(16):
-        talk.ask()
-        talk.refuse(503, retry_after=1)
+        talk.refuse_next(503, retry_after=1)
         delays.append(talk.delay())
     assert max(delays[:10]) <= 2
     assert delays[-1] > 20
@@ -104,31 +64,6 @@ def test_backoff_grows_although_watches_open_in_between(status: int) -> None:
             talk.ask()
         talk.accept()
     assert talk.now > 300
-
-
-def test_server_that_returns_from_a_long_outage_is_asked_as_it_wishes() -> None:
-    talk = watching("a")
-    talk.break_off(after=60)
-    for _ in range(15):
-        talk.ask()
-        talk.break_off()
-    talk.ask()
-    talk.refuse(429, retry_after=1)
-    assert talk.delay() == 1
-
-
-def test_health_starts_at_the_retry_after_time() -> None:
-    talk = Conversation(PAGES)
-    talk.ask()
-    talk.refuse(500)
-    talk.ask()
-    talk.refuse(503, retry_after=1000)
-    talk.ask()
-    talk.page("a")
-    talk.ask()
-    talk.accept()
-    talk.error(500, after=100)
-    assert talk.delay() == pytest.approx(1.6)
 
 
 def test_excessive_retry_after_is_capped() -> None:
@@ -151,37 +86,17 @@ def test_excessive_retry_after_is_capped() -> None:
 def test_refused_list_is_reported_and_recovers(options: ReflectorOptions, status: int, phase: Phase) -> None:
     talk = Conversation(options)
     if options is STREAMING and status == 405:
-        talk.ask()
-        talk.refuse(405)
+        talk.refuse_next(405)
     for _ in range(3):
-        talk.ask()
-        talk.refuse(status, "Because")
+        talk.refuse_next(status, "Because")
         assert (talk.protocol.phase, talk.protocol.reason) == (phase, f"{status} Because")
     if talk.ask() == "stream":
         talk.accept()
         talk.events(initial_events_end(10))
     else:
         talk.page("a")
-        talk.ask()
-        talk.accept()
+        talk.open()
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
-
-
-@pytest.mark.parametrize(
-    ("status", "phase"),
-    [(401, Phase.UNAUTHORIZED), (403, Phase.FORBIDDEN), (404, Phase.NOT_FOUND), (405, Phase.POLLING)],
-)
-def test_refused_watch_is_reported_and_recovers(status: int, phase: Phase) -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    assert talk.ask() == "watch @10"
-    talk.refuse(status)
-    assert talk.protocol.phase is phase
-    if talk.ask().startswith("list"):
-        talk.page("a", version=11)
-        talk.ask()
-    talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
 
 
 @pytest.mark.parametrize(("status", "phase"), [(403, Phase.FORBIDDEN), (405, Phase.POLLING)])
@@ -195,16 +110,6 @@ def test_forbidden_watch_falls_back_to_periodic_lists(status: int, phase: Phase)
     assert talk.news == ["replaced"] * 12
     assert talk.protocol.phase is phase
     assert talk.delay() == 30
-
-
-def test_repeated_watch_failures_lead_to_a_list() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    asked = []
-    for _ in range(5):
-        asked.append(talk.ask())
-        talk.refuse(500)
-    assert asked == ["watch @10"] * 4 + ["list limit=500"]
 
 
 @pytest.mark.conformance("REF-37", "REF-51")
@@ -224,8 +129,7 @@ def test_watch_error_event_leads_to_a_list() -> None:
     talk = watching("a", "b")
     talk.error(500, after=60)
     assert talk.delay() > 0
-    talk.ask()
-    talk.page("a", version=20)
+    talk.answer_list("a", version=20)
     assert list(talk.cache) == ["ns/a"]
 
 
@@ -249,66 +153,24 @@ def test_internal_watch_errors_are_retried_for_a_limited_time() -> None:
     assert last - begun > 10 > talk.asked[-3][0] - begun
 
 
-@pytest.mark.conformance("REF-40")
-def test_only_internal_watch_errors_are_retried() -> None:
-    talk = watching("a", options=INSISTING)
-    talk.error(503, after=60)
-    assert talk.ask() == "list limit=500"
-
-
-@pytest.mark.conformance("RWD-01")
-def test_internal_error_after_health_starts_a_new_series() -> None:
-    talk = watching("a", options=INSISTING)
-    for _ in range(3):
-        talk.error(500, after=130)
-        assert talk.ask() == "watch @10"
-        talk.accept()
-
-
 @pytest.mark.conformance("REF-06", "REF-08")
 def test_delays_double_up_to_thirty_seconds() -> None:
     talk = Conversation(PAGES)
     delays = []
     for _ in range(8):
-        talk.ask()
-        talk.break_off()
+        talk.break_next()
         delays.append(round(talk.delay(), 3))
     assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
-
-
-@pytest.mark.conformance("REF-06")
-def test_jitter_can_double_each_delay() -> None:
-    talk = Conversation(PAGES, random=lambda: 0.5)
-    talk.ask()
-    talk.break_off()
-    assert talk.delay() == pytest.approx(1.2)
 
 
 @pytest.mark.conformance("REF-06")
 def test_two_healthy_minutes_reset_the_delay() -> None:
     talk = Conversation(PAGES)
     for _ in range(5):
-        talk.ask()
-        talk.break_off()
-    talk.ask()
-    talk.page("a")
-    talk.ask()
-    talk.accept()
+        talk.break_next()
+    talk.relist("a")
     talk.error(500, after=120)
     assert talk.delay() == pytest.approx(0.8)
-
-
-def test_less_than_two_healthy_minutes_increase_the_delay() -> None:
-    talk = Conversation(PAGES)
-    for _ in range(5):
-        talk.ask()
-        talk.break_off()
-    talk.ask()
-    talk.page("a")
-    talk.ask()
-    talk.accept()
-    talk.error(500, after=119)
-    assert talk.delay() == pytest.approx(25.6)
 
 
 @pytest.mark.parametrize("options", [PAGES, STREAMING], ids=["pages", "streaming"])
@@ -320,13 +182,3 @@ def test_alternating_403_of_list_and_watch_is_one_state(options: ReflectorOption
         reasons.append(talk.protocol.reason)
     assert set(reasons) == {reasons[0]}, reasons
     assert len(set(talk.reports)) == (2 if options.streaming_list else 1)
-
-
-def test_403_that_remains_alone_becomes_the_reason() -> None:
-    talk = Conversation(STREAMING)
-    talk.ask()
-    talk.refuse(403, "cannot watch")
-    for _ in range(2):
-        talk.ask()
-        talk.refuse(403, "cannot list")
-    assert talk.protocol.reason == "403 cannot list"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.errors import DecodeError
-from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol.messages import Accepted, Listed, PageEnded
+from aioinformer.reflector.protocol.changes import Quarantine
+from aioinformer.reflector.protocol.messages import Listed, PageEnded
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import ADDED, DELETED, WatchEvent
-from tests.support.conversation import Conversation, watching
+from tests.support.conversation import Conversation, streaming, watching
 from tests.support.wire_objects import added, deleted, initial_events_end, modified, record, undecodable
 
 
@@ -17,8 +17,7 @@ def relisting(*names: str) -> Conversation:
     """A conversation that had these objects and has just been accepted to list them again."""
     talk = watching(*names)
     talk.error(500, after=60)
-    talk.ask()
-    talk.accept()
+    talk.open()
     return talk
 
 
@@ -46,24 +45,11 @@ def test_state_recovers_when_the_object(event: WatchEvent) -> None:
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
 
 
-def test_state_stays_degraded_for_another_object() -> None:
-    talk = watching("a", "b")
-    talk.events(undecodable("a"), undecodable("b"), modified("a", 12))
-    assert talk.protocol.reason == "1 object cannot be decoded (ns/b)"
-
-
 def test_skipped_versions_are_counted_and_logged_once_a_key() -> None:
     talk = watching("a")
     talk.events(undecodable("a"), undecodable("a"), undecodable("b"))
     assert talk.protocol.quarantine.total == 3
     assert talk.lines == ["ns/a is skipped: not to be read", "ns/b is skipped: not to be read"]
-
-
-def test_object_with_an_unreadable_key_is_skipped() -> None:
-    talk = watching("a")
-    talk.events(undecodable(), modified("a", 12))
-    assert talk.news == ["replaced", "Updated ns/a"]
-    assert talk.protocol.reason.startswith("1 object cannot be decoded;")
 
 
 def test_refused_delete_still_deletes() -> None:
@@ -83,21 +69,11 @@ def test_delete_with_only_a_readable_key_deletes() -> None:
 def test_delete_with_an_unreadable_key_leads_to_a_list() -> None:
     talk = watching("a", "b")
     talk.events(undecodable("", DELETED), after=60)
-    assert talk.ask() == "watch @10"
-    talk.accept()
+    assert talk.open() == "watch @10"
     talk.events(undecodable("", DELETED))
     assert talk.ask() == "list limit=500"
     talk.page("b", version=20)
     assert list(talk.cache) == ["ns/b"]
-
-
-def test_reopened_watch_stays_degraded() -> None:
-    talk = watching("a")
-    talk.events(undecodable("a"))
-    talk.end(after=60)
-    talk.ask()
-    talk.accept()
-    assert talk.protocol.phase is Phase.DEGRADED
 
 
 # In lists.
@@ -109,18 +85,11 @@ def test_undecodable_item_keeps_its_cached_version() -> None:
     assert sorted(talk.cache) == ["ns/a", "ns/c"]
 
 
-def test_undecodable_new_item_is_left_out() -> None:
-    talk = relisting("a")
-    talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
-    assert list(talk.cache) == ["ns/a"]
-
-
 def test_list_with_an_unreadable_name_deletes_nothing() -> None:
     talk = relisting("a", "b")
     talk.answer(Listed([DecodeError("no"), record("b", 15), record("c")]), PageEnded("20"))
     assert {key: item.resource_version for key, item in talk.cache.items()} == {"ns/a": "1", "ns/b": "15", "ns/c": "1"}
-    talk.ask()
-    talk.accept()
+    talk.open()
     assert talk.protocol.phase is Phase.DEGRADED
     assert talk.protocol.reason.endswith("a list with an object without a readable name deletes nothing")
 
@@ -128,113 +97,112 @@ def test_list_with_an_unreadable_name_deletes_nothing() -> None:
 def test_next_readable_list_deletes_again() -> None:
     talk = relisting("a", "b")
     talk.answer(Listed([DecodeError("no"), record("b")]), PageEnded("20"))
-    talk.ask()
-    talk.accept()
+    talk.open()
     talk.error(500, after=60)
-    talk.ask()
-    talk.page("b", version=30)
-    talk.ask()
-    talk.accept()
+    talk.relist("b", version=30)
     assert list(talk.cache) == ["ns/b"]
     assert (talk.protocol.phase, talk.protocol.reason) == (Phase.WATCHING, "")
 
 
 def test_streaming_list_with_an_unreadable_name_deletes_nothing() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    talk.events(added("a", 9), added("b", 10), initial_events_end(10))
+    talk = streaming(added("a", 9), added("b", 10), initial_events_end(10))
     talk.error(500, after=60)
-    assert talk.ask().startswith("stream")
-    talk.accept()
+    assert talk.open().startswith("stream")
     talk.events(undecodable("", ADDED), added("b", 15), initial_events_end(20))
     assert sorted(talk.cache) == ["ns/a", "ns/b"]
-
-
-def test_list_with_undecodable_objects_starts_a_degraded_watch() -> None:
-    talk = relisting("a")
-    talk.answer(Listed([DecodeError("no", key="ns/b"), record("a")]), PageEnded("20"))
-    talk.ask()
-    talk.accept()
-    assert talk.protocol.phase is Phase.DEGRADED
-
-
-def test_fully_decoded_list_ends_the_degraded_state() -> None:
-    talk = watching("a")
-    talk.events(undecodable("a"))
-    talk.error(500, after=60)
-    talk.ask()
-    talk.page("a", version=20)
-    talk.ask()
-    talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
 
 
 # In streaming lists.
 
 
 def test_streaming_list_skips_undecodable_objects() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    talk.events(undecodable("a", ADDED), added("b", 3), initial_events_end(4))
+    talk = streaming(undecodable("a", ADDED), added("b", 3), initial_events_end(4))
     assert list(talk.cache) == ["ns/b"]
     assert talk.protocol.phase is Phase.DEGRADED
 
 
-def test_object_decoded_later_in_a_streaming_list_recovers() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    talk.events(undecodable("a", ADDED), modified("a", 3), initial_events_end(4))
-    assert list(talk.cache) == ["ns/a"]
-    assert talk.protocol.phase is Phase.WATCHING
-
-
 @pytest.mark.parametrize("event", [deleted("a", 5), undecodable("a", DELETED)], ids=["whole", "key-only"])
 def test_deleted_object_in_a_streaming_list_is_not_degraded(event: WatchEvent) -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    talk.events(added("a", 3), undecodable("a"), event, initial_events_end(6))
+    talk = streaming(added("a", 3), undecodable("a"), event, initial_events_end(6))
     assert talk.cache == {}
     assert talk.protocol.phase is Phase.WATCHING
 
 
 def test_unreadable_delete_restarts_a_streaming_list() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    talk.events(added("a", 3), undecodable("", DELETED), initial_events_end(6))
+    talk = streaming(added("a", 3), undecodable("", DELETED), initial_events_end(6))
     assert talk.news == []
     assert talk.delay() > 0
     assert talk.ask() == "stream"
 
 
-def test_undecodable_version_keeps_the_newer_cached_object() -> None:
-    talk = watching("a", options=ReflectorOptions(streaming_list=False))
-    talk.protocol.options = ReflectorOptions()
-    talk.error(500, after=60)
-    assert talk.ask() == "stream @10"
-    talk.answer(Accepted())
-    talk.events(added("a", 12), undecodable("a"), initial_events_end(13))
-    assert talk.cache["ns/a"].resource_version == "12"
+# The quarantine.
 
 
-def test_stream_of_one_broken_object_is_no_streaming_list() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    for _ in range(31):
-        if talk.reads:
-            talk.events(undecodable("a"), after=1)
-    assert talk.ask() == "list limit=500"
+def quarantined(*names: str) -> Quarantine:
+    made = Quarantine()
+    for name in names:
+        made.add(DecodeError(f"ns/{name}: bad", key=f"ns/{name}"))
+    return made
 
 
-def test_undecodable_objects_count_as_progress() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.accept()
-    for number in range(60):
-        talk.events(undecodable(f"pod-{number}", ADDED), after=1)
-    assert talk.reads
+def test_objects_of_the_last_list_count_until_the_next_ends() -> None:
+    quarantine = quarantined("a", "b")
+    quarantine.begin_list()
+    assert (quarantine.reason("ns/a"), len(quarantine)) == ("bad", 2)
+    quarantine.add(DecodeError("worse", key="ns/b"))
+    quarantine.end_list({"ns/b"})
+    assert quarantine.reasons() == {"ns/b": "worse"}
+    assert quarantine.reason("ns/a") is None
+
+
+def test_decoded_object_stays_known_until_it_is_cached() -> None:
+    quarantine = quarantined("a")
+    assert quarantine.release("ns/a")
+    assert not quarantine
+    for _ in range(3):
+        assert quarantine.reason("ns/a") == "bad"
+        quarantine.count_batch()
+    assert quarantine.reason("ns/a") is None
+    assert not quarantine.leaving
+
+
+def test_deleted_object_is_removed_at_once() -> None:
+    quarantine = quarantined("a", "b")
+    quarantine.release("ns/a", gone=True)
+    quarantine.release("ns/b")
+    quarantine.release("ns/b", gone=True)
+    assert (quarantine.reason("ns/a"), quarantine.reason("ns/b")) == (None, None)
+    assert not quarantine.is_tracking
+
+
+def test_objects_without_readable_names_are_counted() -> None:
+    quarantine = quarantined("a")
+    quarantine.begin_list()
+    for _ in range(3):
+        quarantine.add(DecodeError("bad", key=""))
+    quarantine.add(DecodeError("bad", key="ns/a"))
+    assert len(quarantine) == 4
+    quarantine.end_list({"ns/a", ""})
+    assert str(quarantine).startswith("4 objects cannot be decoded (ns/a, …);")
+    quarantine.begin_list()
+    quarantine.end_list(())
+    assert (len(quarantine), bool(quarantine)) == (0, False)
+
+
+def test_each_version_and_the_end_are_reported() -> None:
+    reports: list[tuple[str, str, str]] = []
+    quarantine = Quarantine(lambda *report: reports.append(report))
+    for key, version in (("shop/a", "1"), ("shop/a", "2"), ("shop/b", "3")):
+        quarantine.add(DecodeError(f"{key}: no", key=key, version=version))
+    assert reports == [("shop/a", "no", "1"), ("shop/a", "no", "2"), ("shop/b", "no", "3")]
+    reports.clear()
+    quarantine.begin_list()
+    quarantine.add(DecodeError("no", key="shop/b", version="4"))
+    quarantine.release("shop/a")
+    quarantine.end_list({"shop/a", "shop/b"})
+    assert reports == [("shop/b", "no", "4"), ("shop/a", "", "")]
+    quarantine.release("shop/b", gone=True)
+    assert reports[2:] == [("shop/b", "", "")]
+    quarantine.add(DecodeError("no", key="shop/c", version="5"))
+    quarantine.clear()
+    assert reports[4:] == [("shop/c", "", "")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from aioinformer.reflector.options import ReflectorOptions
-from aioinformer.reflector.protocol.messages import Changed, Elapsed, Watched
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_events import WatchEvent
 from tests.support.conversation import Conversation, watching
@@ -27,8 +26,7 @@ def test_watch_requests_bookmarks_from_the_last_version() -> None:
 @pytest.mark.conformance("REF-05")
 def test_watch_timeout_is_random_up_to_twice_the_minimum() -> None:
     talk = Conversation(ReflectorOptions(streaming_list=False, min_watch_timeout=100), random=lambda: 0.999)
-    talk.ask()
-    talk.page()
+    talk.answer_list()
     assert talk.request().options.timeout_seconds == 199
 
 
@@ -47,18 +45,6 @@ def test_version_follows_events_and_bookmarks() -> None:
         talk.events(event)
         versions.append(talk.protocol.version)
     assert versions == ["11", "12", "20", "21"]
-
-
-def test_bookmark_delivers_only_the_version() -> None:
-    talk = watching()
-    assert talk.protocol.receive(Watched([bookmark(20)]), talk.now) == [Changed([], "20")]
-
-
-def test_bookmark_without_a_version_changes_nothing() -> None:
-    talk = watching()
-    talk.events(bookmark(""))
-    assert talk.protocol.version == "10"
-    assert talk.reads
 
 
 @pytest.mark.conformance("REF-42")
@@ -90,8 +76,7 @@ def test_watch_that_ends_at_once_is_a_failure() -> None:
         delays.append(talk.delay())
         assert talk.protocol.phase is Phase.BACKING_OFF
         assert "ends watches" in talk.protocol.reason
-        talk.ask()
-        talk.accept()
+        talk.open()
     assert delays == pytest.approx([0.8, 1.6, 3.2])
 
 
@@ -103,8 +88,7 @@ def test_short_watch_with_news_reopens_at_once(cut: bool) -> None:
         talk.events(modified("a", 11 + turn))
         talk.break_off(after=0.5) if cut else talk.end(after=0.5)
         assert talk.delay() == 0
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
+        assert talk.open() == f"watch @{11 + turn}"
     assert talk.protocol.phase is Phase.WATCHING
     assert talk.reports == []
 
@@ -115,8 +99,7 @@ def test_reopening_is_limited_to_three_watches_in_two_seconds(cut: bool) -> None
     for turn in range(20):
         talk.events(modified("a", 11 + turn))
         talk.break_off() if cut else talk.end()
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
+        assert talk.open() == f"watch @{11 + turn}"
     sent = [when for when, _ in talk.asked]
     assert all(later - earlier >= 2 for earlier, later in zip(sent[1:], sent[4:], strict=False))
     assert sent[-1] < 16
@@ -130,111 +113,30 @@ def test_short_watches_that_repeat_an_event_are_delayed(cut: bool) -> None:
     for _ in range(4):
         talk.break_off() if cut else talk.end()
         delays.append(talk.delay())
-        talk.ask()
-        talk.accept()
+        talk.open()
         talk.events(modified("a", 11))
     assert delays[:2] == [0, 0]
     assert delays[2:] == pytest.approx([2.0, 2.0], abs=0.5)
-
-
-@pytest.mark.conformance("REF-37")
-@pytest.mark.parametrize("seconds", [3, 60])
-def test_repeatedly_cut_watches_keep_the_phase_watching(seconds: float) -> None:
-    talk = watching("a")
-    for turn in range(20):
-        talk.events(modified("a", 11 + turn), after=seconds)
-        talk.break_off()
-        assert talk.delay() == 0
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
-    assert talk.reports == []
-
-
-def test_cut_quiet_watch_reopens_at_once() -> None:
-    talk = watching("a")
-    for _ in range(5):
-        talk.break_off(after=60)
-        assert talk.delay() == 0
-        assert talk.ask() == "watch @10"
-        talk.accept()
-    assert talk.reports == []
-
-
-def test_watch_cut_at_once_is_a_failure() -> None:
-    talk = watching("a")
-    for delay in (0.8, 1.6, 3.2):
-        talk.break_off(after=0.5)
-        assert talk.delay() == pytest.approx(delay)
-        assert talk.protocol.phase is Phase.BACKING_OFF
-        assert talk.ask() == "watch @10"
-        talk.accept()
 
 
 def test_watch_with_progress_resets_the_backoff() -> None:
     talk = watching("a")
     for _ in range(5):
         talk.break_off()
-        talk.ask()
-        talk.accept()
+        talk.open()
     talk.events(modified("a", 11))
     talk.end()
-    talk.ask()
-    talk.break_off()
+    talk.break_next()
     assert talk.delay() == pytest.approx(0.8)
-
-
-def test_watch_that_ends_with_an_error_keeps_the_backoff() -> None:
-    talk = watching("a")
-    delays = []
-    for turn in range(4):
-        talk.events(modified("a", 11 + turn))
-        talk.error(500)
-        delays.append(talk.delay())
-        talk.ask()
-        talk.page("a", version=11 + turn)
-        talk.ask()
-        talk.accept()
-    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4])
-
-
-@pytest.mark.conformance("REF-39")
-def test_version_of_failing_watches_is_replaced_by_a_list() -> None:
-    talk = watching()
-    asked = []
-    for _ in range(4):
-        talk.end()
-        asked.append(talk.ask())
-        talk.accept()
-    assert asked == ["watch @10", "watch @10", "watch @10", "list limit=500"]
-
-
-@pytest.mark.conformance("REF-39")
-def test_short_watches_with_events_never_relist() -> None:
-    talk = watching("a")
-    for turn in range(20):
-        talk.events(modified("a", 11 + turn))
-        talk.end()
-        assert talk.ask() == f"watch @{11 + turn}"
-        talk.accept()
 
 
 # Silence.
 
 
-def test_first_silent_watch_reopens_without_a_report() -> None:
-    talk = watching()
-    talk.idle()
-    assert talk.protocol.phase is Phase.WATCHING
-    assert talk.ask() == "watch @10"
-    assert talk.now == 90
-
-
 def test_watch_after_a_silent_one_has_no_silence_limit() -> None:
     talk = watching()
     talk.idle()
-    talk.ask()
-    talk.accept()
+    talk.open()
     assert (talk.silence, talk.patience) == (None, 300 + 30)
     assert talk.protocol.phase is Phase.WATCHING
     assert talk.reports == []
@@ -244,32 +146,9 @@ def quiet(version: int = 10) -> Conversation:
     """A conversation about a collection in which nothing happens."""
     talk = watching("a", version=version)
     talk.idle()
-    talk.ask()
-    talk.accept()
+    talk.open()
     talk.now += 90
     return talk
-
-
-def test_quiet_ended_watch_reopens_without_a_silence_limit() -> None:
-    talk = quiet()
-    for _ in range(5):
-        talk.end(after=200)
-        assert talk.ask() == "watch @10"
-        assert talk.delay() == 0
-        talk.accept()
-        assert talk.silence is None
-    assert talk.protocol.phase is Phase.WATCHING
-    assert talk.reports == []
-
-
-def test_overdue_quiet_watch_reopens_at_once() -> None:
-    talk = quiet()
-    patience = talk.patience
-    assert patience is not None
-    talk.answer(Elapsed(), after=patience)
-    assert talk.ask() == "watch @10"
-    assert talk.now == 90 + 330
-    assert talk.reports == []
 
 
 @pytest.mark.parametrize("event", [modified("a", 11), bookmark(10), bookmark(11)], ids=["event", "same", "bookmark"])
@@ -290,30 +169,15 @@ def lost_and_back(version: int = 100) -> Conversation:
     """A conversation with a server that was not reached once, and whose watch is silent since then."""
     talk = watching("a", version=version)
     talk.break_off(after=60)
-    talk.ask()
-    talk.break_off()
-    talk.ask()
-    talk.accept()
+    talk.break_next()
+    talk.open()
     talk.idle()
     return talk
 
 
-def test_silent_watch_after_an_outage_is_checked_once() -> None:
-    talk = lost_and_back()
-    assert dict(talk.request().options.to_query()) == {"limit": "1"}
-    reports = len(talk.reports)
-    talk.page("a", version=100, token="more")
-    assert talk.ask() == "watch @100"
-    talk.accept()
-    assert talk.silence is None
-    assert (talk.protocol.phase, len(talk.reports)) == (Phase.WATCHING, reports)
-    assert talk.news == ["replaced"]
-
-
 def test_lower_version_at_the_check_means_a_restored_server() -> None:
     talk = lost_and_back()
-    talk.ask()
-    talk.page(version=40)
+    talk.answer_list(version=40)
     assert talk.ask() == "list limit=500"
     talk.page("b", version=41)
     assert talk.news == ["replaced", "replaced"]
@@ -330,64 +194,23 @@ def test_quiet_watch_after_an_outage_is_checked_once(how: str) -> None:
         talk.end(after=100)
         talk.ask()
         talk.break_off() if how == "refused" else talk.refuse(503)
-    talk.ask()
-    talk.accept()
+    talk.open()
     assert talk.silence == 90
     talk.idle()
     assert talk.ask() == "list limit=1"
     talk.page("a", version=100)
-    assert talk.ask() == "watch @100"
-    talk.accept()
+    assert talk.open() == "watch @100"
     assert talk.silence is None
-
-
-def test_watch_with_events_after_an_outage_is_not_checked() -> None:
-    talk = watching("a", version=100)
-    talk.break_off(after=60)
-    talk.ask()
-    talk.accept()
-    talk.events(bookmark(100))
-    talk.idle()
-    assert talk.ask() == "watch @100"
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])
 def test_refused_check_does_not_affect_the_watch(status: int) -> None:
     talk = lost_and_back()
     reports = len(talk.reports)
-    talk.ask()
-    talk.refuse(status)
+    talk.refuse_next(status)
     assert talk.delay() == 0
     assert talk.ask() == "watch @100"
     assert (len(talk.reports), talk.news) == (reports, ["replaced"])
-
-
-def test_retry_after_of_a_check_is_honored() -> None:
-    talk = lost_and_back()
-    talk.ask()
-    talk.refuse(429, retry_after=40)
-    assert talk.delay() == 40
-
-
-def test_non_numeric_versions_are_not_checked() -> None:
-    talk = watching("a")
-    talk.events(bookmark("opaque"))
-    talk.break_off(after=60)
-    talk.ask()
-    talk.accept()
-    talk.idle()
-    assert talk.ask() == "watch @opaque"
-
-
-def test_watch_with_news_before_silence_counts_as_first() -> None:
-    talk = watching()
-    for turn in range(4):
-        talk.events(bookmark(11 + turn))
-        talk.idle()
-        assert talk.delay() == 0
-        talk.ask()
-        talk.accept()
-    assert talk.protocol.phase is Phase.WATCHING
 
 
 # Heads that come late.
@@ -395,8 +218,7 @@ def test_watch_with_news_before_silence_counts_as_first() -> None:
 
 def test_watch_without_a_head_is_open_after_ten_seconds() -> None:
     talk = Conversation(ReflectorOptions(streaming_list=False))
-    talk.ask()
-    talk.page("a")
+    talk.answer_list("a")
     assert (talk.request().patience, talk.protocol.phase) == (10, Phase.SYNCING)
     talk.no_head()
     assert talk.protocol.phase is Phase.WATCHING
@@ -404,49 +226,6 @@ def test_watch_without_a_head_is_open_after_ten_seconds() -> None:
     talk.accept(after=60)
     talk.events(modified("a", 11))
     assert talk.news == ["replaced", "Updated ns/a"]
-
-
-def test_watch_without_a_head_can_fall_silent() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    talk.ask()
-    talk.no_head()
-    talk.idle()
-    assert talk.ask() == "watch @10"
-    talk.no_head()
-    assert talk.silence is None
-    assert talk.protocol.phase is Phase.WATCHING
-
-
-def test_late_error_head_is_a_refusal() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    talk.ask()
-    talk.no_head()
-    talk.refuse(503)
-    assert talk.protocol.phase is Phase.BACKING_OFF
-    assert talk.ask() == "watch @10"
-
-
-def test_watch_duration_starts_at_its_request() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    for _ in range(3):
-        assert talk.ask() == "watch @10"
-        talk.accept(after=2)
-        talk.end()
-        assert talk.delay() == 0
-    assert talk.reports == []
-
-
-def test_connection_loss_before_the_head_ends_the_watch() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    talk.ask()
-    talk.no_head()
-    talk.break_off(after=50, sent=True)
-    assert talk.delay() == 0
-    assert talk.ask() == "watch @10"
 
 
 def test_unreachable_server_is_never_watching() -> None:
@@ -463,118 +242,18 @@ def test_unreachable_server_is_never_watching() -> None:
     assert talk.protocol.attempts == 5
 
 
-def test_received_head_restores_the_head_timeout() -> None:
-    talk = watching("a")
-    talk.end(after=60)
-    talk.ask()
-    talk.no_head()
-    talk.break_off()
-    assert talk.request().patience == 20
-    talk.accept()
-    talk.end(after=60)
-    assert talk.request().patience == 10
-
-
 # Collections without versions, or without watches.
-
-
-def test_list_without_a_version_is_watched_if_possible() -> None:
-    talk = watching("a", version="")
-    talk.events(added("a", ""), added("b", ""))
-    assert talk.protocol.phase is Phase.WATCHING
-    assert list(talk.cache) == ["ns/a", "ns/b"]
-    talk.end(after=60)
-    assert talk.ask() == "list limit=500"
-    assert talk.now == 60
-
-
-def test_quiet_collection_without_versions_is_listed_once() -> None:
-    talk = watching("a", version="")
-    talk.events(added("a", 1))
-    talk.idle()
-    assert talk.ask() == "list limit=500"
-    talk.page("a", version="")
-    assert talk.ask() == "watch"
-    talk.accept()
-    talk.events(added("a", 1))
-    assert talk.silence is None
-    talk.events(modified("a", 2))
-    assert talk.silence == 90
-
-
-def test_resource_without_watch_is_polled() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.refuse(405)
-    delays = []
-    for _ in range(8):
-        assert talk.ask() == "list limit=500"
-        talk.page("a", version="")
-        assert talk.ask() == "watch"
-        talk.refuse(405)
-        assert talk.protocol.phase is Phase.POLLING
-        assert "405" in talk.protocol.reason
-        delays.append(talk.delay())
-    assert delays == pytest.approx([0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30])
-    assert talk.news == ["replaced"] * 8
-    assert len(talk.reports) == 1
-
-
-def test_resource_that_declares_no_watch_is_only_listed() -> None:
-    talk = Conversation(watchable=False)
-    for _ in range(3):
-        assert talk.ask() == "list limit=500"
-        talk.page("a", version=10)
-        assert talk.protocol.phase is Phase.POLLING
-    assert talk.news == ["replaced"] * 3
-
-
-def test_failed_poll_is_reported_and_recovers() -> None:
-    talk = Conversation(watchable=False)
-    talk.ask()
-    talk.page("a", version="")
-    talk.ask()
-    talk.refuse(503)
-    phases = [talk.protocol.phase]
-    talk.ask()
-    talk.page("a", version="")
-    assert [*phases, talk.protocol.phase] == [Phase.BACKING_OFF, Phase.POLLING]
 
 
 def test_list_that_lost_its_version_is_refused() -> None:
     talk = watching("a", "b", version=10)
     talk.error(410, after=60)
-    talk.ask()
-    talk.page("a", version="")
+    talk.answer_list("a", version="")
     assert talk.news == ["replaced"]
     assert talk.protocol.reason == "the list has no resourceVersion"
 
 
 # Watches that bring nothing.
-
-
-def test_watch_with_events_resets_failed_watches() -> None:
-    talk = watching("a")
-    for turn in range(8):
-        talk.events(*[modified("a", 11 + turn)] * (turn % 3 == 2))
-        talk.end()
-        assert talk.ask().startswith("watch")
-        talk.accept()
-
-
-def test_failed_watches_before_a_list_do_not_count_after_it() -> None:
-    talk = watching()
-    for _ in range(3):
-        talk.end()
-        talk.ask()
-        talk.accept()
-    talk.error(500, after=60)
-    assert talk.ask() == "list limit=500"
-    talk.page(version=20)
-    talk.ask()
-    talk.accept()
-    talk.end()
-    assert talk.ask() == "watch @20"
 
 
 # Lines that cannot be read.
@@ -593,49 +272,13 @@ def test_broken_line_is_read_again_once_before_a_list() -> None:
     assert talk.ask() == "list limit=500"
 
 
-def test_slow_broken_line_is_read_again_once_too() -> None:
-    talk = watching("a")
-    talk.broken_line(after=60)
-    talk.ask()
-    talk.accept()
-    talk.broken_line(after=60)
-    assert talk.delay() > 0
-    assert talk.ask() == "list limit=500"
-
-
-def test_broken_line_after_good_events_is_read_again() -> None:
-    talk = watching("a")
-    talk.broken_line(after=60)
-    talk.ask()
-    talk.accept()
-    talk.events(modified("a", 15), after=60)
-    talk.broken_line()
-    assert talk.ask() == "watch @15"
-
-
-def test_broken_lines_after_every_event_are_paced() -> None:
-    talk = watching("a")
-    for turn in range(20):
-        talk.events(modified("a", 11 + turn))
-        talk.broken_line()
-        if talk.ask().startswith("list"):
-            talk.page("a", version=11 + turn)
-            talk.ask()
-        talk.accept()
-    assert len([when for when, _ in talk.asked if when < 2]) < 8
-
-
 # All of it together.
 
 
-def test_concurrent_faults_cause_at_most_three_bad_requests() -> None:
-    talk = Conversation()
-    talk.ask()
-    talk.refuse(422)
-    talk.ask()
-    talk.page("a")
-    while talk.ask().startswith("watch") and talk.now < 2:
-        talk.accept()
-        talk.end()
-    early = [words for when, words in talk.asked if when < 2]
-    assert early == ["stream", "list limit=500", "watch @10", "watch @10"]
+def test_resource_that_declares_no_watch_is_only_listed() -> None:
+    talk = Conversation(watchable=False)
+    for _ in range(3):
+        assert talk.ask() == "list limit=500"
+        talk.page("a", version=10)
+        assert talk.protocol.phase is Phase.POLLING
+    assert talk.news == ["replaced"] * 3

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.cache.objects.storage import projection
-from aioinformer.errors import DecodeError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.messages import Ended, Failed, Listed, PageEnded, Watched
 from aioinformer.reflector.response_reader import WatchParser
@@ -151,50 +150,6 @@ def test_damaged_byte_cannot_mix_objects(form: str, kind: str, at: int, byte: in
         assert all(follower.talk.cache[key].same_content(record) for key, record in right.items())
 
 
-@pytest.mark.parametrize("form", DECODERS)
-def test_each_byte_of_an_event_is_checked(form: str) -> None:
-    text = line("MODIFIED", "alpha", 12).rstrip()
-    decode, accepted = DECODERS[form]().from_watch, 0
-    for at in range(len(text)):
-        for change, byte in [
-            ("delete", 0),
-            ("flip", 1),
-            ("flip", 128),
-            *(("insert", each) for each in b'}]"\\\x00\xff0'),
-        ]:
-            damaged = damage(text, change, at, byte)
-            try:
-                decode_watch_line(damaged, decode, KIND)
-            except DecodeError:
-                continue
-            accepted += 1
-            assert is_json_stream(damaged), damaged
-    assert accepted  # a letter in a string may change
-
-
-@pytest.mark.parametrize("at", [b'},"spec":', b',"text":'])
-def test_event_with_a_bracket_too_many_is_not_delivered(at: bytes) -> None:
-    follower = Follower(RecordDecoder(expected=KIND))
-    follower.run(STREAM.replace(at, b"}" + at, 2), 10_000)
-    assert all("spec" in msgspec.json.decode(record.json) for record in follower.delivered)
-    assert all(follower.talk.cache[key].same_content(decode_record(raw)) for key, raw in TRUTH.items())
-
-
-@pytest.mark.parametrize("form", DECODERS)
-def test_joined_halves_of_two_events_are_refused(form: str) -> None:
-    first, second = line("MODIFIED", "alpha", 12).rstrip(), line("MODIFIED", "gamma", 13).rstrip()
-    cut, rest = first.index(b'"kubelet"') + 3, second.index(b'{"f:status"')
-    with pytest.raises(DecodeError):
-        decode_watch_line(first[:cut] + second[rest:], DECODERS[form]().from_watch, KIND)
-
-
-def test_broken_line_is_read_again_from_the_last_good_version() -> None:
-    follower = Follower(RecordDecoder(expected=KIND))
-    follower.run(STREAM.replace(b'"owner":"alpha"', b'"owner":alpha'), 10_000)
-    assert [words for _, words in follower.talk.asked][:3] == ["list limit=500", "watch @10", "watch @11"]
-    assert follower.lists == 1
-
-
 # Events of another kind or namespace.
 
 
@@ -260,12 +215,6 @@ def test_many_foreign_events_change_the_state_rarely() -> None:
     assert talk.protocol.quarantine.total == 1000
     assert len(states) == len(talk.lines) == 10
     assert "degraded: at least 512 events of another kind or namespace skipped" in states
-
-
-def test_watch_without_foreign_events_ends_the_degraded_state() -> None:
-    follower = Follower(RecordDecoder(expected=KIND))
-    follower.run(foreign("Gadget"), 10_000)
-    assert str(follower.talk.protocol.phase) == "watching"
 
 
 def test_streaming_list_skips_foreign_objects() -> None:

@@ -1,22 +1,27 @@
-"""Lines of a watch: any notation is decoded, and garbage raises only DecodeError."""
+"""Lines of a watch and items of a list: any notation is decoded, and garbage raises only DecodeError."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.record import Record, decode_record
 from aioinformer.errors import DecodeError, Expired
-from aioinformer.reflector import watch_decoder
+from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.protocol.messages import Listed, Send
+from aioinformer.reflector.response_reader import ResponseReader
 from aioinformer.reflector.watch_decoder import decode_watch_line
-from tests.support.wire_objects import body
+from aioinformer.reflector.watch_events import RecordDecoder
+from tests.support.wire_objects import body, record
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from aioinformer.reflector.watch_events import WatchEvent
 
 
@@ -92,11 +97,6 @@ def test_invalid_line_is_an_error(text: bytes) -> None:
         read(text)
 
 
-def test_html_page_is_reported_as_from_a_proxy() -> None:
-    with pytest.raises(DecodeError, match="proxy"):
-        read(b"  <html>")
-
-
 UNDECODABLE = {
     "nothing": b"",
     "null": b"null",
@@ -126,22 +126,14 @@ def test_undecodable_object_is_the_error_of_its_event(name: str) -> None:
         (b'{"name":"a","namespace":7}', "a", ""),
         (b'{"name":"a","namespace":"ns","resourceVersion":{}}', "ns/a", ""),
         (b'{"name":7,"resourceVersion":"3"}', "", "3"),
+        (b'{"name":"a","uid":["hunter2"]}', "a", ""),
     ],
 )
 def test_mistyped_metadata_keeps_what_is_readable(metadata: bytes, key: str, version: str) -> None:
     error = read(line("MODIFIED", b'{"metadata":' + metadata + b"}")).error
     assert isinstance(error, DecodeError)
     assert (error.key, error.version) == (key, version)
-
-
-def test_object_error_never_quotes_the_object() -> None:
-    error = read(line("ADDED", b'{"metadata":{"name":"a","uid":["hunter2"]},"data":"hunter2"}')).error
     assert "hunter2" not in repr(error)
-
-
-def test_null_metadata_equals_absent() -> None:
-    found = decode_record(b'{"metadata":{"name":"a","namespace":null,"uid":null,"resourceVersion":null,"labels":null}}')
-    assert (found.key, found.namespace, found.uid, found.resource_version) == ("a", "", "", "")
 
 
 @pytest.mark.conformance("REF-28")
@@ -160,10 +152,6 @@ def test_bookmark_annotation_marks_the_end_of_initial_events(annotations: Any, e
     meta = {"resourceVersion": "9", "annotations": annotations}
     event = read(line("BOOKMARK", json.dumps({"kind": "Pod", "metadata": meta}).encode()))
     assert (event.type, event.version, event.initial_events_end, event.error) == ("BOOKMARK", "9", ends, None)
-
-
-def test_bookmark_may_have_only_a_version() -> None:
-    assert read(line("BOOKMARK", b'{"metadata":{"resourceVersion":"9"}}')).version == "9"
 
 
 @pytest.mark.parametrize("obj", [b"{}", b'{"metadata":null}', b'{"metadata":{"resourceVersion":null}}'])
@@ -231,8 +219,103 @@ def test_any_bytes_give_an_event_or_a_decode_error(noise: bytes, wrapped: bool) 
         read(line("ADDED", noise) if wrapped else noise)
 
 
-def test_kube_apiserver_line_is_decoded_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_decoder, "_decode_line", lambda text: pytest.fail("decoded as a whole"))
-    event = read(line("MODIFIED", POD))
+# Records: admitted once, refused without quotes, and replaced by the equal cached record.
+
+
+def refuse(found: Record) -> Record:
+    raise ValueError("hunter2")
+
+
+def test_refused_object_is_an_event_with_key_and_no_quotes() -> None:
+    error = decode_watch_line(line("MODIFIED", POD), RecordDecoder(refuse).from_watch).error
+    assert isinstance(error, DecodeError)
+    assert (error.key, error.version) == ("ns/a", "7")
+    assert "hunter2" not in str(error)
+
+
+def test_refused_delete_keeps_its_object() -> None:
+    event = decode_watch_line(line("DELETED", POD), RecordDecoder(refuse).from_watch)
     assert event.record is not None
-    assert event.record.raw == POD
+    assert (event.record.key, event.record.resource_version) == ("ns/a", "7")
+    assert event.error is not None
+
+
+# Relists.
+
+
+@pytest.mark.conformance("WEAK-16", "WEAK-17")
+def test_unchanged_listed_object_is_the_cached_one() -> None:
+    cached = decode_record(POD)
+    assert RecordDecoder(refuse, {cached.key: cached}.get).from_list(POD) is cached
+
+
+@pytest.mark.parametrize("change", [{"resourceVersion": "8"}, {"uid": "another"}])
+def test_other_version_or_uid_is_a_new_object(change: dict[str, str]) -> None:
+    cached = record("a", 7)
+    assert RecordDecoder(known={"ns/a": cached}.get).from_list(body("a", 7, metadata=change)) is not cached
+
+
+def test_list_compares_contents_at_an_equal_version() -> None:
+    cached = record("a", 7, spec={"x": 1})
+    decoder = RecordDecoder(known={"ns/a": cached}.get)
+    assert decoder.from_list(body("a", 7, spec={"x": 1})) is cached
+    assert decoder.from_list(body("a", 7, spec={"x": 2})) is not cached
+
+
+def test_list_ignores_kind_and_field_order() -> None:
+    cached = decode_record(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}')
+    decoder = RecordDecoder(known={"a": cached}.get)
+    assert decoder.from_list(b'{"metadata":{"name":"a","uid":"u"},"spec":{"x":1,"y":2}}') is cached
+    assert decoder.from_list(b'{"spec":{"y":2,"x":1},"metadata":{"uid":"u","name":"a"}}') is cached
+
+
+def test_incomparable_object_counts_as_changed() -> None:
+    head = b'{"metadata":{"name":"a","resourceVersion":"7"},"x":"\xff"'
+    cached = decode_record(head + b"}")
+    assert RecordDecoder(known={"a": cached}.get).from_list(head + b',"y":1}') is not cached
+
+
+# The end of an item is found by reading all of it, also if a record needs only a part.
+
+
+_TEMPLATE = {"metadata": {"name": "template"}, "spec": {}}
+
+
+class Body:
+    """An answer of which the test digests the chunks itself."""
+
+    status = 200
+    headers: ClassVar[dict[str, str]] = {}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def close(self) -> None: ...
+
+
+def item(name: str, spec: Any) -> dict[str, Any]:
+    managed = [{"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]
+    return {"metadata": {"name": name, "resourceVersion": "1", "managedFields": managed}, "spec": spec}
+
+
+def deep(levels: int) -> Any:
+    value: Any = [_TEMPLATE, _TEMPLATE]
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"templates": [_TEMPLATE] * 3}, {"text": "x" * 2000}, {}, deep(400)],
+    ids=["templates", "long", "short", "deep"],
+)
+def test_items_are_complete_whatever_follows_their_metadata(spec: Any) -> None:
+    items = [item("first", {"text": "x" * 1000}), item("second", spec), item("third", {}), item("fourth", {})]
+    body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}, separators=(",", ":")).encode()
+    for size in (50, 700, len(body)):
+        reader = ResponseReader(Body(), Send(ListOptions()), RecordDecoder(), ReflectorOptions())
+        chunks: list[bytes | None] = [body[at : at + size] for at in range(0, len(body), size)]
+        answers = [answer for chunk in [*chunks, None] for answer in reader.parse(chunk, initial=True)]
+        found = [each for answer in answers if isinstance(answer, Listed) for each in answer.items]
+        assert [json.loads(each.json) for each in found if isinstance(each, Record)] == items

@@ -1,19 +1,17 @@
-"""The catalog of built-in resources."""
+"""The catalog of built-in resources, and the resources that a CustomResourceDefinition serves."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES, by_kind, find
-
-if TYPE_CHECKING:
-    from aioinformer.resources.resource import Resource
+from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.resources.resource import Resource
 
 DISCOVERY = json.loads((Path(__file__).parents[3] / "scripts" / "discovery.json").read_text())
 
@@ -45,14 +43,6 @@ def test_resources_of_equal_name_have_different_models() -> None:
     assert (events.kind, events.model) == ("Event", "EventsV1Event")
 
 
-def test_cluster_scoped_resources_are_not_namespaced() -> None:
-    scopes = {resource.gvr: resource.namespaced for resource in BUILTIN_RESOURCES}
-    assert not scopes["v1/nodes"]
-    assert not scopes["v1/namespaces"]
-    assert not scopes["rbac.authorization.k8s.io/v1/clusterroles"]
-    assert scopes["rbac.authorization.k8s.io/v1/roles"]
-
-
 @pytest.mark.parametrize("resource", BUILTIN_RESOURCES, ids=lambda resource: resource.gvr)
 def test_catalog_equals_the_discovery_of_a_real_server(resource: Resource[Any]) -> None:
     recorded = DISCOVERY[resource.gvr]
@@ -71,6 +61,46 @@ def test_names_are_unique() -> None:
     assert len({resource.gvr for resource in BUILTIN_RESOURCES}) == len(BUILTIN_RESOURCES) == len(DISCOVERY)
 
 
-def test_catalog_does_not_import_kubernetes_asyncio() -> None:
-    program = "import sys, aioinformer.resources.catalog; sys.exit('kubernetes_asyncio' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+# Resources of a CustomResourceDefinition.
+
+
+ESTABLISHED = {"conditions": [{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"}]}
+
+
+def definition(status: dict[str, Any] | None, scope: str = "Namespaced") -> CustomResourceDefinition:
+    document = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": scope,
+            "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wd"], "listKind": "WidgetList"},
+            "versions": [
+                {"name": "v1alpha1", "served": False, "storage": False, "schema": {}},
+                {"name": "v1beta1", "served": True, "storage": False},
+                {"name": "v1", "served": True, "storage": True},
+            ],
+        },
+        **({} if status is None else {"status": status}),
+    }
+    return msgspec.json.decode(json.dumps(document), type=CustomResourceDefinition)
+
+
+def test_stored_version_is_served_first() -> None:
+    assert definition(ESTABLISHED).served() == [
+        Resource("example.com", version, "widgets", "Widget", short_names=("wd",)) for version in ("v1", "v1beta1")
+    ]
+    assert not definition(ESTABLISHED, scope="Cluster").served()[0].namespaced
+    assert definition(None).name == "widgets.example.com"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        None,
+        {},
+        {"conditions": None},
+        {"conditions": [{"type": "Established", "status": "False"}, {"type": "NamesAccepted", "status": "True"}]},
+    ],
+)
+def test_unestablished_definition_serves_nothing(status: dict[str, Any] | None) -> None:
+    assert definition(status).served() == []

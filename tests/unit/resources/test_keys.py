@@ -1,4 +1,4 @@
-"""Keys of objects in any form, keys of tombstones, and the parts of a key."""
+"""Keys of objects in any form, the parts of a key, references to objects, and versions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
+from kubernetes_asyncio.client import V1Deployment, V1ObjectMeta, V1Pod
 
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.errors import KeyFuncError
+from aioinformer.errors import KeyFuncError, UsageError
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType
+from aioinformer.resources.catalog import find
 from aioinformer.resources.keys import (
     DeletedFinalStateUnknown,
     ExplicitKey,
@@ -23,7 +26,10 @@ from aioinformer.resources.keys import (
     object_name,
     split_meta_namespace_key,
 )
+from aioinformer.resources.references import ObjectReference, get_partial_reference, get_reference
 from aioinformer.resources.resource import Resource
+from aioinformer.resources.versions import covers, is_older, version_number
+from tests.support.event_samples import POD, REFERENCE
 from tests.support.wire_objects import record
 
 PODS: Resource[Any] = Resource("", "v1", "pods", "Pod", model="V1Pod")
@@ -93,3 +99,68 @@ def test_deltas_have_oldest_and_newest() -> None:
     first, last = Delta(DeltaType.ADDED, 1), Delta(DeltaType.UPDATED, 2)
     assert (Deltas([first, last]).oldest(), Deltas([first, last]).newest()) == (first, last)
     assert (Deltas[int]().oldest(), Deltas[int]().newest()) == (None, None)
+
+
+# References.
+
+
+def cached() -> Any:
+    """Return a pod as the cache returns it; objects in lists have no kind."""
+    pods = find("", "v1", "pods")
+    assert pods is not None
+    raw = b'{"metadata":{"namespace":"shop","name":"cart","uid":"u1","resourceVersion":"7"}}'
+    return ObjectType(pods).to_view(decode_record(raw))
+
+
+@pytest.mark.conformance("EV-02")
+@pytest.mark.parametrize(
+    "obj",
+    [POD, REFERENCE, cached(), DeletedFinalStateUnknown("shop/cart", POD)],
+    ids=["mapping", "reference", "cached", "tombstone"],
+)
+def test_reference_to_each_form_of_object(obj: Any) -> None:
+    assert get_reference(obj) == REFERENCE
+
+
+def test_kind_of_a_model_is_known_by_its_class() -> None:
+    deployment = V1Deployment(metadata=V1ObjectMeta(name="web", namespace="shop"))
+    assert get_reference(deployment) == ObjectReference("apps/v1", "Deployment", "web", "shop")
+
+
+def test_object_without_kind_is_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError, match="web has no kind: set apiVersion and kind"):
+        get_reference({"metadata": {"name": "web"}})
+
+
+def test_partial_reference_has_a_field_path() -> None:
+    reference = get_partial_reference(POD, "spec.containers{web}")
+    assert reference.to_dict() == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "shop",
+        "name": "cart",
+        "uid": "u1",
+        "resourceVersion": "7",
+        "fieldPath": "spec.containers{web}",
+    }
+
+
+# Versions.
+
+
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("0", 0), ("42", 42), ("", -1), ("-1", -1), ("1.5", -1), ("²", -1), ("\u0661", -1), ("9" * 40, -1)],
+)
+def test_numeric_version_is_a_number(version: str, number: int) -> None:
+    assert version_number(version) == number
+
+
+def test_only_numeric_versions_are_ordered() -> None:
+    assert is_older("9", "10")
+    assert not any(is_older(*pair) for pair in [("10", "9"), ("9", "9"), ("a", "b"), ("", "5"), ("5", ""), ("5", "b")])
+
+
+def test_version_covers_itself_and_smaller_numbers() -> None:
+    assert all(covers(*pair) for pair in [("10", "9"), ("10", "10"), ("a", "a"), ("5", "0")])
+    assert not any(covers(*pair) for pair in [("9", "10"), ("a", "b"), ("10", "a"), ("a", "10")])

@@ -100,20 +100,15 @@ def test_any_text_round_trips_or_raises_selector_error(text: str) -> None:
         ("a", "a"),
         ("! a", "!a"),
         ("a=b", "a=b"),
-        ("a == b", "a=b"),
         ("b=1 , a != 2", "a!=2,b=1"),
         ("a=", "a="),
-        ("a=,b", "a=,b"),
         ("a in (y,x,y)", "a in (x,y)"),
-        ("a in(x)", "a in (x)"),
         ("a notin ( x , y )", "a notin (x,y)"),
         ("a in (,)", "a in (,)"),
-        ("a in (,,,)", "a in (,)"),
         ("a in (x,)", "a in (,x)"),
         ("a in (x,,y)", "a in (,x,y)"),
         ("in in (in,notin)", "in in (in,notin)"),
         ("notin,!in", "!in,notin"),
-        ("in=in", "in=in"),
         ("a>1,b<2", "a>1,b<2"),
         ("example.com/a.B_c-d=v.1", "example.com/a.B_c-d=v.1"),
         ("a=" + "v" * 63, "a=" + "v" * 63),
@@ -128,24 +123,18 @@ def test_text_of_a_label_selector_is_canonical(text: str, canonical: str) -> Non
     [
         (",", 1, "a label name or '!'"),
         ("a,", 3, "a label name or '!'"),
-        ("a,,b", 3, "a label name or '!'"),
         ("!", 2, "a label name"),
-        ("!!a", 2, "a label name"),
         ("!a=b", 3, "',' or the end"),
         ("=b", 1, "a label name or '!'"),
         ("a b", 3, "notin"),
-        ("a!", 2, "notin"),
         ("a=b c", 5, "',' or the end"),
-        ("a=b=c", 4, "',' or the end"),
         ("a==>b", 4, "a value"),
         ("a in x", 6, "'(' before the values"),
         ("a in ()", 1, "at least one value"),
         ("a in (x", 8, "',' or ')'"),
-        ("a in (x y)", 9, "',' or ')'"),
         ("a in (x,,)", 10, "two commas"),
         ("a in (=)", 7, "a value, ',' or ')'"),
         ("a>x", 1, "whole numbers"),
-        ("a>", 1, "whole numbers"),
         ("a>9223372036854775808", 1, "64 bits"),
         ("a<-1", 1, "letter or digit"),
         ("b,/a", 3, "DNS subdomain"),
@@ -153,7 +142,6 @@ def test_text_of_a_label_selector_is_canonical(text: str, canonical: str) -> Non
         ("a/b/c", 1, "DNS subdomain"),
         ("d" * 254 + "/a", 1, "253"),
         ("-a", 1, "letter or digit"),
-        ("k" * 64, 1, "1 to 63"),
         ("a=" + "v" * 64, 1, "at most 63"),
         ("a=\N{SUPERSCRIPT TWO}", 1, "A-Z"),
     ],
@@ -163,18 +151,12 @@ def test_invalid_label_selector_names_position_and_remedy(text: str, position: i
         parse_label_selector(text)
     assert f"at character {position}:" in str(caught.value)
     assert remedy in str(caught.value)
+    assert {ValueError, UsageError} < {*SelectorError.__mro__}
 
 
 @pytest.mark.parametrize("value", ["", "x", "1_0", " 7", "\N{ARABIC-INDIC DIGIT SEVEN}", "9" * 5000, str(2**63)])
 def test_order_needs_an_integer_of_64_bits(value: str) -> None:
     assert not parse_label_selector("a>1").matches({"a": value})
-
-
-def test_selector_error_is_value_error_and_usage_error() -> None:
-    with pytest.raises(SelectorError) as caught:
-        parse_label_selector("a in")
-    assert isinstance(caught.value, ValueError)
-    assert isinstance(caught.value, UsageError)
 
 
 def test_from_labels_requires_each_value_exactly() -> None:
@@ -296,17 +278,6 @@ def test_invalid_field_selector_names_position_and_remedy(text: str, position: i
         parse_field_selector(text)
     assert f"at character {position}:" in str(caught.value)
     assert remedy in str(caught.value)
-
-
-def test_field_selector_reads_only_needed_fields() -> None:
-    asked: list[str] = []
-
-    def get(path: str) -> str:
-        asked.append(path)
-        return ""
-
-    assert not parse_field_selector("a=1,b=2").matches(get)
-    assert asked == ["a"]
 
 
 def test_from_fields_escapes_values() -> None:

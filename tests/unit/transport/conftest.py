@@ -12,7 +12,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from tests.support.loopback import Server
+from tests.support.loopback import Server, ok
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -28,10 +28,8 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
-    server = Server()
-    await server.start()
-    yield server
-    await server.stop()
+    async with Server().started(ok) as server:
+        yield server
 
 
 @pytest.fixture(params=["own session", "borrowed session", "kubernetes_asyncio"])

@@ -11,7 +11,7 @@ import pytest
 from aioinformer.transport import Request
 from aioinformer.transport.coalescing import ReadCoalescer
 from aioinformer.transport.http import HttpTransport
-from tests.support.loopback import body
+from tests.support.loopback import body, listening, socket_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,19 +108,6 @@ def test_nap_is_limited_to_three_milliseconds(clock: Clock) -> None:
     assert clock.reads[4] == PIECE  # at the end of the nap
 
 
-def test_first_read_after_a_quiet_time_is_not_delayed(clock: Clock) -> None:
-    for _ in range(20):
-        clock.arrive(0.00025)
-    clock.arrive(1.0)
-    assert not clock.naps
-
-
-def test_large_reads_are_not_delayed(clock: Clock) -> None:
-    for _ in range(20):
-        clock.arrive(0.0005, size=200_000)
-        assert not clock.naps
-
-
 def test_useless_naps_are_given_up_for_a_while(clock: Clock) -> None:
     naps = 0
     for _ in range(300):  # the server sends a single piece whenever a nap begins
@@ -143,52 +130,15 @@ def test_socket_that_refuses_the_option_is_read_at_once(clock: Clock, refusal: E
     for _ in range(20):
         clock.arrive(0.00025)
     assert not clock.timers
-    clock.coalescer.close()
-
-
-@pytest.mark.parametrize("refusal", [OSError("asyncio"), ValueError("uvloop: negative file descriptor")])
-def test_socket_that_closes_during_a_nap_ends_it(clock: Clock, refusal: Exception) -> None:
+    clock.refusal = None
     for _ in range(4):
         clock.arrive(0.00025)
-    assert clock.naps
-    clock.refusal = refusal
+    clock.refusal = refusal  # the socket closes
     clock.coalescer.close()
     assert not clock.timers
 
 
-class Ticking:
-    """A server that sends numbered lines, each as a chunk of its own, as fast as the reader takes them one by one."""
-
-    def __init__(self, lines: int) -> None:
-        self._lines = lines
-        self.taken = asyncio.Event()
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for number in range(self._lines):
-            line = b"%06d\n" % number * 100
-            writer.write(b"%x\r\n%b\r\n" % (len(line), line))
-            await writer.drain()
-            await asyncio.sleep(0)
-        writer.write(b"0\r\n\r\n")
-        writer.close()
-        await writer.wait_closed()
-
-
-@pytest.mark.parametrize("coalesce", [False, True])
-async def test_stream_of_small_pieces_is_complete(coalesce: bool) -> None:
-    lines = 3000
-    async with await asyncio.start_server(Ticking(lines), "127.0.0.1", 0) as listening:
-        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        async with HttpTransport(url, coalesce_reads=coalesce) as transport:
-            received = await body(await transport.request(Request("/", stream=True)))
-    assert received == b"".join(b"%06d\n" % number * 100 for number in range(lines))
-
-
 async def test_connection_serves_the_next_response_at_once_after_a_stream() -> None:
-    kept: list[socket.socket] = []
-
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for pieces in (500, 1):
             await reader.readuntil(b"\r\n\r\n")
@@ -197,17 +147,10 @@ async def test_connection_serves_the_next_response_at_once_after_a_stream() -> N
                 writer.write(b"4\r\nabc\n\r\n")
                 await asyncio.sleep(0)
             writer.write(b"0\r\n\r\n")
-        writer.close()
-        await writer.wait_closed()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
-        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        async with HttpTransport(url) as transport:
-            response = await transport.request(Request("/", stream=True))
-            connection = response._response.connection
-            assert connection is not None
-            assert connection.transport is not None
-            kept.append(connection.transport.get_extra_info("socket"))
-            assert len(await body(response)) == 2000
-            assert kept[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
-            assert await body(await transport.request(Request("/"))) == b"abc\n"
+    async with listening(serve) as url, HttpTransport(url) as transport:
+        response = await transport.request(Request("/", stream=True))
+        kept: socket.socket = socket_of(response)
+        assert len(await body(response)) == 2000
+        assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
+        assert await body(await transport.request(Request("/"))) == b"abc\n"

@@ -99,12 +99,6 @@ async def test_hanging_plugin_is_killed_when_the_transport_closes(section: MakeS
         await transport.request(Request("/"))
 
 
-async def test_plugin_runs_once_for_credentials_without_expiry(section: MakeSection) -> None:
-    source = credentials(section("answer(token=f'run-{runs}')"))
-    await source.current()
-    assert (await source.current()).authorization == "Bearer run-1"
-
-
 @pytest.mark.parametrize("timestamp", ["2030-01-01T00:10:00Z", "2030-01-01T01:10:00.123456789+01:00"])
 async def test_plugin_runs_again_before_credentials_expire(section: MakeSection, timestamp: str) -> None:
     clock = [1893456000.0]
@@ -156,12 +150,6 @@ async def test_plugin_gets_cluster_information_on_request(section: MakeSection, 
 async def test_plugin_may_write_much_to_both_outputs(section: MakeSection) -> None:
     source = credentials(section("sys.stderr.write('e' * 1_000_000); print(' ' * 1_000_000); answer(token='abc')"))
     assert (await source.current()).authorization == "Bearer abc"
-
-
-async def test_plugin_may_write_much_to_standard_error(section: MakeSection) -> None:
-    code = "sys.stderr.write('e' * 5_000_000 + '\\nlog in first'); sys.exit(1)"
-    with pytest.raises(TransportError, match="ended with status 1: log in first"):
-        await credentials(section(code)).current()
 
 
 FORK = """
@@ -226,42 +214,25 @@ async def test_plugin_is_killed_after_its_timeout(section: MakeSection) -> None:
         await credentials(section("time.sleep(600)"), timeout=0.1).current()
 
 
-async def test_event_loop_runs_while_a_plugin_runs(section: MakeSection, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    code = f"\nwhile not os.path.exists({str(go)!r}): time.sleep(0.001)\nanswer(token='abc')"
-    waiting = asyncio.ensure_future(credentials(section(code)).current())
-    await asyncio.sleep(0)
-    go.touch()
-    assert (await waiting).authorization == "Bearer abc"
-
-
 @pytest.mark.parametrize(
     ("code", "message"),
     [
         ("print('half', file=sys.stderr); sys.exit('log in first')", "ended with status 1: log in first"),
         ("print('s3cret')", "not JSON"),
-        ("print('[' * 100_000)", "not JSON"),
-        ("print('[\"s3cret\"]')", "not an ExecCredential"),
         ("info['apiVersion'] = 'v2'; answer(token='s3cret')", f"another version than {V1}"),
         ("answer()", "neither a token nor a client certificate"),
         ("answer(clientCertificateData='s3cret')", "without its key"),
         ("answer(token='s3cret', expirationTimestamp='soon')", "not RFC 3339"),
         ("answer(token='s3cret', expirationTimestamp='2030-01-01T00:00:00')", "without a time zone"),
         ("answer(token='s3cret\\nX-Other: 1')", "not one token"),
-        ("answer(token='s3cret', expirationTimestamp='99999-01-01T00:00:00Z')", "not RFC 3339"),
         ("answer(token='s3cret', expirationTimestamp=['s3cret'])", "status.expirationTimestamp that is not a string"),
-        ("answer(token='s3cret', expirationTimestamp=1893456000)", "status.expirationTimestamp that is not a string"),
         ("answer(token={'s3cret': 1})", "status.token that is not a string"),
-        ("answer(token=10**400)", "status.token that is not a string"),
-        ("answer(clientCertificateData=['s3cret'], clientKeyData='s3cret')", "that is not a string"),
-        ("answer(token='s3cr\\u00e9t')", "not one token"),
         ("sys.stdout.buffer.write(b'\\xff\\xfes3cret')", "not JSON"),
         ("print('{\"kind\": ' + '1' * 5000 + '}')", "not JSON"),
         (
             "print(json.dumps({'kind': 'ExecCredential', 'apiVersion': info['apiVersion'], 'status': 's3cret'}))",
             "neither",
         ),
-        ("print('s3cret' * 200_000)", "printed more than 1048576 bytes"),
         ("while True: print('s3cret')", "printed more than 1048576 bytes"),
         ("os.kill(os.getpid(), 9)", "ended with status -9"),
     ],

@@ -1,4 +1,4 @@
-"""`HttpTransport`: borrowed sessions, connection limits, closing, headers and proxies."""
+"""HttpTransport: borrowed sessions, connection limits, closing, headers, proxies, and its repr."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import pytest
 from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.transport import Request
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
-from tests.support.loopback import Server, Stalled, body, fetch
+from tests.support.collection import PODS
+from tests.support.loopback import Server, Stalled, body, fetch, listening, silent, socket_of
 
 
 async def test_borrowed_session_stays_open(server: Server) -> None:
@@ -31,17 +33,6 @@ async def test_closed_borrowed_session_raises_with_a_remedy(server: Server) -> N
     await session.close()
     with pytest.raises(UsageError, match="keep it open"):
         await HttpTransport(server.url, session).request(Request("/"))
-
-
-async def test_raise_for_status_of_a_session_is_ignored(server: Server) -> None:
-    async def answer(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
-        return aiohttp.web.Response(status=404)
-
-    server.answer = answer
-    async with aiohttp.ClientSession(raise_for_status=True) as session:
-        response = await HttpTransport(server.url, session).request(Request("/"))
-        await response.close()
-    assert response.status == 404
 
 
 @pytest.mark.parametrize(("option", "limit", "limit_per_host"), [("limit", 2, 0), ("limit_per_host", 100, 2)])
@@ -68,23 +59,8 @@ async def test_full_pool_of_a_borrowed_session_is_the_reason(
         await (await patient.request(Request("/"))).close()
 
 
-async def test_concurrent_requests_name_a_full_pool(server: Server) -> None:
-    server.answer = Stalled()
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
-        transport = HttpTransport(server.url, session, connect_timeout=10, header_timeout=2)
-        answers = await asyncio.gather(*(transport.request(Request("/")) for _ in range(3)), return_exceptions=True)
-        failures = [str(answer) for answer in answers if isinstance(answer, TransportError)]
-        assert len(failures) == 2
-        assert all("limit=1" in failure for failure in failures)
-        await transport.aclose()
-
-
 async def test_slow_server_is_not_reported_as_full_pool(server: Server) -> None:
-    async def wait(request: aiohttp.web.BaseRequest) -> aiohttp.web.StreamResponse:
-        await asyncio.Event().wait()
-        return aiohttp.web.Response()
-
-    server.answer = wait
+    server.answer = silent
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=10)) as session:
         transport = HttpTransport(server.url, session, header_timeout=0.05)
         with pytest.raises(TransportError, match=r"the response timed out$"):
@@ -108,18 +84,6 @@ async def test_closed_transport_raises(server: Server) -> None:
     await transport.aclose()
     with pytest.raises(UsageError, match="closed"):
         await transport.request(Request("/"))
-
-
-async def test_aclose_ends_responses_that_are_being_read(server: Server) -> None:
-    server.answer = Stalled()
-    transport = HttpTransport(server.url)
-    response = await transport.request(Request("/"))
-    reader = asyncio.ensure_future(body(response))
-    await asyncio.sleep(0)
-    await transport.aclose()
-    async with asyncio.timeout(10):
-        with pytest.raises(TransportError):
-            await reader
 
 
 async def test_aclose_ends_requests_that_wait_for_a_response(server: Server) -> None:
@@ -204,16 +168,11 @@ class Hasty:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
         await reader.readuntil(b"\r\n\r\n")
         self.asked += 1
-        writer.close()
-        await writer.wait_closed()
 
 
 async def test_request_is_sent_once_if_the_server_closes() -> None:
     hasty = Hasty(answers=0)
-    async with (
-        await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
-        HttpTransport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as transport,
-    ):
+    async with listening(hasty) as url, HttpTransport(url) as transport:
         with pytest.raises(TransportError):
             await transport.request(Request("/"))
     assert hasty.asked == 1
@@ -221,10 +180,7 @@ async def test_request_is_sent_once_if_the_server_closes() -> None:
 
 async def test_closed_pooled_connection_is_replaced() -> None:
     hasty = Hasty(answers=1)
-    async with (
-        await asyncio.start_server(hasty, "127.0.0.1", 0) as listening,
-        HttpTransport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as transport,
-    ):
+    async with listening(hasty) as url, HttpTransport(url) as transport:
         assert [await fetch(transport) for _ in range(3)] == [b"hi"] * 3
     assert hasty.asked == 5
 
@@ -233,10 +189,7 @@ async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> N
     server.answer = Stalled()
     async with HttpTransport(server.url) as transport:
         response = await transport.request(Request("/"))
-        connection = response._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        opened = connection.transport.get_extra_info("socket")
+        opened = socket_of(response)
         assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         options = {
             name: opened.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
@@ -247,3 +200,23 @@ async def test_sockets_detect_a_lost_peer_within_90_seconds(server: Server) -> N
         assert idle + options.get("TCP_KEEPINTVL", 15) * options.get("TCP_KEEPCNT", 4) == 90
         assert options.get("TCP_USER_TIMEOUT", 90_000) == 90_000
         await response.close()
+
+
+# The repr shows the server, and no credential.
+
+
+async def test_repr_shows_the_server_and_no_credential() -> None:
+    async with HttpTransport(
+        "https://api:6443/base", token="secret", headers={"X": "secret"}, proxy="http://user:secret@proxy:1"
+    ) as transport:
+        assert repr(transport) == "<HttpTransport https://api:6443/base>"
+        assert repr(ListWatch(transport, PODS, "team", label_selector="app=web")) == (
+            "<ListWatch v1/pods, namespace=team, label_selector=app=web>"
+        )
+    assert repr(transport) == "<HttpTransport https://api:6443/base, closed>"
+
+
+async def test_repr_shows_the_host_of_an_api_client() -> None:
+    configuration = Configuration(host="https://api:6443", api_key={"BearerToken": "secret"})
+    async with ApiClient(configuration) as client, KubernetesTransport(client) as transport:
+        assert repr(transport) == "<KubernetesTransport https://api:6443>"

@@ -1,8 +1,9 @@
-"""The consumer's side of DeltaFIFO: waiting, batches, versions, errors and the end."""
+"""Consumers of queues: waiting, batches, versions, errors and the end."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,14 @@ from aioinformer.errors import FIFOClosed
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.deltas import Delta, DeltaType
 from aioinformer.queue.listed_objects import ListedObjects
+from aioinformer.queue.real_fifo import RealFIFO
 from tests.support.batches import check_flushes, process_batch
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
     from aioinformer.queue.deltas import Deltas
+    from aioinformer.queue.fifo import FIFO, Step
 
 
 def obj(name: str) -> dict[str, Any]:
@@ -40,25 +45,6 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_pop_waits_for_an_item() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(queue.pop(ignore))
-    await turns()
-    assert not consumer.done()
-    await queue.add(obj("a"))
-    deltas = await consumer
-    assert [delta.object for delta in deltas] == [obj("a")]
-
-
-async def test_pop_batch_waits_for_an_item() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(process_batch(queue, ignore))
-    await turns()
-    assert not consumer.done()
-    await queue.apply([Delta(DeltaType.ADDED, obj("a"))], "4")
-    assert await consumer == "4"
-
-
 @pytest.mark.parametrize("what", ["replace", "resync"])
 async def test_replace_and_resync_wake_consumers(what: str) -> None:
     known: ThreadSafeStore[Any] = ThreadSafeStore()
@@ -67,16 +53,6 @@ async def test_replace_and_resync_wake_consumers(what: str) -> None:
     await turns()
     known.put("a", obj("a"))
     await (queue.resync() if what == "resync" else queue.replace([obj("a")]))
-    await consumer
-
-
-async def test_version_alone_does_not_wake_pop() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    consumer = asyncio.create_task(queue.pop(ignore))
-    await queue.apply([], "5")
-    await turns()
-    assert not consumer.done()
-    await queue.add(obj("a"))
     await consumer
 
 
@@ -99,19 +75,6 @@ async def test_version_alone_is_a_batch_once() -> None:
     assert not consumer.done()
     await queue.apply([], "6")
     assert await consumer == "6"
-
-
-async def test_changes_without_a_version_keep_the_last_one() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.apply([], "5")
-    await queue.add(obj("a"))
-    assert await process_batch(queue, ignore) == "5"
-
-
-async def test_empty_list_reaches_the_consumer() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.replace([], "3")
-    assert await process_batch(queue, refuse) == "3"
 
 
 @pytest.mark.conformance("ARC-08", "CTL-15")
@@ -220,26 +183,6 @@ async def test_take_over_replaces_all_objects() -> None:
     assert version == "7"
 
 
-async def test_later_change_of_a_taken_over_object_is_popped_with_it() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    await queue.replace_owned(listed("a", "b"))
-    await queue.update(obj("a"))
-    deltas = await queue.pop(ignore)
-    assert [delta.type for delta in deltas] == [DeltaType.REPLACED, DeltaType.UPDATED]
-
-
-@pytest.mark.parametrize("waiting", [[], ["w"]])
-async def test_taken_over_objects_are_released_one_by_one(waiting: list[str]) -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO()
-    for name in waiting:
-        await queue.add(obj(name))
-    objects = listed(*[f"o{number}" for number in range(300)])
-    await queue.replace_owned(objects)
-    assert len(queue) == 300 + len(waiting)
-    await process_batch(queue, ignore)
-    assert objects == {}
-
-
 async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
     objects = listed(*[f"o{number}" for number in range(2000)])
     store: ThreadSafeStore[Any] = ThreadSafeStore()
@@ -258,8 +201,158 @@ async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
     assert popped == names
 
 
-async def test_taken_over_objects_are_transformed() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(transformer=lambda each: each | {"seen": True})
-    await queue.replace_owned(listed("a"))
-    deltas = await queue.pop(ignore)
-    assert deltas[0].object == obj("a") | {"seen": True}
+# A waiting consumer is passed a few changes in the step that enqueues them, and is woken for everything else.
+
+
+KINDS = ["delta", "in_order"]
+
+
+def added(*names: str) -> list[Delta[Any]]:
+    return [Delta(DeltaType.ADDED, {"metadata": {"name": name}}) for name in names]
+
+
+class Consumer:
+    """Records what it is passed, and how.
+
+    Attributes:
+        few: the names in each call with a few changes, and the version that was reached.
+        woken: the names in each batch that the consumer was woken for.
+        error: raised instead of processing a few changes.
+    """
+
+    def __init__(self, queue: FIFO[Any, Any]) -> None:
+        self.queue = queue
+        self.few: list[tuple[list[str], str]] = []
+        self.woken: list[list[str]] = []
+        self.error: Exception | None = None
+        #: A change after which the consumer fails, and does not take the next.
+        self.fails_after = ""
+        self.pause = asyncio.Event()
+        self.pause.set()
+
+    async def run(self) -> None:
+        while True:
+            async with self.queue.batch(self.process_few) as batch:
+                self.woken.append(self.names(batch))
+                await self.pause.wait()
+
+    def process_few(self, steps: Iterable[Step[Any]]) -> None:
+        names = self.names(steps)
+        self.few.append((names, self.queue.version))
+        if self.error is not None:
+            raise self.error
+
+    def names(self, steps: Iterable[Step[Any]]) -> list[str]:
+        names: list[str] = []
+        for step in steps:
+            if step is not None:
+                obj: Any = step[0][-1].object
+                names.append(obj["metadata"]["name"])
+                if names[-1] == self.fails_after:
+                    raise MemoryError
+        return names
+
+
+@pytest.fixture(params=KINDS)
+def queue(request: pytest.FixtureRequest) -> FIFO[Any, Any]:
+    if request.param == "delta":
+        return DeltaFIFO(known_objects=ThreadSafeStore())
+
+    class Nothing:
+        def replace_all(self, objects: list[Any], is_in_initial_list: bool) -> Any:
+            yield
+
+        def sync_all(self) -> Any:
+            yield
+
+    return RealFIFO(Nothing())
+
+
+@asynccontextmanager
+async def consuming(queue: FIFO[Any, Any]) -> AsyncIterator[Consumer]:
+    consumer = Consumer(queue)
+    task = asyncio.create_task(consumer.run(), name="consumer")
+    await turns()
+    yield consumer
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_change_is_processed_in_the_step_that_enqueues_it(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        applying = queue.apply(added("a"), "7")
+        with pytest.raises(StopIteration):  # it ends without a turn of the event loop
+            applying.send(None)
+        assert consumer.few == [(["a"], "7")]
+        await turns()
+        assert consumer.woken == []
+
+
+async def test_version_alone_is_processed_at_once(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        await queue.apply([], "9")
+        assert consumer.few == [([], "9")]
+
+
+async def test_consumer_is_woken_for_many_changes(queue: FIFO[Any, Any]) -> None:
+    names = [f"p{number}" for number in range(100)]
+    async with consuming(queue) as consumer:
+        await queue.apply(added(*names), "100")
+        assert consumer.few == []
+        await turns()
+        assert [name for batch in consumer.woken for name in batch] == names
+
+
+async def test_change_waits_while_a_batch_is_processed(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        consumer.pause.clear()
+        await queue.apply(added(*"abcdefghij"), "10")
+        await turns()
+        applying = asyncio.create_task(queue.apply(added("later"), "11"), name="apply")
+        await turns()
+        assert not applying.done()
+        consumer.pause.set()
+        await applying
+        await turns()
+        assert consumer.few == []
+        assert consumer.woken[-1] == ["later"]
+
+
+async def test_change_behind_waiting_ones_does_not_overtake_them(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        many = queue.apply(added(*"abcdefghij"), "10")
+        with pytest.raises(StopIteration):
+            many.send(None)  # the consumer is woken, but has not run yet
+        await queue.apply(added("later"), "11")
+        await turns()
+        assert [name for batch in consumer.woken for name in batch] == [*"abcdefghij", "later"]
+        assert consumer.few == []
+
+
+async def test_error_of_the_consumer_is_raised_by_apply(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        consumer.error = MemoryError()
+        with pytest.raises(MemoryError):
+            await queue.apply(added("a"), "1")
+        consumer.error = None
+        await queue.apply(added("b"), "2")
+        assert consumer.few[-1] == (["b"], "2")
+
+
+async def test_changes_after_a_failed_one_wait_for_the_consumer(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        consumer.fails_after = "b"
+        with pytest.raises(MemoryError):
+            await queue.apply(added(*"abcd"), "4")
+        await turns()
+        assert consumer.woken == [["c", "d"]]
+        await queue.apply(added("e"), "5")
+        assert consumer.few == [(["e"], "5")]
+
+
+async def test_no_consumer_is_called_after_its_end(queue: FIFO[Any, Any]) -> None:
+    async with consuming(queue) as consumer:
+        pass
+    await queue.apply(added("a"), "1")
+    assert consumer.few == []
+    assert len(queue) > 0
