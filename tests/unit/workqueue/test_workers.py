@@ -1,12 +1,14 @@
-"""The workers of a work queue: how they dequeue and finish items, are cancelled, and end with the queue."""
+"""The workers of a queue: how they dequeue and finish items, are cancelled, and end with the queue."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from itertools import count
 
 import pytest
 
+from aioinformer.workqueue.parallelizer import parallelize
 from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
 from tests.support.virtual_time import settled
 
@@ -14,9 +16,6 @@ from tests.support.virtual_time import settled
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
     """Dequeue `count` items without finishing them."""
     return [await queue.get() for _ in range(count)]
-
-
-# Workers.
 
 
 async def test_loop_finishes_an_item_when_it_requests_the_next() -> None:
@@ -107,16 +106,6 @@ async def test_worker_that_never_waits_does_not_block_the_event_loop() -> None:
 # Cancelling.
 
 
-async def test_cancelled_get_loses_no_item() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    worker = asyncio.create_task(queue.get())
-    await settled()
-    worker.cancel()
-    await asyncio.wait([worker])
-    queue.add("a")
-    assert await take(queue, 1) == ["a"]
-
-
 async def test_wake_up_of_a_cancelled_worker_passes_to_another() -> None:
     queue: WorkQueue[str] = WorkQueue()
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
@@ -125,19 +114,6 @@ async def test_wake_up_of_a_cancelled_worker_passes_to_another() -> None:
     first.cancel()
     assert await second == "a"
     assert first.cancelled()
-
-
-async def test_timed_out_get_loses_no_item() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    asyncio.get_running_loop().call_later(1.0, queue.add, "a")
-    got = []
-    for _ in range(2):
-        try:
-            async with asyncio.timeout(1.0):
-                got.append(await queue.get())
-        except TimeoutError:
-            continue
-    assert got == ["a"]
 
 
 # Shutting down and draining.
@@ -178,18 +154,6 @@ async def test_shut_down_does_not_wait_for_workers() -> None:
     assert queue.statistics().processing == 1
 
 
-@pytest.mark.conformance("WQ-06")
-async def test_drain_waits_for_processing_items() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    await queue.get()
-    drain = asyncio.create_task(queue.shut_down_with_drain())
-    await settled()
-    assert not drain.done()
-    queue.done("a")
-    assert await drain is True
-
-
 @pytest.mark.conformance("WQ-06", "WEAK-25")
 async def test_drain_waits_for_queued_items() -> None:
     queue: WorkQueue[str] = WorkQueue()
@@ -211,6 +175,7 @@ async def test_drain_waits_for_items_added_during_processing() -> None:
     queue.add("a")
     drain = asyncio.create_task(queue.shut_down_with_drain())
     await settled()
+    assert not drain.done()
     queue.done("a")
     await settled()
     assert not drain.done()
@@ -246,3 +211,63 @@ async def test_cancelled_drain_leaves_the_queue_shut_down() -> None:
     assert await queue.get() == "a"
     with pytest.raises(QueueShutDown):
         await queue.get()
+
+
+@pytest.mark.conformance("WQ-15")
+@pytest.mark.parametrize("workers", [1, 3, 10, 100])
+async def test_each_piece_is_processed_once(workers: int) -> None:
+    done = []
+
+    async def do_piece(piece: int) -> None:
+        await asyncio.sleep(piece % 3)
+        done.append(piece)
+
+    await parallelize(workers, range(10), do_piece)
+    assert sorted(done) == list(range(10))
+
+
+async def test_at_most_as_many_pieces_run_at_a_time_as_workers() -> None:
+    running: list[int] = []
+    most = 0
+
+    async def do_piece(piece: int) -> None:
+        nonlocal most
+        running.append(piece)
+        most = max(most, len(running))
+        await asyncio.sleep(1)
+        running.remove(piece)
+
+    await parallelize(3, range(10), do_piece)
+    assert most == 3
+
+
+async def test_no_pieces() -> None:
+    await parallelize(3, [], asyncio.sleep)
+
+
+@pytest.mark.conformance("WQ-15")
+async def test_cancelled_parallelizer_takes_no_further_piece() -> None:
+    pieces = count()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(2.5):
+            await parallelize(2, pieces, lambda piece: asyncio.sleep(1))
+    assert next(pieces) == 6
+
+
+async def test_failed_piece_stops_the_others() -> None:
+    pieces = iter([1.0, 3.0, -1.0, 1.0, 5.0])
+
+    async def do_piece(seconds: float) -> None:
+        if seconds < 0:
+            raise LookupError(seconds)
+        await asyncio.sleep(seconds)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await parallelize(2, pieces, do_piece)
+    assert [type(error) for error in raised.value.exceptions] == [LookupError]
+    assert list(pieces) == [1.0, 5.0]
+
+
+async def test_zero_workers_are_refused() -> None:
+    with pytest.raises(ValueError, match="workers"):
+        await parallelize(0, [], asyncio.sleep)

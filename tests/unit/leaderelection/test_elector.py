@@ -1,18 +1,21 @@
-"""The elector on virtual time: how candidates acquire and renew the lease."""
+"""The elector on virtual time: how candidates acquire, renew and lose the lease, and how the guarded code ends."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.errors import TransportError
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
+from aioinformer.leaderelection.lease import LeaderElectionOptions
 from tests.support.lease_server import Answer, LeaseServer, refusal
 from tests.support.stalling_loop import stall
-from tests.unit.leaderelection.candidates import candidate, led_for, now
+from tests.unit.leaderelection.candidates import candidate, led_for, now, work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,26 +47,6 @@ async def test_only_candidate_leads_at_once() -> None:
     assert not elector.is_leader()
 
 
-@pytest.mark.conformance("LE-07", "LE-08")
-async def test_second_candidate_leads_after_the_first_releases() -> None:
-    server = LeaseServer()
-    first, second = candidate(server, "first"), candidate(server, "second")
-    order = []
-
-    async def lead(elector: LeaderElector, seconds: float) -> None:
-        async with elector.leading() as term:
-            order.append((elector.identity, term.token))
-            await asyncio.sleep(seconds)
-            order.append((elector.identity, -1))
-
-    start = now()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(lead(first, 100))
-        tasks.create_task(lead(second, 0))
-    assert order == [("first", 0), ("first", -1), ("second", 1), ("second", -1)]
-    assert now() - start < 103
-
-
 @pytest.mark.conformance("LE-03")
 async def test_candidate_waits_until_the_lease_expires() -> None:
     server = LeaseServer()
@@ -90,14 +73,6 @@ async def test_tries_are_one_retry_period_plus_jitter_apart(chance: float, pause
     )
 
 
-async def test_candidate_survives_an_outage() -> None:
-    server = LeaseServer()
-    server.down = True
-    asyncio.get_running_loop().call_later(60, setattr, server, "down", False)
-    async with candidate(server).leading():
-        assert server.holder == "me"
-
-
 @pytest.mark.conformance("LE-10")
 async def test_outage_is_logged_once_and_conflicts_never(caplog: pytest.LogCaptureFixture) -> None:
     server = LeaseServer()
@@ -121,24 +96,19 @@ async def test_unanswered_request_times_out_and_is_retried() -> None:
 
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (429, "TooManyRequests")])
-@pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT"])
+@pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT", "in the status"])
 async def test_retry_after_does_not_delay_tries(status: int, reason: str, seconds: str) -> None:
     server = LeaseServer()
     for _ in range(2):
         answer = refusal(status, reason)
-        answer.headers = {"Retry-After": seconds, "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
+        if seconds == "in the status":
+            answer = Answer(status, {"kind": "Status", "code": status, "details": {"retryAfterSeconds": 600}})
+        else:
+            answer.headers = {"Retry-After": seconds, "Date": "Wed, 21 Oct 2015 07:28:00 GMT"}
         server.refusals.append(answer)
     start = now()
     async with candidate(server).leading():
         assert now() - start == pytest.approx(4, abs=0.1)
-
-
-async def test_retry_after_in_the_status_does_not_delay_tries() -> None:
-    server = LeaseServer()
-    server.refusals.append(Answer(503, {"kind": "Status", "code": 503, "details": {"retryAfterSeconds": 600}}))
-    start = now()
-    async with candidate(server).leading():
-        assert now() - start == pytest.approx(2, abs=0.1)
 
 
 async def test_request_timeout_covers_an_endless_body() -> None:
@@ -209,9 +179,147 @@ async def test_short_outage_keeps_the_leadership() -> None:
         assert term.token == 0
 
 
-async def test_deleted_lease_keeps_the_leadership() -> None:
+# Losing the leadership.
+
+
+@pytest.mark.conformance("LE-06")
+@pytest.mark.parametrize("failure", ["down", "silent", "lost_answers"])
+async def test_leader_stops_at_the_deadline_without_renewal(failure: str) -> None:
+    server = LeaseServer()
+    asyncio.get_running_loop().call_later(61, setattr, server, failure, True)
+    assert 69 <= await led_for(candidate(server, options=LeaderElectionOptions(release=False))) <= 71
+
+
+@pytest.mark.conformance("LE-07")
+@pytest.mark.parametrize("holder", ["other", ""])
+async def test_leader_stops_at_once_when_another_record_is_read(holder: str) -> None:
+    server = LeaseServer()
+    server.refusals.append(refusal(500, "InternalError"))
+    asyncio.get_running_loop().call_later(5, server.take, holder)
+    start = now()
+    with pytest.raises(LeadershipLost, match=r"me has lost lease default/it(: other leads)?$") as raised:
+        await candidate(server).run(work)
+    assert raised.value.__cause__ is None
+    assert now() - start < 8
+    assert server.holder == holder
+
+
+async def test_two_processes_with_one_identity_never_lead_together() -> None:
     server = LeaseServer()
     async with candidate(server).leading():
-        server.lease = None
-        await asyncio.sleep(60)
-        assert server.holder == "me"
+        task = asyncio.create_task(led_for(candidate(server)))
+        await asyncio.sleep(100)
+        assert server.spec["leaseTransitions"] == 0
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def test_loss_has_the_error_of_the_last_renewal_as_cause() -> None:
+    server = LeaseServer()
+    asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
+    with pytest.raises(LeadershipLost) as raised:
+        await candidate(server).run(work)
+    assert isinstance(raised.value.__cause__, TransportError)
+
+
+async def test_crash_of_the_renewal_cancels_the_block_at_once() -> None:
+    server = LeaseServer()
+    crash = RuntimeError("the transport is broken")
+    start = now()
+
+    def broken(verb: str) -> None:
+        if now() - start > 3:
+            raise crash
+
+    server.on_request = broken
+    with pytest.raises(LeadershipLost) as raised:
+        await candidate(server).run(work)
+    assert raised.value.__cause__ is crash
+    assert now() - start < 5
+
+
+async def test_block_that_ignores_cancellation_raises_the_loss() -> None:
+    server = LeaseServer()
+
+    async def ignoring(term: Term) -> None:
+        server.down = True
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1e6)
+
+    with pytest.raises(LeadershipLost):
+        await candidate(server).run(ignoring)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, LookupError])
+async def test_error_of_the_block_is_raised_unchanged(error: type[Exception]) -> None:
+    server = LeaseServer()
+    with pytest.raises(error):
+        async with candidate(server).leading():
+            raise error
+    assert server.holder == ""
+
+
+async def test_elector_leads_again_with_a_higher_token_after_a_loss() -> None:
+    server = LeaseServer()
+    elector = candidate(server)
+    asyncio.get_running_loop().call_later(5, server.take, "other")
+    with pytest.raises(LeadershipLost):
+        await elector.run(work)
+    async with elector.leading() as term:
+        assert term.token == 2
+
+
+async def test_elector_leads_again_with_a_higher_token_after_an_outage() -> None:
+    server = LeaseServer()
+    elector = candidate(server)
+    asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
+    with pytest.raises(LeadershipLost):
+        await elector.run(work)
+    server.down = False
+    async with elector.leading() as term:
+        assert term.token == 1
+
+
+# A blocked event loop.
+
+
+async def test_check_raises_after_the_event_loop_was_blocked() -> None:
+    elector = candidate(LeaseServer())
+
+    async def blocking(term: Term) -> None:
+        await asyncio.sleep(5)
+        term.check()
+        stall(20)
+        assert not elector.is_leader()
+        term.check()
+
+    with pytest.raises(LeadershipLost, match="no longer holds"):
+        await elector.run(blocking)
+
+
+async def test_block_is_cancelled_without_renewal_after_a_stall() -> None:
+    server = LeaseServer()
+    steps = 0
+
+    async def blocking(term: Term) -> None:
+        nonlocal steps
+        await asyncio.sleep(5)
+        server.take("other")
+        stall(20)
+        while True:
+            await asyncio.sleep(0)
+            steps += 1
+
+    with pytest.raises(LeadershipLost):
+        await candidate(server).run(blocking)
+    assert steps < 5
+    assert server.holder == "other"
+
+
+async def test_short_stall_keeps_the_leadership() -> None:
+    server = LeaseServer()
+    async with candidate(server).leading() as term:
+        for _ in range(20):
+            await asyncio.sleep(5)
+            stall(6)
+            term.check()

@@ -1,4 +1,4 @@
-"""Electors with the embedded API server, over real sockets, with short times."""
+"""Electors and lease candidates with the embedded API server, over real sockets, with short times."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.errors import UsageError
+from aioinformer.informer.watch import RetryWatcher, until
+from aioinformer.leaderelection.candidate import LEASE_CANDIDATES, LeaseCandidate
 from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.reflector.pager import ListPager
 from aioinformer.testing import ApiServer
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aioinformer.transport import Request, Response, Transport
 
-#: A candidate with these times that takes over within seconds does so because of the watch.
-SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=300.0)
 
 #: The shortest times that a Lease allows.
 SHORT = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05)
@@ -27,7 +30,7 @@ SHORT = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period
 
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
+    async with ApiServer(extra_resources=[LEASE_CANDIDATES]) as server:
         yield server
 
 
@@ -130,47 +133,6 @@ async def test_leader_survives_a_few_server_failures(server: ApiServer, transpor
     assert spec(server)["holderIdentity"] == ""
 
 
-async def test_candidate_takes_over_an_expired_lease(server: ApiServer, transport: HttpTransport) -> None:
-    dead = {"holderIdentity": "dead", "leaseDurationSeconds": 1, "leaseTransitions": 5}
-    server.create("leases", {"metadata": {"name": "it"}, "spec": dead})
-    async with LeaderElector(transport, "it", identity="me", options=SHORT).leading() as term:
-        assert term.token == 6
-        assert spec(server)["holderIdentity"] == "me"
-
-
-@pytest.mark.behaviour("C-75")
-async def test_standby_takes_over_a_released_lease_without_waiting(server: ApiServer) -> None:
-    watched = asyncio.Event()
-
-    class Watched:
-        """A transport that reports when a watch is open."""
-
-        def __init__(self, transport: Transport) -> None:
-            self._transport = transport
-
-        async def request(self, request: Request) -> Response:
-            response = await self._transport.request(request)
-            if ("watch", "true") in request.query:
-                watched.set()
-            return response
-
-    async def second() -> None:
-        async with (
-            HttpTransport(server.url) as transport,
-            LeaderElector(Watched(transport), "it", identity="second", options=SLOW).leading(),
-        ):
-            assert spec(server)["holderIdentity"] == "second"
-
-    async with (
-        asyncio.timeout(30),
-        HttpTransport(server.url) as transport,
-        asyncio.TaskGroup() as tasks,
-        LeaderElector(transport, "it", identity="first", options=SLOW).leading(),
-    ):
-        tasks.create_task(second())
-        await watched.wait()
-
-
 class SlowSource(RenewedCredentials):
     """A credential source that takes longer than the timeout of an elector's request."""
 
@@ -191,3 +153,99 @@ async def test_candidate_leads_despite_a_slow_credential_source(server: ApiServe
     ):
         assert spec(server)["holderIdentity"] == "me"
     assert source.fetches == 1
+
+
+LONG_AGO = "2020-01-01T00:00:00.000000Z"
+LATER = "2999-01-01T00:00:00.000000Z"
+
+
+def candidate(transport: HttpTransport, **options: Any) -> LeaseCandidate:
+    return LeaseCandidate(transport, "me", lease="it", **{"binary_version": "1.4.0", **options})
+
+
+async def written(transport: HttpTransport, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Wait until a candidate's spec satisfies `wanted`, and return the spec."""
+    pager = ListPager(ListWatch(transport, LEASE_CANDIDATES))
+    async with asyncio.timeout(10):
+        for each in await pager.list():
+            if wanted(each["spec"]):
+                return dict(each["spec"])
+        watcher = RetryWatcher(ListWatch(transport, LEASE_CANDIDATES), pager.resource_version)
+        async with watcher as events:
+            event = await until(events, lambda event: event.type != "DELETED" and wanted(event.object["spec"]))
+            return dict(event.object["spec"])
+
+
+@pytest.mark.conformance("LE-14")
+async def test_candidate_announces_itself(transport: HttpTransport) -> None:
+    async with candidate(transport, emulation_version="1.3.0"):
+        spec = await written(transport, lambda spec: True)
+    assert spec.pop("renewTime") > LONG_AGO
+    assert spec == {
+        "leaseName": "it",
+        "binaryVersion": "1.4.0",
+        "emulationVersion": "1.3.0",
+        "strategy": "OldestEmulationVersion",
+    }
+
+
+@pytest.mark.conformance("LE-14")
+async def test_ping_is_answered_and_other_fields_stay(server: ApiServer, transport: HttpTransport) -> None:
+    async with candidate(transport):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        server.patch(
+            "leasecandidates", "me", {"metadata": {"labels": {"a": "1"}}, "spec": {"pingTime": LATER}}, "default"
+        )
+        await written(transport, lambda spec: "pingTime" in spec and spec["renewTime"] > first)
+    assert server.get("leasecandidates", "me", "default")["metadata"]["labels"] == {"a": "1"}
+
+
+@pytest.mark.conformance("LE-14")
+async def test_existing_candidate_object_is_renewed(server: ApiServer, transport: HttpTransport) -> None:
+    spec = {"leaseName": "it", "binaryVersion": "1.0.0", "strategy": "OldestEmulationVersion", "renewTime": LONG_AGO}
+    server.create("leasecandidates", {"metadata": {"name": "me", "namespace": "default"}, "spec": spec})
+    async with candidate(transport):
+        renewed = await written(transport, lambda spec: spec["renewTime"] != LONG_AGO)
+    assert renewed["binaryVersion"] == "1.4.0"
+
+
+@pytest.mark.conformance("LE-14")
+async def test_deleted_candidate_announces_itself_again(server: ApiServer, transport: HttpTransport) -> None:
+    async with candidate(transport):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        server.delete("leasecandidates", "me", "default")
+        await written(transport, lambda spec: spec["renewTime"] > first)
+
+
+@pytest.mark.conformance("LE-14")
+async def test_candidate_renews_without_pings(transport: HttpTransport) -> None:
+    async with candidate(transport, renew_period=0.05):
+        first = (await written(transport, lambda spec: True))["renewTime"]
+        await written(transport, lambda spec: spec["renewTime"] > first)
+
+
+@pytest.mark.conformance("LE-14")
+async def test_failed_write_is_retried(server: ApiServer, transport: HttpTransport) -> None:
+    async with server.fault("server_error", verbs=["create"], status=503, times=1), candidate(transport):
+        await written(transport, lambda spec: True)
+
+
+@pytest.mark.conformance("LE-13", "LE-14")
+async def test_candidate_leads_when_the_server_has_chosen_it(server: ApiServer, transport: HttpTransport) -> None:
+    options = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05, coordinated=True)
+    async with candidate(transport) as announced:
+        elector = LeaderElector(transport, announced.lease, identity=announced.name, options=options)
+        await written(transport, lambda spec: True)
+        now = "2026-01-01T00:00:00.000000Z"
+        spec = {"holderIdentity": "me", "leaseDurationSeconds": 5, "acquireTime": now, "renewTime": now}
+        server.create(
+            "leases",
+            {"metadata": {"name": "it", "namespace": "default"}, "spec": {**spec, "leaseTransitions": 4}},
+        )
+        async with asyncio.timeout(10), elector.leading() as term:
+            assert term.token == 4
+
+
+def test_missing_version_is_refused() -> None:
+    with pytest.raises(UsageError, match="binary_version"):
+        LeaseCandidate(None, "me", lease="it", binary_version="")  # type: ignore[arg-type]
