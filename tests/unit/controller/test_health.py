@@ -72,15 +72,6 @@ def test_idle_worker_has_a_limit_although_attempts_have_none() -> None:
 
 
 @pytest.mark.behaviour("C-80")
-async def test_long_timeout_of_a_controller_is_respected() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
-    async with manager_of(server, controller(timeout=1000.0), grace=0.0) as manager:
-        await asyncio.sleep(999)
-        assert manager.alive()
-
-
-@pytest.mark.behaviour("C-80")
 async def test_idle_and_busy_managers_are_alive() -> None:
     server, runs = Server(), Runs(seconds=50)
     async with manager_of(server, controller(runs, workers=1), grace=0.0) as manager:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import Controller, Every, Request, Result, finalizing
+from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
 from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
 
@@ -159,40 +159,6 @@ async def test_handler_waits_for_the_version_that_the_server_has() -> None:
         assert (handler.requests, runs.names) == ([], ["a"])
 
 
-@pytest.mark.behaviour("C-124")
-async def test_timers_run_the_handler_too() -> None:
-    server = Server()
-    controller = controller_of(Runs(), sources=[Every(60)])
-    handler = Handler(controller)
-    server.put("configmaps", broken())
-    async with manager_of(server, controller):
-        await asyncio.sleep(130)
-        assert len(handler.requests) == 3
-
-
-@pytest.mark.behaviour("C-125")
-async def test_finalizer_is_released_without_decoding() -> None:
-    server, runs, cleaned = Server(), Runs(), []
-    controller = controller_of(runs)
-
-    @controller.undecodable
-    async def handle(request: Any, error: DecodeError) -> None:
-        async with finalizing(request, CLEANUP) as ending:
-            if ending:
-                cleaned.append(request.object["data"]["value"])
-
-    server.put("configmaps", broken(finalizers=("example.com/other", CLEANUP)))
-    async with manager_of(server, controller):
-        await settled()
-        gone = broken(finalizers=("example.com/other", CLEANUP))
-        gone["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
-        server.put("configmaps", gone)
-        await asyncio.sleep(10)
-        assert cleaned == ["broken"]
-        assert server.objects["configmaps"]["default/a"]["metadata"]["finalizers"] == ["example.com/other"]
-        assert (runs.names, controller.snapshot()["settling"]) == ([], [])
-
-
 @pytest.mark.behaviour("C-125")
 async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
     server, cleaned = Server(), []
@@ -232,7 +198,7 @@ async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
         assert list(map(str, controller.parked())) == ["default/a"]
 
 
-@pytest.mark.behaviour("C-126")
+@pytest.mark.behaviour("C-56", "C-126")
 async def test_without_a_handler_the_object_is_reported() -> None:
     server, runs, events = Server(), Runs(), Events()
     controller = controller_of(runs)
