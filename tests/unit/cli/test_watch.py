@@ -123,19 +123,6 @@ def test_until_synced_prints_nothing_after_synced() -> None:
     assert ends == ["met"]
 
 
-def test_figures_count_printed_lines_and_time_changes() -> None:
-    output = Output()
-    printer = output.printer
-    printer.on_add(thing("1"), True)
-    printer.print_synced()
-    assert (printer.first_change, printer.last_change) == (None, None)
-    printer.on_update(thing("1"), thing("2"))
-    printer.on_delete(thing("2"))
-    assert (printer.adds, printer.updates, printer.deletes) == (1, 1, 1)
-    assert printer.first_change is not None
-    assert printer.last_change == printer.first_change + 1
-
-
 async def test_notifications_before_a_dump_lead_exactly_to_it() -> None:
     output = Output(track_objects=True)
     printer = output.printer

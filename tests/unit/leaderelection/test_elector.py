@@ -33,8 +33,7 @@ class Endless(Answer):
 
 
 @pytest.mark.conformance("LE-07")
-async def test_only_candidate_leads_at_once() -> None:
-    server = LeaseServer()
+async def test_only_candidate_leads_at_once(server: LeaseServer) -> None:
     elector = candidate(server)
     assert not elector.is_leader()
     async with elector.leading() as term:
@@ -48,8 +47,7 @@ async def test_only_candidate_leads_at_once() -> None:
 
 
 @pytest.mark.conformance("LE-03")
-async def test_candidate_waits_until_the_lease_expires() -> None:
-    server = LeaseServer()
+async def test_candidate_waits_until_the_lease_expires(server: LeaseServer) -> None:
     server.take("dead", transitions=3)
     start = now()
     async with candidate(server).leading() as term:
@@ -59,8 +57,7 @@ async def test_candidate_waits_until_the_lease_expires() -> None:
 
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("chance", "pause"), [(0.0, 2.0), (0.999, 4.3976)])
-async def test_tries_are_one_retry_period_plus_jitter_apart(chance: float, pause: float) -> None:
-    server = LeaseServer()
+async def test_tries_are_one_retry_period_plus_jitter_apart(server: LeaseServer, chance: float, pause: float) -> None:
     server.take("other", seconds=1000)
     tries: list[float] = []
     server.on_request = lambda verb: tries.append(now())
@@ -74,8 +71,7 @@ async def test_tries_are_one_retry_period_plus_jitter_apart(chance: float, pause
 
 
 @pytest.mark.conformance("LE-10")
-async def test_outage_is_logged_once_and_conflicts_never(caplog: pytest.LogCaptureFixture) -> None:
-    server = LeaseServer()
+async def test_outage_is_logged_once_and_conflicts_never(server: LeaseServer, caplog: pytest.LogCaptureFixture) -> None:
     server.down = True
     server.refusals.append(refusal(409, "Conflict"))
     asyncio.get_running_loop().call_later(60, setattr, server, "down", False)
@@ -84,8 +80,7 @@ async def test_outage_is_logged_once_and_conflicts_never(caplog: pytest.LogCaptu
         assert warnings == ["lease default/it: connection refused"]
 
 
-async def test_unanswered_request_times_out_and_is_retried() -> None:
-    server = LeaseServer()
+async def test_unanswered_request_times_out_and_is_retried(server: LeaseServer) -> None:
     server.silent = True
     asyncio.get_running_loop().call_later(8, setattr, server, "silent", False)
     start = now()
@@ -97,8 +92,7 @@ async def test_unanswered_request_times_out_and_is_retried() -> None:
 @pytest.mark.conformance("LE-04")
 @pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (429, "TooManyRequests")])
 @pytest.mark.parametrize("seconds", ["30", "3600", "Wed, 21 Oct 2015 09:28:00 GMT", "in the status"])
-async def test_retry_after_does_not_delay_tries(status: int, reason: str, seconds: str) -> None:
-    server = LeaseServer()
+async def test_retry_after_does_not_delay_tries(server: LeaseServer, status: int, reason: str, seconds: str) -> None:
     for _ in range(2):
         answer = refusal(status, reason)
         if seconds == "in the status":
@@ -111,24 +105,21 @@ async def test_retry_after_does_not_delay_tries(status: int, reason: str, second
         assert now() - start == pytest.approx(4, abs=0.1)
 
 
-async def test_request_timeout_covers_an_endless_body() -> None:
-    server = LeaseServer()
+async def test_request_timeout_covers_an_endless_body(server: LeaseServer) -> None:
     server.refusals.append(Endless(503, b"wait"))
     start = now()
     async with candidate(server).leading():
         assert now() - start == pytest.approx(7, abs=0.1)  # 5 s for the request, 2 s until the next try
 
 
-async def test_answer_after_the_deadline_makes_no_leader() -> None:
-    server = LeaseServer()
+async def test_answer_after_the_deadline_makes_no_leader(server: LeaseServer) -> None:
     stalls = iter([True, False, False, False])
     server.on_request = lambda verb: stall(11) if verb == "create" and next(stalls) else None
     async with candidate(server).leading() as term:
         assert term.remaining > 9
 
 
-async def test_candidate_cancelled_during_a_write_releases_the_lease() -> None:
-    server = LeaseServer()
+async def test_candidate_cancelled_during_a_write_releases_the_lease(server: LeaseServer) -> None:
     server.latency = 4.0
     task = asyncio.create_task(led_for(candidate(server)))
     await asyncio.sleep(7.5)  # get: 4 s; create: done after 2 s more, answered after 4
@@ -144,8 +135,7 @@ async def test_candidate_cancelled_during_a_write_releases_the_lease() -> None:
 
 
 @pytest.mark.conformance("LE-05", "LE-06")
-async def test_leader_renews_with_one_write_every_retry_period() -> None:
-    server = LeaseServer()
+async def test_leader_renews_with_one_write_every_retry_period(server: LeaseServer) -> None:
     elector = candidate(server)
     async with elector.leading():
         server.verbs.clear()
@@ -155,8 +145,7 @@ async def test_leader_renews_with_one_write_every_retry_period() -> None:
 
 
 @pytest.mark.conformance("LE-05")
-async def test_leader_survives_another_clients_write_to_its_lease() -> None:
-    server = LeaseServer()
+async def test_leader_survives_another_clients_write_to_its_lease(server: LeaseServer) -> None:
     elector = candidate(server)
     async with elector.leading():
         assert server.lease is not None
@@ -168,8 +157,7 @@ async def test_leader_survives_another_clients_write_to_its_lease() -> None:
 
 
 @pytest.mark.conformance("LE-06")
-async def test_short_outage_keeps_the_leadership() -> None:
-    server = LeaseServer()
+async def test_short_outage_keeps_the_leadership(server: LeaseServer) -> None:
     async with candidate(server).leading() as term:
         server.down = True
         await asyncio.sleep(7.5)
@@ -184,16 +172,14 @@ async def test_short_outage_keeps_the_leadership() -> None:
 
 @pytest.mark.conformance("LE-06")
 @pytest.mark.parametrize("failure", ["down", "silent", "lost_answers"])
-async def test_leader_stops_at_the_deadline_without_renewal(failure: str) -> None:
-    server = LeaseServer()
+async def test_leader_stops_at_the_deadline_without_renewal(server: LeaseServer, failure: str) -> None:
     asyncio.get_running_loop().call_later(61, setattr, server, failure, True)
     assert 69 <= await led_for(candidate(server, options=LeaderElectionOptions(release=False))) <= 71
 
 
 @pytest.mark.conformance("LE-07")
 @pytest.mark.parametrize("holder", ["other", ""])
-async def test_leader_stops_at_once_when_another_record_is_read(holder: str) -> None:
-    server = LeaseServer()
+async def test_leader_stops_at_once_when_another_record_is_read(server: LeaseServer, holder: str) -> None:
     server.refusals.append(refusal(500, "InternalError"))
     asyncio.get_running_loop().call_later(5, server.take, holder)
     start = now()
@@ -204,8 +190,7 @@ async def test_leader_stops_at_once_when_another_record_is_read(holder: str) -> 
     assert server.holder == holder
 
 
-async def test_two_processes_with_one_identity_never_lead_together() -> None:
-    server = LeaseServer()
+async def test_two_processes_with_one_identity_never_lead_together(server: LeaseServer) -> None:
     async with candidate(server).leading():
         task = asyncio.create_task(led_for(candidate(server)))
         await asyncio.sleep(100)
@@ -214,16 +199,14 @@ async def test_two_processes_with_one_identity_never_lead_together() -> None:
         await asyncio.wait([task])
 
 
-async def test_loss_has_the_error_of_the_last_renewal_as_cause() -> None:
-    server = LeaseServer()
+async def test_loss_has_the_error_of_the_last_renewal_as_cause(server: LeaseServer) -> None:
     asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
     with pytest.raises(LeadershipLost) as raised:
         await candidate(server).run(work)
     assert isinstance(raised.value.__cause__, TransportError)
 
 
-async def test_crash_of_the_renewal_cancels_the_block_at_once() -> None:
-    server = LeaseServer()
+async def test_crash_of_the_renewal_cancels_the_block_at_once(server: LeaseServer) -> None:
     crash = RuntimeError("the transport is broken")
     start = now()
 
@@ -251,16 +234,14 @@ async def test_block_that_ignores_cancellation_raises_the_loss() -> None:
 
 
 @pytest.mark.parametrize("error", [TimeoutError, LookupError])
-async def test_error_of_the_block_is_raised_unchanged(error: type[Exception]) -> None:
-    server = LeaseServer()
+async def test_error_of_the_block_is_raised_unchanged(server: LeaseServer, error: type[Exception]) -> None:
     with pytest.raises(error):
         async with candidate(server).leading():
             raise error
     assert server.holder == ""
 
 
-async def test_elector_leads_again_with_a_higher_token_after_a_loss() -> None:
-    server = LeaseServer()
+async def test_elector_leads_again_with_a_higher_token_after_a_loss(server: LeaseServer) -> None:
     elector = candidate(server)
     asyncio.get_running_loop().call_later(5, server.take, "other")
     with pytest.raises(LeadershipLost):
@@ -269,8 +250,7 @@ async def test_elector_leads_again_with_a_higher_token_after_a_loss() -> None:
         assert term.token == 2
 
 
-async def test_elector_leads_again_with_a_higher_token_after_an_outage() -> None:
-    server = LeaseServer()
+async def test_elector_leads_again_with_a_higher_token_after_an_outage(server: LeaseServer) -> None:
     elector = candidate(server)
     asyncio.get_running_loop().call_later(5, setattr, server, "down", True)
     with pytest.raises(LeadershipLost):
@@ -297,8 +277,7 @@ async def test_check_raises_after_the_event_loop_was_blocked() -> None:
         await elector.run(blocking)
 
 
-async def test_block_is_cancelled_without_renewal_after_a_stall() -> None:
-    server = LeaseServer()
+async def test_block_is_cancelled_without_renewal_after_a_stall(server: LeaseServer) -> None:
     steps = 0
 
     async def blocking(term: Term) -> None:
@@ -316,8 +295,7 @@ async def test_block_is_cancelled_without_renewal_after_a_stall() -> None:
     assert server.holder == "other"
 
 
-async def test_short_stall_keeps_the_leadership() -> None:
-    server = LeaseServer()
+async def test_short_stall_keeps_the_leadership(server: LeaseServer) -> None:
     async with candidate(server).leading() as term:
         for _ in range(20):
             await asyncio.sleep(5)

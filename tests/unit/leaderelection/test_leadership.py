@@ -128,8 +128,7 @@ async def test_standby_leads_within_two_seconds_of_a_stop() -> None:
 
 
 @pytest.mark.behaviour("C-79")
-async def test_function_that_returns_ends_the_leadership() -> None:
-    server = LeaseServer()
+async def test_function_that_returns_ends_the_leadership(server: LeaseServer) -> None:
     await leadership(server).run(lambda term: asyncio.sleep(5))
     assert server.holder == ""
 
@@ -192,8 +191,7 @@ async def test_loss_during_a_stop_does_not_prevent_the_stop() -> None:
 
 @pytest.mark.behaviour("C-77")
 @pytest.mark.parametrize("grouped", [False, True])
-async def test_error_of_the_function_releases_the_lease_and_is_raised(grouped: bool) -> None:
-    server = LeaseServer()
+async def test_error_of_the_function_releases_the_lease_and_is_raised(server: LeaseServer, grouped: bool) -> None:
     error: Exception = LookupError("of the function")
     if grouped:
         error = ExceptionGroup("several", [LeadershipLost("lost"), error])

@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@pytest.fixture
+def queue() -> WorkQueue[str]:
+    return WorkQueue()
+
+
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
     """Dequeue `count` items without finishing them."""
     return [await queue.get() for _ in range(count)]
 
 
 @pytest.mark.conformance("WQ-01", "WQ-04")
-async def test_adds_of_a_queued_item_are_merged_in_order() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_adds_of_a_queued_item_are_merged_in_order(queue: WorkQueue[str]) -> None:
     for item in "cabacb":
         queue.add(item)
     assert len(queue) == 3
@@ -37,8 +41,7 @@ async def test_adds_of_a_queued_item_are_merged_in_order() -> None:
 
 
 @pytest.mark.conformance("WQ-01", "WQ-03", "WQ-04", "WQ-05")
-async def test_adds_during_processing_cause_one_more_run() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_adds_during_processing_cause_one_more_run(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     for _ in range(3):
@@ -51,8 +54,7 @@ async def test_adds_during_processing_cause_one_more_run() -> None:
 
 
 @pytest.mark.conformance("WQ-03")
-async def test_item_added_during_processing_is_queued_last() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_item_added_during_processing_is_queued_last(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -62,8 +64,7 @@ async def test_item_added_during_processing_is_queued_last() -> None:
 
 
 @pytest.mark.conformance("WQ-02")
-async def test_waiting_workers_share_added_items() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_waiting_workers_share_added_items(queue: WorkQueue[str]) -> None:
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settled()
     for item in "abc":
@@ -71,8 +72,7 @@ async def test_waiting_workers_share_added_items() -> None:
     assert sorted(await asyncio.gather(*workers)) == ["a", "b", "c"]
 
 
-def test_add_works_without_an_event_loop() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+def test_add_works_without_an_event_loop(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert asyncio.run(queue.get()) == "a"
 
@@ -145,39 +145,6 @@ async def test_shut_down_queue_leaves_no_task(drain: bool) -> None:
         queue.shut_down()
     await settled()
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-@pytest.mark.conformance("WQ-14")
-async def test_statistics_of_depth_waiting_and_processing() -> None:
-    queue: WorkQueue[str] = WorkQueue("pods")
-    queue.add("a")
-    queue.add("b")
-    queue.add("b")
-    await asyncio.sleep(2.0)
-    await queue.get()
-    await asyncio.sleep(3.0)
-    await queue.get()
-    await asyncio.sleep(0.5)
-    running = queue.statistics()
-    queue.done("a")
-    queue.done("b")
-    over = queue.statistics()
-    assert (running.name, running.depth, running.processing, running.adds) == ("pods", 0, 2, 2)
-    assert (running.unfinished_work, running.longest_running) == pytest.approx((4.0, 3.5))
-    assert (running.waited.count, running.waited.total) == pytest.approx((2, 7.0))
-    assert running.worked.count == 0
-    assert (over.unfinished_work, over.longest_running, over.processing) == (0, 0, 0)
-    assert (over.worked.count, over.worked.total) == pytest.approx((2, 4.0))
-    assert over.worked.buckets == (0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2)
-
-
-async def test_repr_shows_counts() -> None:
-    queue: WorkQueue[str] = WorkQueue("pods")
-    queue.add("a")
-    queue.add("b")
-    await queue.get()
-    queue.shut_down()
-    assert repr(queue) == "<work queue 'pods': 1 queued, 1 processing, shutting down>"
 
 
 ITEMS = st.sampled_from("abcd")

