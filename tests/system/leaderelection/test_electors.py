@@ -76,30 +76,6 @@ async def test_lease_has_the_fields_of_the_kubernetes_api(server: ApiServer, tra
     }
 
 
-@pytest.mark.conformance("LE-07", "LE-08", "LE-09")
-async def test_two_electors_never_lead_together(server: ApiServer) -> None:
-    leaders: list[str] = []
-    tokens: list[int] = []
-
-    async def compete(identity: str) -> None:
-        async with HttpTransport(server.url) as transport:
-            elector = LeaderElector(transport, "it", identity=identity, options=SHORT)
-            for _ in range(3):
-                async with elector.leading() as term:
-                    assert leaders == []
-                    leaders.append(identity)
-                    tokens.append(term.token)
-                    await asyncio.sleep(0.1)
-                    assert spec(server)["holderIdentity"] == identity
-                    leaders.remove(identity)
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(compete("first"))
-        tasks.create_task(compete("second"))
-    assert tokens == [0, 1, 2, 3, 4, 5]
-    assert spec(server)["holderIdentity"] == ""
-
-
 @pytest.mark.conformance("LE-06")
 @pytest.mark.parametrize("fault", ["outage", "black_hole"])
 async def test_leader_stops_if_the_server_is_unreachable(

@@ -12,7 +12,7 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Health, Progress, Pulse, readiness
 from aioinformer.leaderelection.leadership import Leadership
 from tests.support.stalling_loop import stall
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, started
+from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started
 
 
 async def hang(request: Request[Any]) -> None:
@@ -38,8 +38,7 @@ def controller(reconcile: Any = hang, **options: Any) -> Controller[Any]:
 
 @pytest.mark.behaviour("C-80")
 async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
+    server = server_with("one")
     async with manager_of(server, controller(hang_on, timeout=5), grace=0.0) as manager:
         await asyncio.sleep(590)
         assert manager.alive()
@@ -51,10 +50,10 @@ async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -
 
 
 @pytest.mark.behaviour("C-80")
-async def test_attempt_without_a_timeout_has_no_limit() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
-    async with manager_of(server, controller(workers=1), grace=0.0) as manager:
+@pytest.mark.parametrize("timeout", [None, 1e5])
+async def test_attempt_has_no_limit_but_its_timeout(timeout: float | None) -> None:
+    server = server_with("one")
+    async with manager_of(server, controller(workers=1, timeout=timeout), grace=0.0) as manager:
         for _ in range(100):
             await asyncio.sleep(100)
             assert manager.alive()

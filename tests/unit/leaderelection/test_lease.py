@@ -87,12 +87,6 @@ def test_write_without_an_answer_is_recognised_as_ours() -> None:
     assert scripted.written.lease_transitions == 5
 
 
-def test_refused_write_is_no_claim() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease(), CONFLICT)
-    assert not scripted.machine.claimed
-
-
 @pytest.mark.parametrize("answer", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": []}])
 def test_answer_without_resource_version_is_no_lease(answer: dict[str, Any]) -> None:
     assert ScriptedMachine().attempt(answer) is Verdict.FAILED
