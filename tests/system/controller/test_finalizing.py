@@ -12,6 +12,7 @@ import pytest
 
 from aioinformer import Client, Condition, UsageError
 from aioinformer.controller import Controller, Manager, NothingToDo, Request, Result, RetryAfter, finalizing, set_status
+from aioinformer.events import FakeRecorder
 from tests.support.bench import CLEANUP, WIDGETS, Bench, definition, with_class
 
 if TYPE_CHECKING:
@@ -247,19 +248,11 @@ async def test_finalizer_stays_after_a_timeout_that_is_swallowed(ending: Bench) 
 # Dry runs.
 
 
-class Recorder:
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
-        self.events.append(reason)
-
-
 @pytest.mark.behaviour("C-72")
 @pytest.mark.behaviour("C-107")
 async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    recorder, outside, seen = Recorder(), ["web", "new"], set()
+    recorder, outside, seen = FakeRecorder(), ["web", "new"], set()
     ending.server.create("widgets", {"metadata": {"name": "new"}, "spec": {"size": 3}})
 
     async def reconcile(request: Request[Any]) -> None:
@@ -272,7 +265,7 @@ async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptur
             await set_status(request, [READY], size=3)
 
     controller = Controller("widgets", WIDGETS, reconcile)
-    manager = Manager("test", [controller], client=ending.server.url, dry_run=True, recorder=recorder)  # type: ignore[arg-type]
+    manager = Manager("test", [controller], client=ending.server.url, dry_run=True, recorder=recorder)
     ending.writes()
     async with manager, asyncio.timeout(30):
         while controller.snapshot()["results"].get("success", 0) < 2:  # noqa: ASYNC110 - they have no event

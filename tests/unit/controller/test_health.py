@@ -50,10 +50,10 @@ async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -
 
 
 @pytest.mark.behaviour("C-80")
-@pytest.mark.parametrize("timeout", [None, 1e5])
-async def test_attempt_has_no_limit_but_its_timeout(timeout: float | None) -> None:
+@pytest.mark.parametrize("limit", [None, 1e5])
+async def test_attempt_has_no_limit_but_its_timeout(limit: float | None) -> None:
     server = server_with("one")
-    async with manager_of(server, controller(workers=1, timeout=timeout), grace=0.0) as manager:
+    async with manager_of(server, controller(workers=1, timeout=limit), grace=0.0) as manager:
         for _ in range(100):
             await asyncio.sleep(100)
             assert manager.alive()

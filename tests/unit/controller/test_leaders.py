@@ -96,17 +96,6 @@ async def test_standby_forgets_objects_whose_deletion_the_leader_has_seen() -> N
         assert [each.trigger for each in runs.requests[1].causes] == ["deleted"]
 
 
-@pytest.mark.behaviour("C-05", "C-115")
-async def test_takeover_runs_existing_objects_first() -> None:
-    server, runs = Led(*(f"here-{number}" for number in range(20))), Runs(seconds=0.01)
-    async with elected(server, Controller("it", CONFIG_MAPS, runs, workers=1)):
-        await server.lead(seconds=20, gone=50)
-        await server.hand_over()
-        await asyncio.sleep(5)
-        assert len(runs.names) == 70
-        assert all(name.startswith("here") for name in runs.names[:20])
-
-
 @pytest.mark.behaviour("C-115")
 async def test_deletions_that_no_leader_has_seen_are_kept() -> None:
     server, runs = Led(), Runs()

@@ -64,28 +64,6 @@ class Fenced(Cluster):
         return answer
 
 
-class Stubborn:
-    """A reconciler that ignores all cancellations, and creates a pod at its end.
-
-    Attributes:
-        errors: of these creations.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.errors: list[Exception] = []
-        self._seconds = seconds
-
-    async def __call__(self, request: Request[Any]) -> None:
-        end = now() + self._seconds
-        while now() < end:
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(end - now())
-        try:
-            await request.client.core.v1.pods.create(pod("late"))
-        except Exception as error:
-            self.errors.append(error)
-
-
 # Stops.
 
 
@@ -134,14 +112,24 @@ async def test_stop_may_come_while_a_controller_is_added(monkeypatch: pytest.Mon
 
 @pytest.mark.behaviour("C-65")
 async def test_abandoned_attempt_may_not_write() -> None:
-    server, stubborn = server_with("a"), Stubborn(100)
-    controller = Controller("it", CONFIG_MAPS, stubborn, grace=0)
+    server, errors = server_with("a"), list[str]()
+
+    async def reconcile(request: Request[Any]) -> None:
+        end = now() + 100
+        while now() < end:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(end - now())
+        with pytest.raises(UsageError) as refusal:
+            await request.client.core.v1.pods.create(pod("late"))
+        errors.append(str(refusal.value))
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, grace=0)
     async with manager_of(server, controller) as manager:
         await started()
         await manager.remove(controller)
         await asyncio.sleep(100)
     assert server.writes == []
-    assert "the reconciler of default/a goes on after its cancellation" in str(stubborn.errors[0])
+    assert "the reconciler of default/a goes on after its cancellation" in errors[0]
 
 
 async def test_attempt_that_has_ended_does_not_expire() -> None:

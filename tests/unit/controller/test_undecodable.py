@@ -10,6 +10,7 @@ import pytest
 
 from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
+from aioinformer.events import FakeRecorder
 from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
 
 if TYPE_CHECKING:
@@ -26,16 +27,6 @@ def decode(raw: bytes) -> Any:
 
 def controller_of(runs: Runs, **options: Any) -> Controller[Any]:
     return Controller("it", CONFIG_MAPS, runs, informer={"decoder": decode}, **options)
-
-
-class Events:
-    """A recorder that keeps what it records."""
-
-    def __init__(self) -> None:
-        self.recorded: list[tuple[str, str, str, str]] = []
-
-    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
-        self.recorded.append((obj.uid, type, reason, message))
 
 
 def broken(name: str = "a", finalizers: tuple[str, ...] = (), **data: str) -> dict[str, Any]:
@@ -185,7 +176,7 @@ async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
 
 @pytest.mark.behaviour("C-126")
 async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
-    server, events = Server(), Events()
+    server, events = Server(), FakeRecorder()
 
     async def reconcile(request: Request[Any]) -> None:
         await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"value": "broken"}})
@@ -194,28 +185,28 @@ async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
     server.put("configmaps", config_map("a", value="fine"))
     async with manager_of(server, controller, recorder=events):
         await asyncio.sleep(10)
-        assert [reason for _, _, reason, _ in events.recorded] == ["Undecodable"]
+        assert [event.split()[1] for event in events.events] == ["Undecodable"]
         assert list(map(str, controller.parked())) == ["default/a"]
 
 
 @pytest.mark.behaviour("C-56", "C-126")
 async def test_without_a_handler_the_object_is_reported() -> None:
-    server, runs, events = Server(), Runs(), Events()
+    server, runs, events = Server(), Runs(), FakeRecorder()
     controller = controller_of(runs)
     server.put("configmaps", config_map("fine", value="fine"))
     async with manager_of(server, controller, recorder=events) as manager:
         await started()
         assert manager.ready()
-        stored = server.put("configmaps", broken())
+        server.put("configmaps", broken())
         await settled()
         message = "default/a cannot be decoded: the decoder refuses it: ValueError"
-        assert events.recorded == [(stored["metadata"]["uid"], "Warning", "Undecodable", message)]
+        assert events.events == [f"Warning Undecodable {message}"]
         assert controller.snapshot()["parked"] == {"default/a": message}
         assert controller.snapshot()["undecodable"] == {"default/a": "the decoder refuses it: ValueError"}
         assert reasons(manager) == ["1 object cannot be decoded (default/a), and no handler is declared for them"]
         server.put("configmaps", broken(other="1"))
         await settled()
-        assert (len(events.recorded), bool(manager.ready())) == (1, False)
+        assert (len(events.events), bool(manager.ready())) == (1, False)
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
         assert (runs.names, manager.ready().reasons) == (["fine", "a"], ())
@@ -227,7 +218,7 @@ async def test_undecodable_object_that_is_gone_is_forgotten() -> None:
     server, runs = Server(), Runs()
     controller = controller_of(runs)
     server.put("configmaps", broken())
-    async with manager_of(server, controller, recorder=Events()) as manager:
+    async with manager_of(server, controller, recorder=FakeRecorder()) as manager:
         await started()
         assert not manager.ready()
         server.remove("configmaps", "default/a")

@@ -240,20 +240,6 @@ async def test_gone_key_of_a_standby_leaves_the_queue(state: str) -> None:
     assert queue.take() is None
 
 
-@pytest.mark.behaviour("C-115")
-async def test_gone_keys_are_dropped_when_the_leader_has_seen_that() -> None:
-    queue, deleted = RequestQueue(), Cause("deleted")
-    for key in ONE, TWO:
-        queue.add_as_standby(key, deleted, priority=0, gone=True, seen=0.0)
-        await asyncio.sleep(10)
-    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)  # its children are gone now, too
-    now = asyncio.get_running_loop().time()
-    queue.add_as_standby(THREE, UPDATED, priority=0, gone=False, seen=now - 5)
-    assert queue.snapshot().gone == 1
-    queue.take_over([], now)
-    assert [(await queue.get()).key for _ in range(2)] == [THREE, ONE]
-
-
 @pytest.mark.behaviour("C-116")
 async def test_next_queue_has_the_requests_of_the_former() -> None:
     queue, options = RequestQueue(), QueueOptions(min_interval=1.0)

@@ -271,19 +271,6 @@ def test_conflicts_are_retried_soon_and_not_counted() -> None:
     assert key.rests == 0.0, "the change is probably what the conflict was about"
 
 
-@pytest.mark.behaviour("C-13")
-def test_fifth_conflict_in_a_row_is_a_failed_attempt() -> None:
-    key = Key(max_attempts=3)
-    key.add()
-    runs = [key.run(CONFLICT) for _ in range(6)]
-    assert [(run.attempt, run.conflicts) for run in runs] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 5)]
-    assert key.rests == pytest.approx(2.0), "the second delay of the backoff"
-    key.run(CONFLICT)
-    assert [each.attempts for each in key.queue.parked.values()] == [3]
-    key.add()
-    assert key.run(CONFLICT).conflicts == 0
-
-
 @pytest.mark.behaviour("C-14")
 def test_min_interval_separates_the_starts_of_all_runs() -> None:
     key = Key(min_interval=5.0)
