@@ -66,8 +66,9 @@ class Cluster(Server):
             self.put("configmaps", config_map(name))
 
     async def request(self, request: HttpRequest) -> Any:
-        server = self.leases if "/leases" in request.path else super()
-        return await server.request(request)
+        if "/leases" in request.path:
+            return await self.leases.request(request)
+        return await super().request(request)
 
 
 def manager_of(server: Server, *controllers: Controller[Any], **options: Any) -> Manager:

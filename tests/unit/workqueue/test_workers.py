@@ -126,6 +126,7 @@ async def test_shut_down_queue_refuses_adds_and_serves_the_rest() -> None:
     queue.shut_down()
     queue.add("b")
     assert await queue.get() == "a"
+    assert repr(queue) == "<work queue 'pods': 0 queued, 1 processing, shutting down>"
     with pytest.raises(QueueShutDown, match="'pods'"):
         await queue.get()
 
