@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aiohttp import web
 
 from aioinformer import (
     AlreadyExists,
@@ -34,7 +35,7 @@ from aioinformer.client import Impersonation, Status
 from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal, unreachable
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from tests.support.loopback import Server
 
 
 def listed(*items: Any, **metadata: Any) -> Answer:
@@ -264,8 +265,6 @@ class Following:
         self.gone = asyncio.Event()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web
-
         response = web.StreamResponse()
         await self.go_on.wait()
         await response.prepare(request)
@@ -278,25 +277,19 @@ class Following:
         return response
 
 
-async def test_followed_log_yields_lines_as_they_come_until_it_is_closed() -> None:
-    from tests.support.loopback import Server
-
-    server, following = Server(), Following()
+async def test_followed_log_yields_lines_as_they_come_until_it_is_closed(server: Server) -> None:
+    following = Following()
     server.answer = following
-    await server.start()
-    try:
-        async with HttpTransport(server.url, header_timeout=0.05) as transport:
-            logs = Client(transport, timeout=0.05).core.v1.pods.logs("shop/a", follow=True)
-            async with aclosing(logs):
-                first = asyncio.ensure_future(anext(logs))
-                await asyncio.sleep(0.2)  # longer than all timeouts
-                assert not first.done()
-                following.go_on.set()
-                assert [await first, await anext(logs)] == ["one", "two"]
-            await following.gone.wait()
-        assert server.requests[0].query_string == "follow=true"
-    finally:
-        await server.stop()
+    async with HttpTransport(server.url, header_timeout=0.05) as transport:
+        logs = Client(transport, timeout=0.05).core.v1.pods.logs("shop/a", follow=True)
+        async with aclosing(logs):
+            first = asyncio.ensure_future(anext(logs))
+            await asyncio.sleep(0.2)  # longer than all timeouts
+            assert not first.done()
+            following.go_on.set()
+            assert [await first, await anext(logs)] == ["one", "two"]
+        await following.gone.wait()
+    assert server.requests[0].query_string == "follow=true"
 
 
 @pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
