@@ -135,6 +135,22 @@ async def test_manager_ends_although_a_reconciler_does_not(caplog: pytest.LogCap
     assert stubborn.ended == ["a"]
 
 
+@pytest.mark.behaviour("C-65")
+async def test_second_cancellation_makes_the_stop_a_quick_one() -> None:
+    stubborn = Stubborn(seconds=60, ignored=100)
+    manager = manager_of(server_with("a"), Controller("it", CONFIG_MAPS, stubborn), grace=100)
+    running = asyncio.create_task(manager.run())
+    await started()
+    before = now()
+    running.cancel()
+    await asyncio.sleep(1)
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
+    assert now() - before == pytest.approx(2, abs=0.1)
+    await asyncio.sleep(60)
+
+
 @pytest.mark.behaviour("C-74")
 async def test_reconciler_may_stop_its_manager() -> None:
     async def reconcile(request: Request[Any]) -> None:
