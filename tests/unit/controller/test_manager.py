@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from typing import Any
 
@@ -17,10 +16,8 @@ from aioinformer.controller import (
     Request,
     Restart,
     Source,
-    UndeclaredWrite,
 )
 from aioinformer.errors import UsageError
-from aioinformer.events import FakeRecorder
 from aioinformer.factory.factory import SharedInformerFactory
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -404,60 +401,3 @@ async def test_reconciler_cannot_wait_for_its_own_removal() -> None:
     assert messages == [
         "the reconciler of controller it cannot wait for its own end: remove the controller in another task"
     ]
-
-
-# Inputs.
-
-
-# Writes and Events.
-
-
-@pytest.mark.behaviour("C-72")
-async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    server, names = server_with("a"), []
-
-    async def reconcile(request: Request[Any]) -> None:
-        made = await request.client.core.v1.pods.create(pod("child"))
-        request.event("Created", "it made a pod")
-        names.append(made.metadata.name)
-
-    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
-    async with manager_of(server, controller, dry_run=True):
-        await started()
-        controller.enqueue("default/a")
-        await settled()
-    assert (names, server.writes) == (["child", "child"], [])
-    assert "dry run: event Normal Created is not sent: it made a pod" in caplog.text
-    lines = [record for record in caplog.records if "dry run: create pods in default" in record.getMessage()]
-    assert lines[0].getMessage().startswith("it default/a: dry run: create pods in default")
-    assert (vars(lines[0])["controller"], vars(lines[0])["key"]) == ("it", "default/a")
-
-
-async def test_undeclared_write_raises_under_pytest_and_warns_otherwise(caplog: pytest.LogCaptureFixture) -> None:
-    for strict, errors in ((None, ["UndeclaredWrite"]), (False, [])):
-        found: list[str] = []
-
-        async def reconcile(request: Request[Any], found: list[str] = found) -> None:
-            try:
-                await request.client.core.v1.pods.create(pod("child"))
-            except UndeclaredWrite as error:
-                found.append(type(error).__name__)
-
-        controller = Controller("it", CONFIG_MAPS, reconcile, writes={CONFIG_MAPS: ["patch"]})
-        async with manager_of(server_with("a"), controller, strict_writes=strict):
-            await started()
-        assert found == errors
-    assert "it default/a: create pods in default is not declared: add 'create' for pods to writes=" in caplog.text
-
-
-async def test_events_go_to_the_given_recorder() -> None:
-    recorder = FakeRecorder()
-
-    async def reconcile(request: Request[Any]) -> None:
-        request.event("Seen", "it is there")
-        request.event("Odd", "it is odd", type="Warning", about=request.object)
-
-    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile), recorder=recorder):
-        await started()
-    assert recorder.events == ["Normal Seen it is there", "Warning Odd it is odd"]
