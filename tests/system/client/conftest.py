@@ -1,4 +1,4 @@
-"""A client of the API server in this process, with roles and their bindings."""
+"""A client of the API server in this process, with roles and their bindings, and a server without an API."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from aioinformer import Client, HttpTransport
 from aioinformer.testing import ApiServer
+from tests.support.loopback import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,3 +26,12 @@ async def client(own_server: ApiServer) -> AsyncIterator[Client]:
         made = Client(transport, namespace="shop", field_manager="tests")
         await made.core.v1.namespaces.create({"metadata": {"name": "shop"}})
         yield made
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    """Provide a server whose answers a test states."""
+    server = Server()
+    await server.start()
+    yield server
+    await server.stop()

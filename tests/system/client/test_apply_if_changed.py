@@ -45,13 +45,6 @@ async def test_second_apply_of_the_same_is_skipped(applying: Client, counting: C
     assert counting.requests == []
 
 
-async def test_skipped_apply_would_not_have_changed_the_object(client: Client) -> None:
-    deployments = client.apps.v1.deployments
-    cached = await deployments.apply(DEPLOYMENT)
-    assert reason_of(DEPLOYMENT, cached) == ""
-    assert await deployments.apply(DEPLOYMENT) == cached
-
-
 async def test_any_change_is_sent(client: Client) -> None:
     cached = await client.apps.v1.deployments.apply(DEPLOYMENT)
     assert [desired for desired in CHANGES if not reason_of(desired, cached)] == []
@@ -62,15 +55,6 @@ async def test_default_of_a_key_is_no_change(client: Client) -> None:
     cached = await client.apps.v1.deployments.apply(desired)
     assert reason_of(desired, cached) == ""
     assert reason_of(changed(*MAIN, "ports", to=[{"containerPort": 80, "protocol": "UDP"}]), cached)
-
-
-async def test_fields_of_other_managers_do_not_count(client: Client) -> None:
-    deployments = client.apps.v1.deployments
-    await deployments.apply(DEPLOYMENT)
-    extra = {"metadata": {"name": "web", "annotations": {"a": "b"}}, "spec": {"paused": True}}
-    cached = await deployments.apply(extra, field_manager="another")
-    assert reason_of(DEPLOYMENT, cached) == ""
-    assert "no managed fields of nobody" in reason_of(DEPLOYMENT, cached, "nobody")
 
 
 async def test_field_that_another_manager_took_over_is_sent(client: Client) -> None:

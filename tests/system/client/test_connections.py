@@ -13,7 +13,6 @@ import pytest
 
 from aioinformer import Client, HttpTransport, TransportError, WriteOutcomeUnknown
 from aioinformer.testing import ApiServer
-from aioinformer.transport import Request
 from tests.support.scripted_transport import OBJECT
 
 if TYPE_CHECKING:
@@ -130,36 +129,6 @@ async def test_cut_read_is_repeated(cut: bytes) -> None:
     assert (found.metadata.name, server.methods) == ("a", ["GET", "GET"])
 
 
-async def test_connection_is_kept_between_requests() -> None:
-    connections = 0
-    server = Counting()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await Counting.connected(server, reader, writer)
-
-    listening = await asyncio.start_server(connected, "127.0.0.1", 0)
-    async with HttpTransport(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}") as transport:
-        config_maps = Client(transport).core.v1.configmaps
-        for _ in range(3):
-            await config_maps.get("shop/a")
-            await config_maps.replace(OBJECT)
-    listening.close()
-    assert (connections, len(server.methods)) == (1, 6)
-
-
-class Pending:
-    """Credentials that never come."""
-
-    async def current(self) -> Credential:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def renew(self, refused: Credential) -> Credential:
-        return await self.current()
-
-
 @asynccontextmanager
 async def silent(answer: bytes = b"") -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Yield the authority of a server that never answers more than this, and an event: it has received something."""
@@ -189,28 +158,6 @@ async def test_write_whose_connection_was_never_made_has_a_known_outcome(borrowe
             with pytest.raises(TransportError, match=r"no answer within 0\.3 s") as caught:
                 await Client(transport, timeout=0.3).core.v1.configmaps.create(OBJECT)
         assert (type(caught.value), caught.value.unsent) == (TransportError, True)
-
-
-async def test_write_whose_credentials_did_not_come_has_a_known_outcome() -> None:
-    async with HttpTransport("http://127.0.0.1:1", credentials=Pending()) as transport:
-        with pytest.raises(TransportError) as caught:
-            await Client(transport, timeout=0.1).core.v1.configmaps.create(OBJECT)
-    assert (type(caught.value), caught.value.unsent) == (TransportError, True)
-
-
-@each_session
-async def test_write_without_a_free_connection_has_a_known_outcome(borrowed: bool) -> None:
-    connector, limit = aiohttp.TCPConnector(limit=1), None if borrowed else 1
-    async with (
-        silent(WHOLE[:-5]) as (authority, _),
-        aiohttp.ClientSession(connector=connector) as session,
-        HttpTransport(f"http://{authority}", session if borrowed else None, max_requests=limit) as transport,
-    ):
-        held = await transport.request(Request("/held"))
-        with pytest.raises(TransportError) as caught:
-            await Client(transport, timeout=0.3).core.v1.configmaps.create(OBJECT)
-        await held.close()
-    assert (type(caught.value), caught.value.unsent) == (TransportError, True)
 
 
 @each_session

@@ -18,7 +18,6 @@ from aioinformer import (
     Resource,
     SharedInformerFactory,
     UsageError,
-    WriteOutcomeUnknown,
     add_finalizer,
     evolve,
     is_condition_true,
@@ -27,7 +26,6 @@ from aioinformer import (
     set_condition,
     set_controller_reference,
 )
-from aioinformer.errors import TransportError
 from aioinformer.resources.references import ObjectReference
 from tests.support.bench import WIDGETS, definition
 
@@ -177,25 +175,6 @@ async def test_change_may_be_a_coroutine_and_return_plain_data(client: Client, e
     assert (await edits.core.v1.configmaps.edit(old, change)).data == {"x": "2"}
 
 
-async def test_options_reach_the_request(client: Client, edits: Client, counting: Counting) -> None:
-    old = await config_map(client, x="1")
-    await edits.core.v1.configmaps.edit(old, labelled(a="b"), dry_run=True, field_manager="me")
-    assert dict(counting.requests[0].query) == {"dryRun": "All", "fieldManager": "me"}
-    assert (await client.core.v1.configmaps.get("a")).metadata.labels is None
-
-
-async def test_lost_answer_is_not_repeated(client: Client, edits: Client, counting: Counting) -> None:
-    old = await config_map(client, x="1")
-
-    def lose(request: Request) -> None:
-        raise TransportError("lost")
-
-    counting.before = lose
-    with pytest.raises(WriteOutcomeUnknown):
-        await edits.core.v1.configmaps.edit(old, labelled(a="b"))
-    assert counting.methods == ["PATCH"]
-
-
 @pytest.mark.parametrize("storage", ["metadata", "projection"])
 async def test_object_of_a_cache_that_stores_parts_is_read_first(
     client: Client, edits: Client, counting: Counting, own_server: ApiServer, storage: Any
@@ -315,15 +294,6 @@ async def test_function_that_returns_no_state_of_the_object_is_refused(client: C
         await config_maps.edit(cast("Any", {"metadata": {"name": "a"}}), labelled())
     with pytest.raises(OptionError, match="attempts must be"):
         await config_maps.edit(old, labelled(), attempts=0)
-
-
-async def test_error_of_the_function_is_raised(client: Client, edits: Client, counting: Counting) -> None:
-    def change(each: Any) -> Any:
-        raise LookupError("not this one")
-
-    with pytest.raises(LookupError, match="not this one"):
-        await edits.core.v1.configmaps.edit(await config_map(client, x="1"), change)
-    assert counting.requests == []
 
 
 @pytest.mark.behaviour("C-108")

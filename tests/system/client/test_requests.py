@@ -1,4 +1,4 @@
-"""The requests of the client, as a transport gets them, and answers that no API server in this process gives."""
+"""Requests, their options and errors, lists, logs, watches and raw requests, mostly with scripted answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pickle
 import re
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from aiohttp import web
 
 from aioinformer import (
     AlreadyExists,
@@ -20,24 +21,21 @@ from aioinformer import (
     Conflict,
     DecodeError,
     Expired,
+    Forbidden,
     Gone,
     HttpTransport,
-    Invalid,
     NotFound,
     OptionError,
     TransportError,
+    UnknownOption,
     UsageError,
+    WriteOutcomeUnknown,
 )
 from aioinformer.client import Impersonation, Status
-from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal
+from tests.support.scripted_transport import OBJECT, Answer, Scripted, refusal, unreachable
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
-PAGES = [
-    {"kind": "ConfigMapList", "metadata": {"resourceVersion": "9", "continue": token}, "items": [OBJECT]}
-    for token in ("next", "")
-]
+    from tests.support.loopback import Server
 
 
 def listed(*items: Any, **metadata: Any) -> Answer:
@@ -140,15 +138,6 @@ async def test_left_loop_leaves_no_response_open() -> None:
     assert answer.closed
 
 
-async def test_large_object_is_read_whole() -> None:
-    large = {**OBJECT, "data": {"x": "y" * 3 * 1024 * 1024}}
-    raw = json.dumps(large).encode()
-    pieces = [raw[start : start + 65536] for start in range(0, len(raw), 65536)]
-    found = await Client(Scripted(Answer(200, *pieces))).core.v1.configmaps.get("shop/a")
-    assert found.data is not None
-    assert len(found.data["x"]) == 3 * 1024 * 1024
-
-
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":7}', b""])
 async def test_answer_that_is_no_object_is_a_decode_error(body: bytes) -> None:
     with pytest.raises(DecodeError):
@@ -198,12 +187,6 @@ async def test_body_that_is_no_object_is_refused(body: Any) -> None:
     assert transport.requests == []
 
 
-async def test_name_is_quoted_in_the_path() -> None:
-    transport = Scripted()
-    await Client(transport).rbac.v1.clusterroles.get("system:a?b")
-    assert transport.requests[0].path == "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa%3Fb"
-
-
 def test_errors_survive_pickling() -> None:
     error = Conflict(409, "Conflict", "changed")
     error.details = {"name": "a"}
@@ -211,18 +194,6 @@ def test_errors_survive_pickling() -> None:
     assert (type(again), str(again), again.status, again.details) == (Conflict, str(error), 409, {"name": "a"})
     absent = pickle.loads(pickle.dumps(ApiNotFound(404, "NotFound", "gone")))
     assert isinstance(absent, NotFound)
-
-
-async def test_causes_are_grouped_by_field() -> None:
-    causes = [
-        {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.a"},
-        {"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.a"},
-        {"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.b"},
-    ]
-    with pytest.raises(Invalid) as caught:
-        await Client(Scripted(refusal(422, "Invalid", causes=causes))).core.v1.configmaps.get("shop/a")
-    found = {field: [cause.reason for cause in each] for field, each in caught.value.fields.items()}
-    assert found == {"spec.a": ["FieldValueRequired", "FieldValueInvalid"], "spec.b": ["FieldValueInvalid"]}
 
 
 # Logs.
@@ -294,8 +265,6 @@ class Following:
         self.gone = asyncio.Event()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web
-
         response = web.StreamResponse()
         await self.go_on.wait()
         await response.prepare(request)
@@ -308,25 +277,19 @@ class Following:
         return response
 
 
-async def test_followed_log_yields_lines_as_they_come_until_it_is_closed() -> None:
-    from tests.support.loopback import Server
-
-    server, following = Server(), Following()
+async def test_followed_log_yields_lines_as_they_come_until_it_is_closed(server: Server) -> None:
+    following = Following()
     server.answer = following
-    await server.start()
-    try:
-        async with HttpTransport(server.url, header_timeout=0.05) as transport:
-            logs = Client(transport, timeout=0.05).core.v1.pods.logs("shop/a", follow=True)
-            async with aclosing(logs):
-                first = asyncio.ensure_future(anext(logs))
-                await asyncio.sleep(0.2)  # longer than all timeouts
-                assert not first.done()
-                following.go_on.set()
-                assert [await first, await anext(logs)] == ["one", "two"]
-            await following.gone.wait()
-        assert server.requests[0].query_string == "follow=true"
-    finally:
-        await server.stop()
+    async with HttpTransport(server.url, header_timeout=0.05) as transport:
+        logs = Client(transport, timeout=0.05).core.v1.pods.logs("shop/a", follow=True)
+        async with aclosing(logs):
+            first = asyncio.ensure_future(anext(logs))
+            await asyncio.sleep(0.2)  # longer than all timeouts
+            assert not first.done()
+            following.go_on.set()
+            assert [await first, await anext(logs)] == ["one", "two"]
+        await following.gone.wait()
+    assert server.requests[0].query_string == "follow=true"
 
 
 @pytest.mark.parametrize("match", ["Exact", "NotOlderThan"])
@@ -364,3 +327,97 @@ async def test_conflict_has_fields_and_managers() -> None:
     found = [(each.field, each.manager) for each in caught.value.conflicts]
     assert found == [(".spec.replicas", "kubectl"), (".status", 'a "b"'), ("", "")]
     assert caught.value.conflicts[2].message == "another text"
+
+
+def of(transport: Scripted, **options: Any) -> Client:
+    return Client(cast("Any", transport), namespace="shop", **options)
+
+
+# get_or_none
+
+
+async def test_404_that_does_not_name_the_object_is_raised() -> None:
+    with pytest.raises(ApiNotFound):
+        await of(Scripted(refusal(404, "NotFound", name="other"))).core.v1.configmaps.get_or_none("a")
+
+
+async def test_other_errors_of_get_or_none_are_raised() -> None:
+    with pytest.raises(Forbidden):
+        await of(Scripted(refusal(403, "Forbidden"))).core.v1.configmaps.get_or_none("a")
+    with pytest.raises(UnknownOption, match="no option 'timout'"):
+        await of(Scripted()).core.v1.configmaps.get_or_none("a", timout=3)  # type: ignore[call-arg]
+
+
+# watch
+
+
+async def test_watch_sends_one_request() -> None:
+    transport = Scripted(Answer(200, b""))
+    assert [event async for event in of(transport).core.v1.configmaps.watch("app=b", seconds=7)] == []
+    (request,) = transport.requests
+    assert request.query == (("labelSelector", "app=b"), ("watch", "true"), ("timeoutSeconds", "7"))
+    assert (request.stream, request.late_head, request.total_timeout) == (True, True, None)
+
+
+async def test_watch_closes_its_response_when_you_stop() -> None:
+    event = json.dumps({"type": "ADDED", "object": OBJECT}).encode() + b"\n"
+    answer = Answer(200, event, event)
+    async with aclosing(of(Scripted(answer)).core.v1.configmaps.watch()) as events:
+        async for _ in events:
+            break
+    assert answer.closed
+
+
+async def test_errors_of_a_watch_are_raised() -> None:
+    gone = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}).encode()
+    nameless = b'{"type":"ADDED","object":{"kind":"ConfigMap","metadata":{"name":"a"}}}\n'
+    for answer, error in (
+        (Answer(200, gone + b"\n"), Expired),
+        (refusal(410, "Expired"), Expired),
+        (Answer(200, nameless), DecodeError),
+        (Answer(200, b'{"type":"LATER","object":{}}\n'), DecodeError),
+        (Answer(200, b'{"type":'), TransportError),
+    ):
+        with pytest.raises(error):
+            async for _ in of(Scripted(answer)).core.v1.configmaps.watch(resource_version="1"):
+                pass
+
+
+async def test_head_of_a_watch_is_repeated_and_limited() -> None:
+    transport = Scripted(unreachable(), Answer(200, b""))
+    assert [event async for event in of(transport).core.v1.configmaps.watch()] == []
+    assert len(transport.requests) == 2
+    with pytest.raises(TransportError, match=r"no answer within 0\.01 s"):
+        await anext(of(Scripted(None)).core.v1.configmaps.watch(timeout=0.01))
+
+
+# Raw requests
+
+
+async def test_raw_request_is_repeated_as_others_are() -> None:
+    transport = Scripted(unreachable(unsent=False), Answer(200, b"ok"))
+    answer = await of(transport).request("GET", "/healthz/")
+    assert (answer.status, answer.body, len(transport.requests)) == (200, b"ok", 2)
+    with pytest.raises(DecodeError):
+        answer.json()
+    transport = Scripted(unreachable(unsent=False))
+    with pytest.raises(WriteOutcomeUnknown):
+        await of(transport).request("POST", "/apis/x/v1/y")
+    assert len(transport.requests) == 1
+
+
+async def test_options_of_raw_requests_are_sent() -> None:
+    transport = Scripted()
+    client = of(transport, dry_run=True, field_manager="me", impersonate="ann")
+    await client.request("POST", "/api/v1/a b", query={"x": "1 2"}, body={"a": 1}, accept="text/plain")
+    await client.request("GET", "/")
+    written, read = transport.requests
+    assert (written.path, written.body) == ("/api/v1/a%20b", b'{"a":1}')
+    assert written.query == (("x", "1 2"), ("dryRun", "All"), ("fieldManager", "me"))
+    assert (written.headers["Impersonate-User"], written.headers["Accept"]) == ("ann", "text/plain")
+    assert (read.path, read.query, read.body) == ("/", (), None)
+    with pytest.raises(OptionError, match="method must be one of GET"):
+        await client.request("get", "/version")
+    with pytest.raises(UsageError, match=r"metadata\.name"):
+        await client.request("POST", "/api/v1/pods", body={"metadata": {"name": ".."}})
+    assert len(transport.requests) == 2

@@ -94,22 +94,16 @@ async def test_requests_at_once_are_limited_and_keep_their_order(kind: str, serv
     assert [int(path.rpartition("/")[2]) // 2 for path in gate.paths] == [number // 2 for number in range(20)]
 
 
-async def test_default_is_64_requests_at_once(server: Server, gate: Gate) -> None:
-    async with HttpTransport(server.url) as transport:
-        config_maps = Client(transport).core.v1.configmaps
-        gets = [asyncio.create_task(config_maps.get(f"shop/{number}")) for number in range(300)]
-        await gate.reached(64)
-        gate.open.set()
-        await asyncio.gather(*gets)
-    assert gate.most == 64
-
-
-async def test_none_is_no_limit(server: Server, gate: Gate) -> None:
-    async with HttpTransport(server.url, max_requests=None) as transport:
+@pytest.mark.parametrize(("options", "most"), [({}, 64), ({"max_requests": None}, 100)], ids=["default", "no limit"])
+async def test_default_is_64_requests_and_none_is_no_limit(
+    options: dict[str, Any], most: int, server: Server, gate: Gate
+) -> None:
+    async with HttpTransport(server.url, **options) as transport:
         gets = [asyncio.create_task(Client(transport).core.v1.configmaps.get(f"shop/{n}")) for n in range(100)]
-        await gate.reached(100)
+        await gate.reached(most)
         gate.open.set()
         await asyncio.gather(*gets)
+    assert gate.most == most
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "64"])

@@ -10,38 +10,29 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
-from aioinformer import Resource
+from aioinformer import Resource, SharedInformerFactory
 from aioinformer.backoff import BackoffOptions
-from aioinformer.controller import LeaderElection, Manager, Request, Watch, apply_set
+from aioinformer.controller import LeaderElection, Manager, Request, Watch, apply_set, finalizing
 from aioinformer.errors import UsageError
-from aioinformer.models import core_v1
+from aioinformer.models import (
+    ObjectMeta,
+    core_v1,
+)
+from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.reflector.options import ReflectorOptions
+from tests.support.bench import CLEANUP, WIDGETS, definition
+from tests.system.controller.test_health_server import get
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import AsyncIterator
 
+    from aioinformer.errors import DecodeError
     from aioinformer.testing import ApiServer
-
-WIDGETS = Resource("example.com", "v1", "widgets", kind="Widget")
-DEFINITION = {
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
 
 
 def config_map(name: str, namespace: str = "default") -> dict[str, Any]:
@@ -113,7 +104,7 @@ async def test_kind_that_is_not_served_delays_its_controller_alone(api_server: A
         api_server.create("configmaps", config_map("other"))
         assert await seen.get() == "config map other"
         assert widgets.snapshot()["phase"] == "syncing"
-        api_server.create("customresourcedefinitions", DEFINITION)
+        api_server.create("customresourcedefinitions", definition())
         api_server.create(WIDGETS, {"metadata": {"name": "it", "namespace": "default"}})
         assert await seen.get() == "widget it"
 
@@ -242,3 +233,76 @@ async def test_standby_takes_over_and_runs_all_keys(api_server: ApiServer) -> No
             assert second.controllers["elected"].snapshot()["phase"] in ("syncing", "standby")
             first.stop()
             assert await seen.get() == ("second", "elected")
+
+
+class Spec(msgspec.Struct, frozen=True):
+    size: int
+
+
+class Widget(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: Spec
+
+
+TYPED = Resource("example.com", "v1", "widgets", kind="Widget", decoder=Widget)
+
+
+def widget(name: str, size: Any, *finalizers: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "finalizers": list(finalizers)}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": size}}
+
+
+@pytest.mark.behaviour("C-126")
+async def test_event_metric_and_probe_tell_of_a_widget(api_server: ApiServer, unused_tcp_port: int) -> None:
+    api_server.create("customresourcedefinitions", definition())
+    api_server.create("widgets", widget("bad", "a secret value"))
+    options: dict[str, Any] = {"metrics": PrometheusMetrics(registry=CollectorRegistry())}
+    manager = Manager("shop", client=api_server.url, health_host="127.0.0.1", health_port=unused_tcp_port, **options)
+    sizes: asyncio.Queue[int] = asyncio.Queue()
+
+    @manager.controller(TYPED)
+    async def widgets(request: Request[Widget]) -> None:
+        if request.object is not None:
+            sizes.put_nowait(request.object.spec.size)
+
+    async with asyncio.timeout(20), SharedInformerFactory(api_server.url) as factory, manager:
+        events: asyncio.Queue[Any] = asyncio.Queue()
+        factory.core.v1.events.informer().add_event_handler(on_add=events.put_nowait)
+        factory.start()
+        event = await events.get()
+        assert (event.type, event.reason) == ("Warning", "Undecodable")
+        assert event.involved_object.uid == api_server.get("widgets", "bad")["metadata"]["uid"]
+        assert "spec.size" in event.message
+        assert "secret" not in event.message
+        status, text = await get(unused_tcp_port, "/readyz")
+        assert status == 503
+        assert "controller widgets failed: 1 object cannot be decoded (default/bad), and no handler" in text
+        metrics = (await get(unused_tcp_port, "/metrics"))[1].splitlines()
+        assert [each[-4:] for each in metrics if each.startswith("informer_undecodable_objects{")] == [" 1.0"]
+        api_server.patch("widgets", "bad", {"spec": {"size": 3}})
+        assert await sizes.get() == 3
+        assert (await get(unused_tcp_port, "/readyz"))[0] == 200
+
+
+@pytest.mark.behaviour("C-125")
+async def test_handler_lets_a_deleted_widget_go(api_server: ApiServer) -> None:
+    api_server.create("customresourcedefinitions", definition())
+    api_server.create("widgets", widget("bad", "large", CLEANUP))
+    api_server.delete("widgets", "bad")
+    manager = Manager("shop", client=api_server.url)
+    sizes: list[Any] = []
+
+    @manager.controller(TYPED)
+    async def widgets(request: Request[Widget]) -> None:
+        if request.object is None:
+            manager.stop()
+
+    @widgets.undecodable
+    async def release(request: Request[Any], error: DecodeError) -> None:
+        async with finalizing(request, CLEANUP) as ending:
+            if ending and request.object is not None:
+                sizes.append(request.object["spec"]["size"])
+
+    async with asyncio.timeout(20):
+        await manager.run()
+    assert (sizes, api_server.list("widgets")) == (["large"], [])

@@ -76,15 +76,6 @@ async def test_set_is_applied_and_the_rest_deleted(bench: Bench, caches: Any) ->
     assert (third.sent, third.leaving, bench.writes()) == (0, [], [])
 
 
-@pytest.mark.behaviour("C-85")
-async def test_changed_field_is_applied_and_a_dropped_one_removed(bench: Bench, caches: Any) -> None:
-    await apply_set(await bench.request(), [settings("a", colour="blue", size="9")], resources=BOTH)
-    bench.server.patch("configmaps", "a", {"data": {"by-hand": "kept"}})
-    await settle(bench, caches)
-    await apply_set(await bench.request(), [settings("a", colour="red")], resources=BOTH)
-    assert bench.server.get("configmaps", "a")["data"] == {"colour": "red", "by-hand": "kept"}
-
-
 @pytest.mark.behaviour("C-86")
 @pytest.mark.parametrize("cached", [True, False])
 async def test_object_of_others_is_not_touched(bench: Bench, caches: Any, cached: bool) -> None:

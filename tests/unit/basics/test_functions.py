@@ -43,7 +43,7 @@ def line_of(function: Any) -> int:
     return line
 
 
-FILE = "core/test_functions.py"
+FILE = "basics/test_functions.py"
 _lambda = lambda obj: None  # noqa: E731 - the subject
 
 

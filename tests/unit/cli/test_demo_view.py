@@ -39,6 +39,8 @@ def test_screen_shows_pods_lines_and_informers() -> None:
     assert any("line 1" in line for line in lines)
     assert " ".join(lines[-2].split()) == "● pods watching 3 objects 12 events 3.2/s last event 0.5s ago"
     assert lines[-1].split()[-3:] == ["event", "1m40s", "ago"]
+    assert any("backing off: 503" in line for line in drawn(snapshot(reason="503 again")))
+    assert any("no event yet" in line for line in drawn(snapshot(staleness=None)))
 
 
 @pytest.mark.parametrize("height", [12, 24, 60])
@@ -52,14 +54,6 @@ def test_screen_counts_hidden_pods() -> None:
     lines = drawn(snapshot(pods=200), height=30)
     shown = sum("ns/pod-" in line for line in lines)
     assert any(f"and {200 - shown} more" in line for line in lines)
-
-
-def test_screen_shows_why_an_informer_backs_off() -> None:
-    assert any("backing off: 503" in line for line in drawn(snapshot(reason="503 again")))
-
-
-def test_screen_shows_an_informer_without_events() -> None:
-    assert any("no event yet" in line for line in drawn(snapshot(staleness=None)))
 
 
 @pytest.mark.parametrize(

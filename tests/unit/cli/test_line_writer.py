@@ -75,17 +75,6 @@ def test_close_waits_for_a_slow_reader() -> None:
     assert read == total
 
 
-def test_closed_reader_is_detected_at_the_next_line() -> None:
-    reading, writing = os.pipe()
-    failed = threading.Event()
-    writer = LineWriter(writing, lambda error: failed.set() if isinstance(error, BrokenPipeError) else None)
-    os.close(reading)
-    writer.write(b"line\n")
-    assert failed.wait(10)
-    assert not writer.close(10)
-    os.close(writing)
-
-
 def test_closed_reader_is_detected_without_a_line() -> None:
     reading, writing = os.pipe()
     failed = threading.Event()

@@ -1,4 +1,4 @@
-"""The line of a notification, as JSON and as text."""
+"""The line of a notification, as JSON and as text: changes, whole objects, and the redaction of Secrets."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from aioinformer.cli.output.changes import describe_changes
 from aioinformer.cli.output.lines import Columns, JsonFormat, TextFormat
 from aioinformer.cli.output.palette import Palette
+from aioinformer.cli.output.whole_objects import LAST_APPLIED, is_secret, redacted
+from aioinformer.resources.catalog import find
 from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.resource import Resource
 
 
 @dataclass
@@ -99,13 +104,6 @@ def test_text_aligns_columns_of_several_resources() -> None:
     assert forms[0].add(thing("1"), False).decode().index("version") == lines[1].index("version")
 
 
-def test_palette_adds_escapes_around_the_text() -> None:
-    painted = Palette(True).paint("add", "add")
-    assert painted.startswith("\x1b[")
-    assert "add" in painted
-    assert Palette(False).paint("add", "add") == "add"
-
-
 def test_changes_show_paths_and_short_values() -> None:
     old = {"spec": {"replicas": 1}, "metadata": {"resourceVersion": "1", "labels": {"a": "b"}}}
     new = {"spec": {"replicas": 2}, "metadata": {"resourceVersion": "2", "labels": {}}}
@@ -142,14 +140,10 @@ def test_changes_show_the_start_of_a_deletion() -> None:
     assert describe_changes(going, going) == ""
 
 
-def test_changes_have_a_limited_width() -> None:
-    old = {"a" * 60: 1, "b" * 60: 1}
-    new = {"a" * 60: 2, "b" * 60: 2}
-    assert describe_changes(old, new) == f"{'a' * 60} 1 → 2, 1 more"
-
-
 def test_changes_count_what_they_omit() -> None:
     assert describe_changes({}, {"a": 1, "b": 2, "c": 3, "d": 4, "e": "x" * 99}) == "a = 1, b = 2, c = 3, 2 more"
+    old, new = ({"a" * 60: number, "b" * 60: number} for number in (1, 2))
+    assert describe_changes(old, new) == f"{'a' * 60} 1 → 2, 1 more"
 
 
 def test_changes_omit_values_of_secrets_and_annotations() -> None:
@@ -161,3 +155,83 @@ def test_changes_omit_values_of_secrets_and_annotations() -> None:
 
 def test_changes_stay_on_one_line() -> None:
     assert "\n" not in describe_changes({"a": "x"}, {"a": "y\nz\x1b[31m"})
+
+
+SECRET = {
+    "kind": "Secret",
+    "metadata": {"name": "a", "annotations": {LAST_APPLIED: '{"data":{"p":"hunter2"}}', "note": "kept"}},
+    "data": {"p": "hunter2"},
+    "stringData": {"q": "hunter2"},
+    "type": "Opaque",
+}
+
+
+def encoded(obj: Any) -> bytes:
+    return json.dumps(obj).encode()
+
+
+def test_values_and_last_applied_annotation_are_redacted() -> None:
+    assert json.loads(redacted(encoded(SECRET), secret=False)) == {
+        "kind": "Secret",
+        "metadata": {"name": "a", "annotations": {LAST_APPLIED: "<redacted>", "note": "kept"}},
+        "data": {"p": "<redacted>"},
+        "stringData": {"q": "<redacted>"},
+        "type": "Opaque",
+    }
+
+
+def test_secret_without_kind_is_known_by_its_resource() -> None:
+    without = {name: value for name, value in SECRET.items() if name != "kind"}
+    assert b"hunter2" in redacted(encoded(without), secret=False)
+    assert b"hunter2" not in redacted(encoded(without), secret=True)
+    assert is_secret(find("", "v1", "secrets"))
+    assert is_secret(Resource("example.com", "v1", "vaults", "Secret"))
+    assert not is_secret(find("", "v1", "configmaps"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"kind":"Secret","data":"hunter2"}',
+        b'{"kind":"Secret","data":["hunter2"]}',
+        b'{"kind":"Secret","Data":{"p":"hunter2"}}',
+        b'{"kind":"Secret","data":{"p":{"q":"hunter2"}}}',
+        b'{"kind":"Secret","data":{"p":"hunter2"},"data":{}}',
+        b'{"kind":"Secret","metadata":"hunter2"}',
+        b'{"kind":"Secret","metadata":{"annotations":["hunter2"]}}',
+        b'{"kind":"Secret","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":["hunter2"]}}}',
+        b'{"kind":"Secret","data":{"p":"hunter2"}',
+    ],
+)
+def test_malformed_secret_is_redacted(body: bytes) -> None:
+    assert b"hunter2" not in redacted(body, secret=False)
+
+
+def test_other_fields_keep_their_bytes() -> None:
+    body = b'{"kind":"ConfigMap", "data":{"n":1.50, "big":12345678901234567890, "e":"\\u00e4"}}'
+    assert redacted(body, secret=False) == body
+    body = b'{"kind":"Secret","metadata":{"name":"a","generation":12345678901234567890,"x":"\\u00e4","f":1.50}}'
+    assert redacted(body, secret=False) == body
+
+
+def test_synced_line_names_the_resource() -> None:
+    assert (
+        JsonFormat("pods").synced(1, "7") == b'{"event":"synced","resource":"pods","count":1,"resourceVersion":"7"}\n'
+    )
+
+
+class SecretObject:
+    def __init__(self, version: str, value: str) -> None:
+        self.metadata = type("Metadata", (), {"name": "a", "namespace": "ns", "uid": "u", "resource_version": version})
+        self._fields = {"data": {"password": value}}
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._fields
+
+
+@pytest.mark.parametrize(
+    ("show", "expected"), [(False, "data.password changed"), (True, "data.password hunter1 → hunter2")]
+)
+def test_text_shows_values_of_secrets_only_on_request(show: bool, expected: str) -> None:
+    form = TextFormat(Palette(False), lambda: "", secret=True, show_secrets=show)
+    assert form.update(SecretObject("1", "hunter1"), SecretObject("2", "hunter2")).decode().rstrip().endswith(expected)

@@ -1,4 +1,4 @@
-"""No request goes astray: names, namespaces, subresources and parts of resources that change its path are refused."""
+"""No request goes astray: names and namespaces that change its path are refused, and its target is known."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Client, LeaderElector, Resource, SharedInformerFactory, UsageError
+from aioinformer.client.targets import target_of
 from aioinformer.events import CoreEventSink
 from aioinformer.events.event import Event
 from aioinformer.leaderelection import LeaseCandidate
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.references import ObjectReference
+from aioinformer.transport import Request
 from tests.support.scripted_transport import OBJECT, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
 
 WRONG = [".", "..", "a/b", "../x", "a%2Fb", "%2e", "a\nb", "\x00", "a\x7f", "a\u0085b"]
 CUSTOM = Resource("example.com", "v1", "widgets", "Widget")
@@ -171,11 +174,29 @@ async def test_other_characters_of_names_are_quoted() -> None:
     assert transport.requests[0].path.endswith("/widgets/system%3Aa%20b%3Fc%23d%5C%C3%A9")
 
 
-async def test_delete_of_a_dot_deletes_neither_collection_nor_namespace(client: Client) -> None:
-    config_maps = client.core.v1.configmaps
-    await config_maps.create({"metadata": {"name": "a"}})
-    for name in (".", ".."):
-        with pytest.raises(UsageError, match="cannot be a part of a URL"):
-            await config_maps.delete(name)
-    assert [each.metadata.name for each in await config_maps.list()] == ["a"]
-    assert (await client.core.v1.namespaces.get("shop")).metadata.deletion_timestamp is None
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        ("POST /api/v1/namespaces/shop/pods", "create pods in shop"),
+        ("PATCH /api/v1/namespaces/shop/pods/web-0/status", "patch pods/status shop/web-0"),
+        ("PUT /apis/apps/v1/namespaces/shop/deployments/web", "update deployments.apps shop/web"),
+        ("DELETE /apis/apps/v1/namespaces/shop/deployments", "deletecollection deployments.apps in shop"),
+        ("DELETE /api/v1/nodes/node-1", "delete nodes node-1"),
+        ("POST /api/v1/namespaces", "create namespaces"),
+        ("DELETE /api/v1/namespaces/shop", "delete namespaces shop"),
+        ("PUT /api/v1/namespaces/shop/finalize", "update namespaces/finalize shop"),
+        ("POST /apis/x.io/v1/namespaces/shop/status", "create status.x.io in shop"),
+        (
+            "PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab",
+            "patch clusterroles.rbac.authorization.k8s.io a:b",
+        ),
+    ],
+)
+def test_target_has_verb_resource_and_name(request_line: str, expected: str) -> None:
+    method, path = request_line.split()
+    assert str(target_of(Request(path, method=method))) == expected
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/v1", "/apis/apps/v1"])
+def test_path_of_no_resource_has_no_target(path: str) -> None:
+    assert target_of(Request(path, method="POST")) is None

@@ -5,16 +5,37 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.controller import Manager
+from aioinformer.backoff import BackoffOptions
+from aioinformer.controller import Manager, QueueOptions
+from tests.support.lease_server import LeaseServer
 from tests.support.virtual_time import settled
-from tests.support.written_collection import CONFIG_MAPS, Server
+from tests.support.written_collection import CONFIG_MAPS, PODS, Server
 
 if TYPE_CHECKING:
     import pytest
 
     from aioinformer.controller import Controller, Request
+    from aioinformer.transport import Request as HttpRequest
 
-__all__ = ["CONFIG_MAPS", "Runs", "Server", "config_map", "manager_of", "now", "settled", "started", "subject_of_line"]
+__all__ = [
+    "CONFIG_MAPS",
+    "PODS",
+    "STEADY",
+    "Cluster",
+    "Runs",
+    "Server",
+    "config_map",
+    "manager_of",
+    "now",
+    "pod",
+    "server_with",
+    "settled",
+    "started",
+    "subject_of_line",
+]
+
+
+STEADY = QueueOptions(backoff=BackoffOptions(initial=1.0, jitter=0.0, factor=2.0))
 
 
 def now() -> float:
@@ -24,6 +45,33 @@ def now() -> float:
 def config_map(name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def pod(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+def server_with(*names: str) -> Server:
+    """Return a server with config maps."""
+    server = Server()
+    for name in names:
+        server.put("configmaps", config_map(name))
+    return server
+
+
+class Cluster(Server):
+    """A server with config maps that also has a Lease, in a server of its own: `leases`."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.leases = LeaseServer()
+        for name in names:
+            self.put("configmaps", config_map(name))
+
+    async def request(self, request: HttpRequest) -> Any:
+        if "/leases" in request.path:
+            return await self.leases.request(request)
+        return await super().request(request)
 
 
 def manager_of(server: Server, *controllers: Controller[Any], **options: Any) -> Manager:

@@ -12,7 +12,7 @@ from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.health import Health, Progress, Pulse, readiness
 from aioinformer.leaderelection.leadership import Leadership
 from tests.support.stalling_loop import stall
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, started
+from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, server_with, started
 
 
 async def hang(request: Request[Any]) -> None:
@@ -38,8 +38,7 @@ def controller(reconcile: Any = hang, **options: Any) -> Controller[Any]:
 
 @pytest.mark.behaviour("C-80")
 async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
+    server = server_with("one")
     async with manager_of(server, controller(hang_on, timeout=5), grace=0.0) as manager:
         await asyncio.sleep(590)
         assert manager.alive()
@@ -51,10 +50,10 @@ async def test_attempt_that_outlives_its_timeout_makes_the_manager_not_alive() -
 
 
 @pytest.mark.behaviour("C-80")
-async def test_attempt_without_a_timeout_has_no_limit() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
-    async with manager_of(server, controller(workers=1), grace=0.0) as manager:
+@pytest.mark.parametrize("limit", [None, 1e5])
+async def test_attempt_has_no_limit_but_its_timeout(limit: float | None) -> None:
+    server = server_with("one")
+    async with manager_of(server, controller(workers=1, timeout=limit), grace=0.0) as manager:
         for _ in range(100):
             await asyncio.sleep(100)
             assert manager.alive()
@@ -69,15 +68,6 @@ def test_idle_worker_has_a_limit_although_attempts_have_none() -> None:
         "3 requests wait for 1 free workers"
         in progress.check(snapshot(running=[{"key": "a", "seconds": 1e6}]), 601.0)["controller maps"]
     )
-
-
-@pytest.mark.behaviour("C-80")
-async def test_long_timeout_of_a_controller_is_respected() -> None:
-    server = Server()
-    server.put("configmaps", config_map("one"))
-    async with manager_of(server, controller(timeout=1000.0), grace=0.0) as manager:
-        await asyncio.sleep(999)
-        assert manager.alive()
 
 
 @pytest.mark.behaviour("C-80")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from typing import Any
 
@@ -14,43 +13,28 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import (
     Controller,
     ControllerFailed,
-    Every,
-    Manager,
-    Owns,
     Request,
     Restart,
     Source,
-    UndeclaredWrite,
-    Watch,
 )
 from aioinformer.errors import UsageError
-from aioinformer.events import FakeRecorder
 from aioinformer.factory.factory import SharedInformerFactory
-from tests.support.written_collection import PODS
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
+    PODS,
     Runs,
     Server,
     config_map,
     manager_of,
     now,
+    pod,
+    server_with,
     settled,
     started,
     subject_of_line,
 )
 
 AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0, reset_after=300.0), limit=3)
-
-
-def server_with(*names: str) -> Server:
-    server = Server()
-    for name in names:
-        server.put("configmaps", config_map(name))
-    return server
-
-
-def pod(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "default"}}
 
 
 class Stubborn:
@@ -239,18 +223,6 @@ async def test_declaration_runs_in_one_manager_at_a_time_and_again() -> None:
                 pass
 
 
-@pytest.mark.behaviour("C-73")
-async def test_several_managers_run_in_one_process() -> None:
-    runs = [Runs(), Runs()]
-    servers = [server_with("a"), server_with("b")]
-    managers = [
-        manager_of(server, Controller("it", CONFIG_MAPS, run)) for server, run in zip(servers, runs, strict=True)
-    ]
-    async with managers[0], managers[1]:
-        await started()
-    assert [run.names for run in runs] == [["a"], ["b"]]
-
-
 # Failures.
 
 
@@ -432,145 +404,3 @@ async def test_reconciler_cannot_wait_for_its_own_removal() -> None:
     assert messages == [
         "the reconciler of controller it cannot wait for its own end: remove the controller in another task"
     ]
-
-
-# Inputs.
-
-
-async def test_owned_watched_and_external_objects_run_the_reconciler() -> None:
-    server, runs = server_with("a"), Runs()
-    tells: asyncio.Queue[str] = asyncio.Queue()
-
-    async def hook() -> Any:
-        while True:
-            yield await tells.get()
-
-    controller = Controller(
-        "it",
-        CONFIG_MAPS,
-        runs,
-        owns=[Owns(PODS)],
-        watches=[Watch(PODS, to=lambda pod: "default/watching", label_selector="app=web")],
-        sources=[Source(hook), Every(600)],
-    )
-    async with manager_of(server, controller):
-        await started()
-        uid = server.objects["configmaps"]["default/a"]["metadata"]["uid"]
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": uid, "controller": True}
-        server.put("pods", {"metadata": {"name": "p", "namespace": "default", "ownerReferences": [owner]}})
-        await settled()
-        server.put("pods", {"metadata": {"name": "q", "namespace": "default", "labels": {"app": "web"}}})
-        await settled()
-        tells.put_nowait("default/told")
-        await settled()
-        assert runs.names == ["a", "a", "watching", "told"]
-        assert [request.causes[0].trigger for request in runs.requests] == ["initial", "added", "added", "source"]
-        assert [pod.metadata.name for pod in runs.requests[1].owned(PODS)] == ["p"]
-        await asyncio.sleep(1200)
-        assert runs.requests[-1].causes[0].trigger == "resync"
-
-
-async def test_resync_period_of_the_manager_is_the_default() -> None:
-    runs, own = Runs(), Runs()
-    controllers = [Controller("it", CONFIG_MAPS, runs), Controller("own", PODS, own, resync_period=1000)]
-    server = server_with("a")
-    server.put("pods", pod("p"))
-    async with manager_of(server, *controllers, resync_period=60):
-        await asyncio.sleep(150)
-        assert [each.causes[0].trigger for each in runs.requests] == ["initial", "resync", "resync"]
-        assert own.names == ["p"]
-
-
-async def test_informers_of_an_embedding_service_are_used() -> None:
-    server, runs = server_with("a"), Runs()
-    async with SharedInformerFactory(server) as factory:
-        informer = factory.informer_for(CONFIG_MAPS)
-        factory.start()
-        async with manager_of(server, Controller("it", CONFIG_MAPS, runs), factory=factory):
-            await started()
-            assert runs.names == ["a"]
-        assert informer.is_ready()
-        server.put("configmaps", config_map("b"))
-        await settled()
-        assert runs.names == ["a"]
-        manager = Manager("again", [Controller("it", CONFIG_MAPS, runs)], factory=factory)
-        async with manager:
-            await started()
-            assert runs.names == ["a", "a", "b"]
-
-
-# Writes and Events.
-
-
-@pytest.mark.behaviour("C-72")
-async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    server, names = server_with("a"), []
-
-    async def reconcile(request: Request[Any]) -> None:
-        made = await request.client.core.v1.pods.create(pod("child"))
-        request.event("Created", "it made a pod")
-        names.append(made.metadata.name)
-
-    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
-    async with manager_of(server, controller, dry_run=True):
-        await started()
-        controller.enqueue("default/a")
-        await settled()
-    assert (names, server.writes) == (["child", "child"], [])
-    assert "dry run: event Normal Created is not sent: it made a pod" in caplog.text
-    lines = [record for record in caplog.records if "dry run: create pods in default" in record.getMessage()]
-    assert lines[0].getMessage().startswith("it default/a: dry run: create pods in default")
-    assert (vars(lines[0])["controller"], vars(lines[0])["key"]) == ("it", "default/a")
-
-
-async def test_undeclared_write_raises_under_pytest_and_warns_otherwise(caplog: pytest.LogCaptureFixture) -> None:
-    for strict, errors in ((None, ["UndeclaredWrite"]), (False, [])):
-        found: list[str] = []
-
-        async def reconcile(request: Request[Any], found: list[str] = found) -> None:
-            try:
-                await request.client.core.v1.pods.create(pod("child"))
-            except UndeclaredWrite as error:
-                found.append(type(error).__name__)
-
-        controller = Controller("it", CONFIG_MAPS, reconcile, writes={CONFIG_MAPS: ["patch"]})
-        async with manager_of(server_with("a"), controller, strict_writes=strict):
-            await started()
-        assert found == errors
-    assert "it default/a: create pods in default is not declared: add 'create' for pods to writes=" in caplog.text
-
-
-async def test_events_go_to_the_given_recorder() -> None:
-    recorder = FakeRecorder()
-
-    async def reconcile(request: Request[Any]) -> None:
-        request.event("Seen", "it is there")
-        request.event("Odd", "it is odd", type="Warning", about=request.object)
-
-    async with manager_of(server_with("a"), Controller("it", CONFIG_MAPS, reconcile), recorder=recorder):
-        await started()
-    assert recorder.events == ["Normal Seen it is there", "Warning Odd it is odd"]
-
-
-@pytest.mark.behaviour("C-30")
-@pytest.mark.behaviour("C-118")
-async def test_snapshot_counts_errors_of_mapping_functions_and_lost_changes() -> None:
-    def broken(pod: Any) -> str:
-        raise KeyError
-
-    server = server_with("a")
-    watches = [Watch(PODS, to=broken), Watch(PODS, to=broken)]
-    async with manager_of(server, Controller("it", CONFIG_MAPS, Runs(), watches=watches)) as manager:
-        await started()
-        for number in range(9):
-            server.put("pods", pod(f"p{number}"))
-        await settled()
-        snapshot = manager.snapshot()
-        assert snapshot["controllers"]["it"]["input_errors"] == {"Watch(pods)": 18}
-        assert snapshot["controllers"]["it"]["lost_changes"] == {}
-        assert snapshot["informers"] is not None
-        handlers = snapshot["informers"]["informers"]["v1/pods"]["handlers"]
-        assert [each["errors"] for each in handlers] == [9, 9]  # metrics show these
-        await asyncio.sleep(300)
-        assert manager.snapshot()["controllers"]["it"]["lost_changes"] == {"Watch(pods)": 18}

@@ -14,10 +14,21 @@ from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptio
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.leaderelection import LeaderElectionOptions
-from tests.support.lease_server import LeaseServer
 from tests.support.stalling_loop import stall
-from tests.support.written_collection import PODS
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, settled, started
+from tests.unit.controller.setting import (
+    CONFIG_MAPS,
+    PODS,
+    Cluster,
+    Runs,
+    Server,
+    config_map,
+    manager_of,
+    now,
+    pod,
+    server_with,
+    settled,
+    started,
+)
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request as HttpRequest
@@ -26,62 +37,31 @@ ELECTION = LeaderElection("it", options=LeaderElectionOptions(watch=False), iden
 ONE_ATTEMPT = QueueOptions(max_attempts=1)
 
 
-class Cluster(Server):
-    """A server that also has a Lease.
+class Fenced(Cluster):
+    """A server that notes writes.
 
     Attributes:
-        leases: its server.
         sent: when each write of an object arrived.
         renewed: when the last request was sent that has renewed the Lease.
         late: the writes that arrived after the renew deadline.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self.leases = LeaseServer()
+        super().__init__("a")
         self.sent: list[float] = []
         self.renewed = 0.0
         self.late: list[float] = []
-        self.put("configmaps", config_map("a"))
 
     async def request(self, request: HttpRequest) -> Any:
         began = now()
-        if "/leases" in request.path:
-            answer = await self.leases.request(request)
-            if request.method != "GET" and answer.status < 300:
-                self.renewed = began
-            return answer
-        if request.method != "GET":
+        if request.method != "GET" and "/leases" not in request.path:
             self.sent.append(began)
             if began > self.renewed + ELECTION.options.renew_deadline:
                 self.late.append(began)
-        return await super().request(request)
-
-
-def pod(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "default"}}
-
-
-class Stubborn:
-    """A reconciler that ignores all cancellations, and creates a pod at its end.
-
-    Attributes:
-        errors: of these creations.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.errors: list[Exception] = []
-        self._seconds = seconds
-
-    async def __call__(self, request: Request[Any]) -> None:
-        end = now() + self._seconds
-        while now() < end:
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(end - now())
-        try:
-            await request.client.core.v1.pods.create(pod("late"))
-        except Exception as error:
-            self.errors.append(error)
+        answer = await super().request(request)
+        if request.method != "GET" and "/leases" in request.path and answer.status < 300:
+            self.renewed = began
+        return answer
 
 
 # Stops.
@@ -89,8 +69,7 @@ class Stubborn:
 
 @pytest.mark.behaviour("C-69")
 async def test_stop_may_come_while_a_controller_is_removed() -> None:
-    server, slow = Server(), Runs(seconds=5)
-    server.put("configmaps", config_map("a"))
+    server, slow = server_with("a"), Runs(seconds=5)
     one, two = Controller("one", CONFIG_MAPS, slow), Controller("two", CONFIG_MAPS, Runs(seconds=7))
     manager = manager_of(server, one, two)
     async with manager:
@@ -132,34 +111,29 @@ async def test_stop_may_come_while_a_controller_is_added(monkeypatch: pytest.Mon
 
 
 @pytest.mark.behaviour("C-65")
-async def test_abandoned_attempt_does_not_delay_the_stop_twice() -> None:
-    cluster, stubborn = Cluster(), Stubborn(100)
-    manager = manager_of(cluster, Controller("it", CONFIG_MAPS, stubborn), leader_election=ELECTION, grace=2)
-    async with manager:
-        await started()
-        before = now()
-    assert now() - before == pytest.approx(12, abs=0.1)
-    assert cluster.leases.holder == ""
-    await asyncio.sleep(100)
-    assert len(stubborn.errors) == 1
-
-
-@pytest.mark.behaviour("C-65")
 async def test_abandoned_attempt_may_not_write() -> None:
-    server, stubborn = Server(), Stubborn(100)
-    server.put("configmaps", config_map("a"))
-    controller = Controller("it", CONFIG_MAPS, stubborn, grace=0)
+    server, errors = server_with("a"), list[str]()
+
+    async def reconcile(request: Request[Any]) -> None:
+        end = now() + 100
+        while now() < end:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(end - now())
+        with pytest.raises(UsageError) as refusal:
+            await request.client.core.v1.pods.create(pod("late"))
+        errors.append(str(refusal.value))
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, grace=0)
     async with manager_of(server, controller) as manager:
         await started()
         await manager.remove(controller)
         await asyncio.sleep(100)
     assert server.writes == []
-    assert "the reconciler of default/a goes on after its cancellation" in str(stubborn.errors[0])
+    assert "the reconciler of default/a goes on after its cancellation" in errors[0]
 
 
 async def test_attempt_that_has_ended_does_not_expire() -> None:
-    server, results = Server(), []
-    server.put("configmaps", config_map("a"))
+    server, results = server_with("a"), []
     go_on = asyncio.Event()
 
     async def reconcile(request: Request[Any]) -> Result:
@@ -181,8 +155,7 @@ async def test_attempt_that_has_ended_does_not_expire() -> None:
 
 @pytest.mark.behaviour("C-55")
 async def test_controller_that_returns_knows_its_writes() -> None:
-    server = Server()
-    server.put("configmaps", config_map("a"))
+    server = server_with("a")
 
     async def reconcile(request: Request[Any]) -> None:
         if not request.lister(PODS).list():
@@ -203,8 +176,7 @@ async def test_controller_that_returns_knows_its_writes() -> None:
 @pytest.mark.parametrize("refused", [0, 503])
 async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    server, runs = Server(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, runs = server_with("a"), Runs()
 
     async def reconcile(request: Request[Any]) -> None:
         await runs(request)
@@ -255,8 +227,7 @@ async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
 
 @pytest.mark.behaviour("C-09", "C-39")
 async def test_wait_within_a_run_is_no_failed_attempt() -> None:
-    server, runs = Server(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, runs = server_with("a"), Runs()
 
     async def reconcile(request: Request[Any]) -> None:
         await runs(request)
@@ -318,7 +289,7 @@ async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monke
 @pytest.mark.behaviour("C-95")
 @pytest.mark.parametrize("fault", ["silent", "down", "stalled", "slow"])
 async def test_no_write_is_sent_after_the_renew_deadline(fault: str) -> None:
-    cluster = Cluster()
+    cluster = Fenced()
 
     async def reconcile(request: Request[Any]) -> Result:
         while True:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.controller import Controller, Every, Request, Result, finalizing
+from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
+from aioinformer.events import FakeRecorder
 from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
 
 if TYPE_CHECKING:
@@ -26,16 +27,6 @@ def decode(raw: bytes) -> Any:
 
 def controller_of(runs: Runs, **options: Any) -> Controller[Any]:
     return Controller("it", CONFIG_MAPS, runs, informer={"decoder": decode}, **options)
-
-
-class Events:
-    """A recorder that keeps what it records."""
-
-    def __init__(self) -> None:
-        self.recorded: list[tuple[str, str, str, str]] = []
-
-    def event(self, obj: Any, type: str, reason: str, message: str) -> None:
-        self.recorded.append((obj.uid, type, reason, message))
 
 
 def broken(name: str = "a", finalizers: tuple[str, ...] = (), **data: str) -> dict[str, Any]:
@@ -172,40 +163,6 @@ async def test_handler_waits_for_the_version_that_the_server_has() -> None:
         assert (handler.requests, runs.names) == ([], ["a"])
 
 
-@pytest.mark.behaviour("C-124")
-async def test_timers_run_the_handler_too() -> None:
-    server = Server()
-    controller = controller_of(Runs(), sources=[Every(60)])
-    handler = Handler(controller)
-    server.put("configmaps", broken())
-    async with manager_of(server, controller):
-        await asyncio.sleep(130)
-        assert len(handler.requests) == 3
-
-
-@pytest.mark.behaviour("C-125")
-async def test_finalizer_is_released_without_decoding() -> None:
-    server, runs, cleaned = Server(), Runs(), []
-    controller = controller_of(runs)
-
-    @controller.undecodable
-    async def handle(request: Any, error: DecodeError) -> None:
-        async with finalizing(request, CLEANUP) as ending:
-            if ending:
-                cleaned.append(request.object["data"]["value"])
-
-    server.put("configmaps", broken(finalizers=("example.com/other", CLEANUP)))
-    async with manager_of(server, controller):
-        await settled()
-        gone = broken(finalizers=("example.com/other", CLEANUP))
-        gone["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
-        server.put("configmaps", gone)
-        await asyncio.sleep(10)
-        assert cleaned == ["broken"]
-        assert server.objects["configmaps"]["default/a"]["metadata"]["finalizers"] == ["example.com/other"]
-        assert (runs.names, controller.snapshot()["settling"]) == ([], [])
-
-
 @pytest.mark.behaviour("C-125")
 async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
     server, cleaned = Server(), []
@@ -232,7 +189,7 @@ async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
 
 @pytest.mark.behaviour("C-126")
 async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
-    server, events = Server(), Events()
+    server, events = Server(), FakeRecorder()
 
     async def reconcile(request: Request[Any]) -> None:
         await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"value": "broken"}})
@@ -241,28 +198,28 @@ async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
     server.put("configmaps", config_map("a", value="fine"))
     async with manager_of(server, controller, recorder=events):
         await asyncio.sleep(10)
-        assert [reason for _, _, reason, _ in events.recorded] == ["Undecodable"]
+        assert [event.split()[1] for event in events.events] == ["Undecodable"]
         assert list(map(str, controller.parked())) == ["default/a"]
 
 
-@pytest.mark.behaviour("C-126")
+@pytest.mark.behaviour("C-56", "C-126")
 async def test_without_a_handler_the_object_is_reported() -> None:
-    server, runs, events = Server(), Runs(), Events()
+    server, runs, events = Server(), Runs(), FakeRecorder()
     controller = controller_of(runs)
     server.put("configmaps", config_map("fine", value="fine"))
     async with manager_of(server, controller, recorder=events) as manager:
         await started()
         assert manager.ready()
-        stored = server.put("configmaps", broken())
+        server.put("configmaps", broken())
         await settled()
         message = "default/a cannot be decoded: the decoder refuses it: ValueError"
-        assert events.recorded == [(stored["metadata"]["uid"], "Warning", "Undecodable", message)]
+        assert events.events == [f"Warning Undecodable {message}"]
         assert controller.snapshot()["parked"] == {"default/a": message}
         assert controller.snapshot()["undecodable"] == {"default/a": "the decoder refuses it: ValueError"}
         assert reasons(manager) == ["1 object cannot be decoded (default/a), and no handler is declared for them"]
         server.put("configmaps", broken(other="1"))
         await settled()
-        assert (len(events.recorded), bool(manager.ready())) == (1, False)
+        assert (len(events.events), bool(manager.ready())) == (1, False)
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
         assert (runs.names, manager.ready().reasons) == (["fine", "a"], ())
@@ -274,7 +231,7 @@ async def test_undecodable_object_that_is_gone_is_forgotten() -> None:
     server, runs = Server(), Runs()
     controller = controller_of(runs)
     server.put("configmaps", broken())
-    async with manager_of(server, controller, recorder=Events()) as manager:
+    async with manager_of(server, controller, recorder=FakeRecorder()) as manager:
         await started()
         assert not manager.ready()
         server.remove("configmaps", "default/a")

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 NO_ANSWER = TransportError("no answer")
 
 
+@pytest.fixture
+def sink() -> Sink:
+    return Sink()
+
+
 @asynccontextmanager
 async def recording(sink: Sink, **options: Any) -> AsyncIterator[EventRecording]:
     recording = EventRecording(sink, options=RecordingOptions(**options), random=lambda: 0.5)
@@ -33,8 +38,7 @@ async def recording(sink: Sink, **options: Any) -> AsyncIterator[EventRecording]
 
 
 @pytest.mark.conformance("EV-03")
-async def test_event_is_created_and_repetitions_are_patches() -> None:
-    sink = Sink()
+async def test_event_is_created_and_repetitions_are_patches(sink: Sink) -> None:
     async with recording(sink) as writer:
         for _ in range(3):
             writer.record(event())
@@ -43,8 +47,7 @@ async def test_event_is_created_and_repetitions_are_patches() -> None:
 
 
 @pytest.mark.conformance("EV-03")
-async def test_patch_of_an_expired_event_creates_it() -> None:
-    sink = Sink()
+async def test_patch_of_an_expired_event_creates_it(sink: Sink) -> None:
     async with recording(sink) as writer:
         writer.record(event())
         await settled()
@@ -59,8 +62,7 @@ async def test_patch_of_an_expired_event_creates_it() -> None:
 @pytest.mark.parametrize(
     "failure", [NO_ANSWER, DecodeError("no event"), OSError()], ids=lambda error: type(error).__name__
 )
-async def test_unanswered_write_is_tried_twelve_times(failure: Exception) -> None:
-    sink = Sink()
+async def test_unanswered_write_is_tried_twelve_times(sink: Sink, failure: Exception) -> None:
     sink.failures.extend([failure] * 20)
     loop = asyncio.get_running_loop()
     async with recording(sink) as writer:
@@ -80,8 +82,7 @@ async def test_unanswered_write_is_tried_twelve_times(failure: Exception) -> Non
 
 @pytest.mark.conformance("EV-03")
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500])
-async def test_refused_write_is_not_retried(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    sink = Sink()
+async def test_refused_write_is_not_retried(sink: Sink, status: int, caplog: pytest.LogCaptureFixture) -> None:
     sink.failures.append(ApiError(status, "No", "not here"))
     async with recording(sink) as writer:
         writer.record(event())
@@ -91,8 +92,7 @@ async def test_refused_write_is_not_retried(status: int, caplog: pytest.LogCaptu
     assert "event shop/cart.1 was not written" in caplog.text
 
 
-async def test_refusal_with_retry_after_is_retried_then() -> None:
-    sink = Sink()
+async def test_refusal_with_retry_after_is_retried_then(sink: Sink) -> None:
     sink.failures.append(ApiError(429, "TooManyRequests", retry_after=60.0))
     async with recording(sink) as writer:
         writer.record(event())
@@ -102,8 +102,7 @@ async def test_refusal_with_retry_after_is_retried_then() -> None:
     assert sink.events["cart.1"].count == 1
 
 
-async def test_already_exists_counts_as_written() -> None:
-    sink = Sink()
+async def test_already_exists_counts_as_written(sink: Sink) -> None:
     sink.events["cart.1"] = event()
     async with recording(sink) as writer:
         writer.record(event())
@@ -114,8 +113,7 @@ async def test_already_exists_counts_as_written() -> None:
     assert writer.statistics().refused == 0
 
 
-async def test_repetition_after_a_lost_answer_patches_the_event() -> None:
-    sink = Sink()
+async def test_repetition_after_a_lost_answer_patches_the_event(sink: Sink) -> None:
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
         writer.record(event())
@@ -128,8 +126,7 @@ async def test_repetition_after_a_lost_answer_patches_the_event() -> None:
 
 
 @pytest.mark.conformance("EV-12")
-async def test_event_created_meanwhile_is_patched_by_the_next_try() -> None:
-    sink = Sink()
+async def test_event_created_meanwhile_is_patched_by_the_next_try(sink: Sink) -> None:
     sink.failures.extend([ApiError(404, "NotFound"), ApiError(409, "AlreadyExists")])
     sink.events["cart.1"] = event()
     async with recording(sink) as writer:
@@ -155,8 +152,7 @@ async def test_hanging_sink_does_not_delay_recording() -> None:
 
 
 @pytest.mark.conformance("WEAK-27")
-async def test_repetitions_during_an_outage_are_one_write() -> None:
-    sink = Sink()
+async def test_repetitions_during_an_outage_are_one_write(sink: Sink) -> None:
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
         writer.record(event())
@@ -168,8 +164,7 @@ async def test_repetitions_during_an_outage_are_one_write() -> None:
 
 
 @pytest.mark.conformance("EV-03")
-async def test_repetition_during_a_failing_write_joins_the_next_try() -> None:
-    sink = Sink()
+async def test_repetition_during_a_failing_write_joins_the_next_try(sink: Sink) -> None:
     sink.answering.clear()
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
@@ -184,8 +179,7 @@ async def test_repetition_during_a_failing_write_joins_the_next_try() -> None:
 
 
 @pytest.mark.conformance("WEAK-27")
-async def test_waiting_for_a_retry_delays_no_other_event() -> None:
-    sink = Sink()
+async def test_waiting_for_a_retry_delays_no_other_event(sink: Sink) -> None:
     sink.failures.extend([NO_ANSWER] * 8)
     async with recording(sink) as writer:
         for number in range(9):
@@ -197,8 +191,7 @@ async def test_waiting_for_a_retry_delays_no_other_event() -> None:
 
 
 @pytest.mark.conformance("EV-12")
-async def test_eight_different_events_are_written_at_a_time() -> None:
-    sink = Sink()
+async def test_eight_different_events_are_written_at_a_time(sink: Sink) -> None:
     sink.answering.clear()
     async with recording(sink) as writer:
         for number in range(20):
@@ -232,8 +225,7 @@ async def test_queued_write_of_an_ended_series_is_not_replaced() -> None:
     assert set(sink.events) == {"cart.1", "cart.2"}
 
 
-async def test_drain_retries_waiting_writes_at_once() -> None:
-    sink = Sink()
+async def test_drain_retries_waiting_writes_at_once(sink: Sink) -> None:
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
         writer.record(event())
@@ -243,8 +235,7 @@ async def test_drain_retries_waiting_writes_at_once() -> None:
     assert sink.events["cart.1"].count == 1
 
 
-async def test_drain_tries_once_and_counts_the_refused() -> None:
-    sink = Sink()
+async def test_drain_tries_once_and_counts_the_refused(sink: Sink) -> None:
     sink.failures.extend([NO_ANSWER] * 3)
     async with recording(sink) as writer:
         writer.record(event())

@@ -19,8 +19,7 @@ from tests.unit.leaderelection.candidates import candidate, led_for, now
 
 
 @pytest.mark.conformance("LE-08", "LE-09", "WEAK-26")
-async def test_lease_is_released_after_the_block_has_ended() -> None:
-    server = LeaseServer()
+async def test_lease_is_released_after_the_block_has_ended(server: LeaseServer) -> None:
     holders = []
 
     async def slow(term: Term) -> None:
@@ -41,15 +40,13 @@ async def test_lease_is_released_after_the_block_has_ended() -> None:
 
 
 @pytest.mark.conformance("LE-08")
-async def test_lease_stays_without_release() -> None:
-    server = LeaseServer()
+async def test_lease_stays_without_release(server: LeaseServer) -> None:
     await led_for(candidate(server, options=LeaderElectionOptions(release=False)), 5)
     assert server.holder == "me"
 
 
 @pytest.mark.conformance("LE-08")
-async def test_release_is_retried_after_a_conflict() -> None:
-    server = LeaseServer()
+async def test_release_is_retried_after_a_conflict(server: LeaseServer) -> None:
     async with candidate(server).leading():
         server.verbs.clear()
         server.on_request = lambda verb: (
@@ -62,8 +59,7 @@ async def test_release_is_retried_after_a_conflict() -> None:
 
 
 @pytest.mark.conformance("LE-08")
-async def test_release_stops_before_the_lease_expires(caplog: pytest.LogCaptureFixture) -> None:
-    server = LeaseServer()
+async def test_release_stops_before_the_lease_expires(server: LeaseServer, caplog: pytest.LogCaptureFixture) -> None:
     async with candidate(server).leading():
         await asyncio.sleep(1)
         server.silent = True
@@ -72,8 +68,7 @@ async def test_release_stops_before_the_lease_expires(caplog: pytest.LogCaptureF
     assert "was not released" in caplog.text
 
 
-async def test_second_cancellation_ends_the_release() -> None:
-    server = LeaseServer()
+async def test_second_cancellation_ends_the_release(server: LeaseServer) -> None:
     task = asyncio.create_task(led_for(candidate(server)))
     await asyncio.sleep(1)
     server.silent = True
@@ -83,8 +78,7 @@ async def test_second_cancellation_ends_the_release() -> None:
     assert task.cancelled()
 
 
-async def test_lease_is_released_in_a_cancelled_anyio_scope() -> None:
-    server = LeaseServer()
+async def test_lease_is_released_in_a_cancelled_anyio_scope(server: LeaseServer) -> None:
     with anyio.move_on_after(5):
         await led_for(candidate(server))
     assert server.holder == ""
@@ -118,8 +112,7 @@ async def test_block_that_outlives_its_lease_is_logged(caplog: pytest.LogCapture
 
 
 @pytest.mark.conformance("LE-07")
-async def test_on_new_leader_is_called_for_each_leader() -> None:
-    server = LeaseServer()
+async def test_on_new_leader_is_called_for_each_leader(server: LeaseServer) -> None:
     server.take("other")
     reported: list[str] = []
     elector = candidate(server, on_new_leader=reported.append)
@@ -141,8 +134,7 @@ async def test_raising_callback_is_logged(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.conformance("LE-11")
-async def test_health_check_fails_if_the_block_outlives_its_lease() -> None:
-    server = LeaseServer()
+async def test_health_check_fails_if_the_block_outlives_its_lease(server: LeaseServer) -> None:
     elector = candidate(server, options=LeaderElectionOptions(release=False))
 
     async def slow(term: Term) -> None:
@@ -191,8 +183,7 @@ def test_generated_identities_differ() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"x" * 2_000_000, b"{}", b"\xff"])
-async def test_invalid_answer_makes_no_leader(body: bytes) -> None:
-    server = LeaseServer()
+async def test_invalid_answer_makes_no_leader(server: LeaseServer, body: bytes) -> None:
     answer = refusal(200, "")
     answer._body = body
     server.refusals.append(answer)

@@ -1,4 +1,4 @@
-"""The state machine of leader election, step by step, without an event loop."""
+"""The record in a Lease, and the state machine of leader election, step by step, without an event loop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.leaderelection.lease import CreateLease, LeaseRecord, UpdateLease, Verdict
-from tests.unit.leaderelection.scripted_machine import CONFLICT, NO_ANSWER, NOT_FOUND, ScriptedMachine, leading, lease
+from aioinformer.leaderelection.lease import CreateLease, LeaderElectionOptions, LeaseRecord, UpdateLease, Verdict
+from tests.unit.leaderelection.candidates import (
+    CONFLICT,
+    NO_ANSWER,
+    NOT_FOUND,
+    TEMPLATE,
+    ScriptedMachine,
+    leading,
+    lease,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.errors import AioinformerError, ApiError
 
 
@@ -31,13 +41,6 @@ def test_lease_without_holder_is_acquired(held: dict[str, Any]) -> None:
     assert scripted.attempt(held, None) is Verdict.LEADING
     transitions = LeaseRecord.of(held).lease_transitions
     assert scripted.written == LeaseRecord("me", 15, "at 101", "at 101", transitions + 1)
-
-
-@pytest.mark.conformance("LE-05")
-def test_held_lease_is_not_written() -> None:
-    scripted = ScriptedMachine()
-    assert scripted.attempt(lease("other")) is Verdict.NOT_LEADING
-    assert scripted.machine.record.holder_identity == "other"
 
 
 @pytest.mark.conformance("LE-03", "LE-05")
@@ -74,23 +77,6 @@ def test_failed_try_reports_its_error(answers: tuple[Any, ...]) -> None:
     assert scripted.machine.error is answers[-1]
 
 
-def test_deleted_lease_is_created_with_a_higher_number() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease("other", 8))
-    assert scripted.attempt(NOT_FOUND) is Verdict.NOT_LEADING
-    scripted.now += 15
-    assert scripted.attempt(NOT_FOUND, None) is Verdict.LEADING
-    assert scripted.written.lease_transitions == 9
-
-
-def test_another_process_with_our_identity_is_another_holder() -> None:
-    scripted = ScriptedMachine("me")
-    assert scripted.attempt(lease("me", 3)) is Verdict.NOT_LEADING
-    scripted.now += 15
-    assert scripted.attempt(lease("me", 3), None) is Verdict.LEADING
-    assert scripted.written.lease_transitions == 4
-
-
 def test_write_without_an_answer_is_recognised_as_ours() -> None:
     scripted = ScriptedMachine()
     scripted.attempt(lease("", 4), NO_ANSWER)
@@ -99,12 +85,6 @@ def test_write_without_an_answer_is_recognised_as_ours() -> None:
     assert scripted.machine.claimed
     assert scripted.attempt(request.lease, None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 5
-
-
-def test_refused_write_is_no_claim() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease(), CONFLICT)
-    assert not scripted.machine.claimed
 
 
 @pytest.mark.parametrize("answer", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": []}])
@@ -148,22 +128,6 @@ def test_another_record_ends_the_term(held: dict[str, Any]) -> None:
     assert not scripted.machine.claimed
 
 
-def test_leader_recreates_its_deleted_lease_with_its_number() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease("", 6), None)
-    assert scripted.attempt(NOT_FOUND, NOT_FOUND, None) is Verdict.LEADING
-    assert scripted.verbs == ["update", "get", "create"]
-    assert scripted.written.lease_transitions == 7
-
-
-def test_leader_without_answers_leads_until_its_deadline() -> None:
-    scripted = leading()
-    deadline = scripted.machine.deadline
-    assert scripted.attempt(NO_ANSWER, NO_ANSWER) is Verdict.FAILED
-    assert scripted.machine.claimed
-    assert scripted.machine.deadline == deadline
-
-
 @pytest.mark.conformance("LE-06")
 def test_deadline_counts_from_the_time_of_sending() -> None:
     scripted = leading()
@@ -171,18 +135,6 @@ def test_deadline_counts_from_the_time_of_sending() -> None:
     scripted.now = 105
     scripted.attempt(None)
     assert (scripted.machine.deadline, scripted.machine.expires) == (115, 120)
-
-
-def test_leading_again_takes_a_new_number() -> None:
-    scripted = leading()
-    request = scripted.requests[-1]
-    assert isinstance(request, CreateLease)
-    stored = {**request.lease, "metadata": {"name": "it", "resourceVersion": "99"}}
-    scripted.machine.give_up()
-    assert scripted.attempt(stored) is Verdict.NOT_LEADING
-    scripted.now += 15
-    assert scripted.attempt(stored, None) is Verdict.LEADING
-    assert scripted.written.lease_transitions == 1
 
 
 # Releasing it.
@@ -216,3 +168,171 @@ def test_failed_release_returns_its_error(error: AioinformerError) -> None:
     stored = {**request.lease, "metadata": {"name": "it", "resourceVersion": "99"}}
     assert scripted.release(stored, error) is error
     assert scripted.release(NO_ANSWER) is NO_ANSWER
+
+
+def assigned(holder: str = "me", transitions: int = 3, **spec: Any) -> dict[str, Any]:
+    """Return a Lease as the server's controller writes it."""
+    made = lease(holder, transitions, seconds=5)
+    return {**made, "spec": {**made["spec"], "strategy": "OldestEmulationVersion", **spec}}
+
+
+def coordinated() -> ScriptedMachine:
+    return ScriptedMachine(coordinated=True)
+
+
+def chosen() -> ScriptedMachine:
+    scripted = coordinated()
+    assert scripted.attempt(assigned(), None) is Verdict.LEADING
+    return scripted
+
+
+@pytest.mark.conformance("LE-13")
+@pytest.mark.parametrize(
+    "answer", [NOT_FOUND, assigned("other"), assigned("")], ids=["no lease", "another holder", "no holder"]
+)
+def test_unassigned_lease_is_neither_created_nor_taken(answer: Any) -> None:
+    scripted = coordinated()
+    assert scripted.attempt(answer) is Verdict.NOT_LEADING
+    scripted.now += 1000
+    assert scripted.attempt(answer) is Verdict.NOT_LEADING
+    assert scripted.verbs == ["get"]
+    assert not scripted.machine.claimed
+
+
+@pytest.mark.conformance("LE-13")
+def test_assigned_candidate_renews_and_leads() -> None:
+    scripted = chosen()
+    assert scripted.verbs == ["get", "update"]
+    assert scripted.written == LeaseRecord("me", 15, "once", "at 101", 3)
+
+
+@pytest.mark.conformance("LE-13")
+def test_leader_sets_a_missing_acquire_time() -> None:
+    scripted = coordinated()
+    assert scripted.attempt(assigned(acquireTime=None), None) is Verdict.LEADING
+    assert scripted.written.acquire_time == "at 101"
+    assert scripted.attempt(None) is Verdict.LEADING
+    assert scripted.written.acquire_time == "at 101"
+
+
+@pytest.mark.conformance("LE-13")
+def test_renewals_keep_other_fields_of_the_spec() -> None:
+    scripted = chosen()
+    assert scripted.attempt(None) is Verdict.LEADING
+    request: Any = scripted.requests[-1]
+    assert scripted.verbs == ["update"]
+    assert request.lease["spec"]["strategy"] == "OldestEmulationVersion"
+
+
+@pytest.mark.conformance("LE-13")
+def test_preferred_holder_ends_the_term_without_another_write() -> None:
+    scripted = chosen()
+    assert scripted.attempt(CONFLICT, assigned(preferredHolder="better")) is Verdict.NOT_LEADING
+    assert scripted.verbs == ["update", "get"]
+    assert not scripted.machine.claimed
+    assert scripted.attempt(assigned(preferredHolder="better")) is Verdict.NOT_LEADING
+
+
+@pytest.mark.conformance("LE-13")
+@pytest.mark.parametrize(
+    "answer", [NOT_FOUND, assigned("other", 4), assigned("me", 4)], ids=["deleted", "taken", "new term"]
+)
+def test_changed_assignment_ends_the_term(answer: Any) -> None:
+    assert chosen().attempt(CONFLICT, answer) is Verdict.NOT_LEADING
+
+
+@pytest.mark.conformance("LE-13")
+def test_expired_assignment_is_not_renewed() -> None:
+    scripted = coordinated()
+    assert scripted.attempt(assigned(), NO_ANSWER) is Verdict.FAILED
+    scripted.now += 5
+    assert scripted.attempt(assigned()) is Verdict.NOT_LEADING
+    assert scripted.verbs == ["get"]
+
+
+@pytest.mark.conformance("LE-13")
+def test_unanswered_renewal_keeps_the_term_until_its_deadline() -> None:
+    scripted = chosen()
+    assert scripted.attempt(NO_ANSWER, NO_ANSWER) is Verdict.FAILED
+    assert scripted.machine.claimed
+    assert scripted.machine.deadline == 101 + 10
+
+
+# The Lease.
+
+
+@pytest.mark.conformance("LE-10")
+def test_other_fields_of_a_lease_stay() -> None:
+    scripted = ScriptedMachine(labels={"b": "2"})
+    held = lease()
+    held["metadata"]["annotations"] = {"c": "3"}
+    held["spec"]["strategy"] = "OldestEmulationVersion"
+    scripted.attempt(held, None)
+    request = scripted.requests[-1]
+    assert isinstance(request, UpdateLease)
+    assert request.lease["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert request.lease["metadata"]["annotations"] == {"c": "3"}
+    assert request.lease["metadata"]["resourceVersion"] == "7"
+    assert request.lease["spec"]["strategy"] == "OldestEmulationVersion"
+
+
+@pytest.mark.conformance("LE-10")
+def test_new_lease_has_the_given_labels() -> None:
+    scripted = ScriptedMachine(labels={"b": "2"})
+    scripted.attempt(NOT_FOUND, None)
+    request = scripted.requests[-1]
+    assert isinstance(request, CreateLease)
+    assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
+
+
+@pytest.mark.conformance("LE-10")
+def test_record_round_trip() -> None:
+    record = LeaseRecord("me", 15, "2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:07.000008Z", 9)
+    assert LeaseRecord.of(record.into(TEMPLATE, {})) == record
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["x", [], {"renewTime": None}]
+    + [
+        {"leaseDurationSeconds": number, "leaseTransitions": number}
+        for number in (10**400, -(10**400), 2**31, 1.5, float("inf"), "15", [15], None)
+    ],
+    ids=repr,
+)
+def test_invalid_fields_count_as_missing(spec: Any) -> None:
+    assert LeaseRecord.of({"spec": spec}) == LeaseRecord()
+
+
+# Options.
+
+
+@pytest.mark.conformance("LE-01")
+def test_default_times_are_those_of_kubernetes_components() -> None:
+    options = LeaderElectionOptions()
+    assert (options.lease_duration, options.renew_deadline, options.retry_period) == (15, 10, 2)
+
+
+@pytest.mark.conformance("LE-10")
+@pytest.mark.parametrize(("deadline", "timeout"), [(10.0, 5.0), (1.5, 1.0), (0.5, 0.5)])
+def test_request_timeout_is_half_of_the_renew_deadline(deadline: float, timeout: float) -> None:
+    options = LeaderElectionOptions(lease_duration=15, renew_deadline=deadline, retry_period=0.1)
+    assert options.request_timeout == timeout
+
+
+@pytest.mark.conformance("LE-02")
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: LeaderElectionOptions(lease_duration=10), "lease_duration"),
+        (lambda: LeaderElectionOptions(lease_duration=0.5, renew_deadline=0.2, retry_period=0.1), "lease_duration"),
+        (lambda: LeaderElectionOptions(lease_duration=15.5), "whole seconds"),
+        (lambda: LeaderElectionOptions(renew_deadline=2.4), "renew_deadline"),
+        (lambda: LeaderElectionOptions(retry_period=0), "retry_period"),
+        (lambda: LeaderElectionOptions(retry_period=-1), "retry_period"),
+        (lambda: LeaderElectionOptions(renew_deadline=float("nan")), "renew_deadline"),
+    ],
+)
+def test_inconsistent_times_are_refused(make: Callable[[], object], field: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        make()

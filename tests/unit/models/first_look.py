@@ -9,7 +9,6 @@ It reads from its standard input, as JSON:
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import pickle
@@ -19,10 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 
-from aioinformer import SharedIndexInformer, ThreadedHandler
 from aioinformer.cache.lister import Lister
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.models import struct_for
@@ -31,7 +28,6 @@ from aioinformer.cache.objects.views import view_class
 from aioinformer.cache.store import Indexer
 from aioinformer.resources.catalog import find
 from aioinformer.resources.resource import Resource
-from tests.support.stream import Stream, added
 
 #: User models, each of which contains the previous one, and one that contains all of them.
 PARTS = [msgspec.defstruct("Part0", [("name", str, "")])]
@@ -108,57 +104,6 @@ def models(threads: int, objects: list[list[str]]) -> None:
 
     first, *others = together(threads, read)
     assert all(seen == first for seen in others), "threads saw different things"
-
-
-def handlers(threads: int, objects: list[list[str]]) -> None:
-    """Each thread runs a handler of one informer."""
-    seen: list[Any] = []
-    barrier = threading.Barrier(threads)
-
-    def on_add(pod: Any) -> None:
-        barrier.wait(10)
-        seen.append(look(pod))
-
-    async def run() -> None:
-        pods = find("", "v1", "pods")
-        assert pods is not None
-        stream = Stream(pods)
-        stream.feed(added(range(3)))
-        informer = SharedIndexInformer(stream)
-        with ThreadPoolExecutor(threads) as executor:
-            joined = [informer.add_event_handler(ThreadedHandler(_Handler(on_add), executor)) for _ in range(threads)]
-            async with informer:
-                for registration in joined:
-                    await registration.wait_for_sync()
-
-    asyncio.run(run())
-    assert len(seen) == 3 * threads
-
-
-class _Handler:
-    def __init__(self, on_add: Any) -> None:
-        self.on_add = on_add
-
-
-def endpoints(threads: int, objects: list[list[str]]) -> None:
-    """Each thread serves a request, as FastAPI does for synchronous functions."""
-    row = objects[0]
-    indexer: Indexer[Any] = Indexer(to_view=view_class(resource_of(row)))
-    for number in range(20):
-        indexer.store.put(str(number), decode_record(row[3].encode()))
-    barrier = threading.Barrier(threads)
-
-    def endpoint() -> Any:
-        barrier.wait(10)
-        return [look(view) for view in indexer.list()]
-
-    async def serve() -> None:
-        limiter = anyio.to_thread.current_default_thread_limiter()
-        limiter.total_tokens = max(threads, limiter.total_tokens)
-        answers = await asyncio.gather(*(anyio.to_thread.run_sync(endpoint) for _ in range(threads)))
-        assert all(answer == answers[0] for answer in answers)
-
-    asyncio.run(serve())
 
 
 if __name__ == "__main__":

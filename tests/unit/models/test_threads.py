@@ -37,8 +37,6 @@ CASES = [
     ("listers", 8, ["definitions", "slices"]),
     ("listers", 4, ["widgets", "nodes", "deployments", "pods"]),
     ("models", 4, ["pods", "deployments"]),
-    ("handlers", 2, []),
-    ("endpoints", 4, ["pods"]),
 ]
 
 

@@ -1,17 +1,30 @@
-"""The plain work queue: adding, dequeueing, priorities and statistics."""
+"""The plain work queue: adding, dequeueing, priorities and statistics; random calls, compared with a model."""
 
 from __future__ import annotations
 
 import asyncio
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
 from aioinformer.errors import UsageError
+from aioinformer.workqueue.delaying import DelayingQueue
 from aioinformer.workqueue.orders import PriorityOrder
-from aioinformer.workqueue.queue import WorkQueue
+from aioinformer.workqueue.queue import QueueShutDown, WorkQueue
 from aioinformer.workqueue.rate_limiting import RateLimitingQueue
-from tests.support.virtual_time import settled
+from tests.support.virtual_time import VirtualTimeLoop, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def queue() -> WorkQueue[str]:
+    return WorkQueue()
 
 
 async def take(queue: WorkQueue[str], count: int) -> list[str]:
@@ -19,26 +32,16 @@ async def take(queue: WorkQueue[str], count: int) -> list[str]:
     return [await queue.get() for _ in range(count)]
 
 
-@pytest.mark.conformance("WQ-04")
-async def test_items_are_dequeued_in_order_of_adds() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for item in "cab":
+@pytest.mark.conformance("WQ-01", "WQ-04")
+async def test_adds_of_a_queued_item_are_merged_in_order(queue: WorkQueue[str]) -> None:
+    for item in "cabacb":
         queue.add(item)
+    assert len(queue) == 3
     assert await take(queue, 3) == ["c", "a", "b"]
 
 
-@pytest.mark.conformance("WQ-01", "WQ-04")
-async def test_adds_of_a_queued_item_are_merged() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for item in "abaaba":
-        queue.add(item)
-    assert len(queue) == 2
-    assert await take(queue, 2) == ["a", "b"]
-
-
-@pytest.mark.conformance("WQ-01", "WQ-03", "WQ-04")
-async def test_adds_during_processing_cause_one_more_run() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+@pytest.mark.conformance("WQ-01", "WQ-03", "WQ-04", "WQ-05")
+async def test_adds_during_processing_cause_one_more_run(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     for _ in range(3):
@@ -51,8 +54,7 @@ async def test_adds_during_processing_cause_one_more_run() -> None:
 
 
 @pytest.mark.conformance("WQ-03")
-async def test_item_added_during_processing_is_queued_last() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_item_added_during_processing_is_queued_last(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
     queue.add("a")
@@ -61,50 +63,8 @@ async def test_item_added_during_processing_is_queued_last() -> None:
     assert await take(queue, 2) == ["b", "a"]
 
 
-@pytest.mark.conformance("WQ-04")
-async def test_item_is_never_processed_twice_at_a_time() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    await queue.get()
-    queue.add("a")
-    second = asyncio.create_task(queue.get())
-    await settled()
-    assert not second.done()
-    queue.done("a")
-    assert await second == "a"
-
-
-@pytest.mark.conformance("WQ-01")
-async def test_finished_item_can_be_added_again() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    for _ in range(2):
-        queue.add("a")
-        assert await queue.get() == "a"
-        queue.done("a")
-
-
-@pytest.mark.conformance("WQ-05")
-async def test_length_excludes_processing_items() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    queue.add("a")
-    queue.add("b")
-    await queue.get()
-    queue.add("a")
-    assert len(queue) == 1
-
-
 @pytest.mark.conformance("WQ-02")
-async def test_get_waits_for_an_add() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-    worker = asyncio.create_task(queue.get())
-    await settled()
-    assert not worker.done()
-    queue.add("a")
-    assert await worker == "a"
-
-
-async def test_waiting_workers_share_added_items() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+async def test_waiting_workers_share_added_items(queue: WorkQueue[str]) -> None:
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await settled()
     for item in "abc":
@@ -112,8 +72,7 @@ async def test_waiting_workers_share_added_items() -> None:
     assert sorted(await asyncio.gather(*workers)) == ["a", "b", "c"]
 
 
-def test_add_works_without_an_event_loop() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+def test_add_works_without_an_event_loop(queue: WorkQueue[str]) -> None:
     queue.add("a")
     assert asyncio.run(queue.get()) == "a"
 
@@ -188,34 +147,181 @@ async def test_shut_down_queue_leaves_no_task(drain: bool) -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.mark.conformance("WQ-14")
-async def test_statistics_of_depth_waiting_and_processing() -> None:
-    queue: WorkQueue[str] = WorkQueue("pods")
-    queue.add("a")
-    queue.add("b")
-    queue.add("b")
-    await asyncio.sleep(2.0)
-    await queue.get()
-    await asyncio.sleep(3.0)
-    await queue.get()
-    await asyncio.sleep(0.5)
-    running = queue.statistics()
-    queue.done("a")
-    queue.done("b")
-    over = queue.statistics()
-    assert (running.name, running.depth, running.processing, running.adds) == ("pods", 0, 2, 2)
-    assert (running.unfinished_work, running.longest_running) == pytest.approx((4.0, 3.5))
-    assert (running.waited.count, running.waited.total) == pytest.approx((2, 7.0))
-    assert running.worked.count == 0
-    assert (over.unfinished_work, over.longest_running, over.processing) == (0, 0, 0)
-    assert (over.worked.count, over.worked.total) == pytest.approx((2, 4.0))
-    assert over.worked.buckets == (0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2)
+ITEMS = st.sampled_from("abcd")
+DELAYS = st.integers(0, 5).map(float)
 
 
-async def test_repr_shows_counts() -> None:
-    queue: WorkQueue[str] = WorkQueue("pods")
-    queue.add("a")
-    queue.add("b")
-    await queue.get()
-    queue.shut_down()
-    assert repr(queue) == "<work queue 'pods': 1 queued, 1 processing, shutting down>"
+class QueueMachine(RuleBasedStateMachine):
+    """A delaying queue, workers that start, dequeue, finish and are cancelled, and the model."""
+
+    held = Bundle("held")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = VirtualTimeLoop()
+        self.queue: DelayingQueue[str] = DelayingQueue()
+        self.workers: list[asyncio.Task[str]] = []
+        # The model.
+        self.queued: list[str] = []
+        self.processing: set[str] = set()
+        self.again: set[str] = set()
+        self.delayed: dict[str, float] = {}
+        self.shut_down = False
+
+    def settle(self, seconds: float = 0.0) -> None:
+        async def wait() -> None:
+            await settled()
+            if seconds:
+                await asyncio.sleep(seconds)
+                await settled()
+
+        self.loop.run_until_complete(wait())
+
+    def in_loop(self, call: Callable[..., object], *arguments: object) -> None:
+        async def run() -> None:
+            call(*arguments)
+
+        self.loop.run_until_complete(run())
+
+    # The model's rules.
+
+    def model_add(self, item: str) -> None:
+        if item in self.processing:
+            self.again.add(item)
+        elif item not in self.queued:
+            self.queued.append(item)
+
+    def model_pass_time(self) -> None:
+        until = self.loop.time()
+        for item, at in sorted(self.delayed.items(), key=lambda pair: pair[1]):
+            if at <= until:
+                del self.delayed[item]
+                self.model_add(item)
+
+    def dequeued(self) -> list[str]:
+        """Check the items that workers have dequeued since the last call, and return them."""
+        self.settle()
+        self.model_pass_time()
+        done = [worker for worker in self.workers if worker.done()]
+        self.workers = [worker for worker in self.workers if not worker.done()]
+        got = []
+        for worker in done:
+            if isinstance(worker.exception(), QueueShutDown):
+                assert self.shut_down
+                continue
+            item = worker.result()
+            assert item not in self.processing, "two workers on one item"
+            assert item in self.queued, "dequeued an item that was not added"
+            self.queued.remove(item)
+            self.processing.add(item)
+            got.append(item)
+        return got
+
+    # Steps.
+
+    @rule(item=ITEMS, times=st.integers(1, 3), target=held)
+    def add(self, item: str, times: int) -> object:
+        def adds() -> None:
+            for _ in range(times):
+                self.queue.add(item)
+
+        self.in_loop(adds)
+        if not self.shut_down:
+            self.model_add(item)
+        return multiple(*self.dequeued())
+
+    @rule(item=ITEMS, delay=DELAYS, target=held)
+    def add_after(self, item: str, delay: float) -> object:
+        self.in_loop(self.queue.add_after, item, delay)
+        if not self.shut_down and not delay:
+            self.model_add(item)
+        elif not self.shut_down:
+            at = self.loop.time() + delay
+            self.delayed[item] = min(self.delayed.get(item, at), at)
+        return multiple(*self.dequeued())
+
+    @rule(seconds=st.integers(1, 4), target=held)
+    def time_passes(self, seconds: int) -> object:
+        got = []
+        for _ in range(seconds * 2):
+            self.settle(0.5)
+            got += self.dequeued()
+        return multiple(*got)
+
+    @rule(target=held)
+    def start_worker(self) -> object:
+        self.workers.append(self.loop.create_task(self.queue.get()))
+        return multiple(*self.dequeued())
+
+    @precondition(lambda self: self.workers)
+    @rule(which=st.integers(0, 5), item=ITEMS, target=held)
+    def cancel_worker_during_add(self, which: int, item: str) -> object:
+        """The worker is woken for the item, and cancelled before it can dequeue it."""
+        worker = self.workers[which % len(self.workers)]
+
+        def both() -> None:
+            self.queue.add(item)
+            worker.cancel()
+
+        self.in_loop(both)
+        if not self.shut_down:
+            self.model_add(item)
+        self.settle()
+        if worker.cancelled():
+            self.workers.remove(worker)
+        return multiple(*self.dequeued())
+
+    @rule(item=consumes(held), target=held)
+    def finish_item(self, item: str) -> object:
+        self.in_loop(self.queue.done, item)
+        self.processing.remove(item)
+        if item in self.again:
+            self.again.remove(item)
+            self.queued.append(item)
+        return multiple(*self.dequeued())
+
+    @precondition(lambda self: not self.shut_down)
+    @rule(target=held)
+    def shut_down_queue(self) -> object:
+        self.in_loop(self.queue.shut_down)
+        self.shut_down = True
+        self.delayed.clear()
+        return multiple(*self.dequeued())
+
+    # Invariants.
+
+    @invariant()
+    def counts_match_the_model(self) -> None:
+        statistics = self.queue.statistics()
+        assert len(self.queue) == len(self.queued)
+        assert statistics.processing == len(self.processing)
+        assert statistics.delayed == len(self.delayed)
+
+    @invariant()
+    def no_worker_waits_while_items_are_queued(self) -> None:
+        assert not (self.workers and self.queued)
+
+    def teardown(self) -> None:
+        """Drain the queue: waiting workers end, and exactly the items of the model are left."""
+
+        async def rest() -> list[str]:
+            drain = asyncio.ensure_future(self.queue.shut_down_with_drain())
+            for item in self.processing:
+                self.queue.done(item)
+            taken = [item async for item in self.queue]
+            waited = await asyncio.gather(*self.workers, return_exceptions=True)
+            for got in waited:
+                if isinstance(got, str):
+                    taken.append(got)
+                    self.queue.done(got)
+            assert await drain
+            return taken
+
+        try:
+            assert sorted(self.loop.run_until_complete(rest())) == sorted([*self.queued, *self.again])
+        finally:
+            self.loop.close()
+
+
+TestQueueAgainstItsModel = QueueMachine.TestCase
+TestQueueAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40)

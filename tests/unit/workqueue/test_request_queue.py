@@ -79,20 +79,6 @@ async def test_delayed_request_wakes_a_worker_at_the_earliest_time(tasks: asynci
     assert [(run.key, run.started - start) for run in workers.got] == [(ONE, 20.0), (TWO, 50.0)]
 
 
-@pytest.mark.behaviour("C-01", "C-02")
-async def test_add_during_the_run_causes_one_more_run() -> None:
-    queue = RequestQueue()
-    queue.add(ONE, UPDATED)
-    run = await queue.get()
-    for _ in range(5):
-        queue.add(ONE, UPDATED)
-    assert queue.take() is None
-    assert queue.finish(run, Finished()) is not None
-    second = await queue.get()
-    assert queue.finish(second, Finished()) is None
-    assert queue.take() is None
-
-
 @pytest.mark.behaviour("C-15")
 @pytest.mark.parametrize("woken", [0, 1])
 async def test_cancelled_worker_leaves_its_request_to_another(woken: int) -> None:
@@ -169,15 +155,6 @@ async def test_shutdown_drops_requests_and_ends_workers(tasks: asyncio.TaskGroup
         with pytest.raises(QueueShutDown):
             await worker
     assert queue.take() is None
-
-
-@pytest.mark.behaviour("C-16")
-async def test_workers_end_at_shutdown_of_an_idle_queue() -> None:
-    queue = RequestQueue()
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settled()
-    queue.shut_down()
-    assert all(isinstance(each, QueueShutDown) for each in await asyncio.gather(*workers, return_exceptions=True))
 
 
 @pytest.mark.behaviour("C-17")
@@ -261,20 +238,6 @@ async def test_gone_key_of_a_standby_leaves_the_queue(state: str) -> None:
         state, [TWO, THREE, ONE]
     )
     assert queue.take() is None
-
-
-@pytest.mark.behaviour("C-115")
-async def test_gone_keys_are_dropped_when_the_leader_has_seen_that() -> None:
-    queue, deleted = RequestQueue(), Cause("deleted")
-    for key in ONE, TWO:
-        queue.add_as_standby(key, deleted, priority=0, gone=True, seen=0.0)
-        await asyncio.sleep(10)
-    queue.add_as_standby(ONE, deleted, priority=0, gone=True, seen=0.0)  # its children are gone now, too
-    now = asyncio.get_running_loop().time()
-    queue.add_as_standby(THREE, UPDATED, priority=0, gone=False, seen=now - 5)
-    assert queue.snapshot().gone == 1
-    queue.take_over([], now)
-    assert [(await queue.get()).key for _ in range(2)] == [THREE, ONE]
 
 
 @pytest.mark.behaviour("C-116")

@@ -1,15 +1,66 @@
-"""What `watch` prints, in which order, and when its exit condition is met."""
+"""The command `watch`: its arguments, what it prints, in which order, until when, and its measurements."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aioinformer.cli.output.lines import JsonFormat
+from aioinformer.cli.targets import Target, parse_targets
+from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 from aioinformer.cli.watch.printer import ExitCondition, Printer
+from aioinformer.errors import UsageError
+from tests.support.stalling_loop import stall
 from tests.unit.cli.test_lines import thing
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "targets"),
+    [
+        ("pods", None, [("pods", "")]),
+        ("pods/web-1", None, [("pods", "web-1")]),
+        ("pod", "web-1", [("pod", "web-1")]),
+        ("v1/pods", None, [("v1/pods", "")]),
+        ("v1/pods/web-1", None, [("v1/pods", "web-1")]),
+        ("v1/pods", "v1", [("v1/pods", "v1")]),
+        ("pods/v1", None, [("pods", "v1")]),
+        ("apps/v1/deployments", None, [("apps/v1/deployments", "")]),
+        ("apps/v1/deployments/web", None, [("apps/v1/deployments", "web")]),
+        ("example.com/stable/widgets", None, [("example.com/stable/widgets", "")]),
+        ("pods,services, widgets.example.com", None, [("pods", ""), ("services", ""), ("widgets.example.com", "")]),
+        ("pods,services", "web", [("pods", "web"), ("services", "web")]),
+        ("pods/a,pods/b,pods/a", None, [("pods", "a"), ("pods", "b")]),
+    ],
+)
+def test_targets_are_parsed_as_by_kubectl(text: str, name: str | None, targets: list[tuple[str, str]]) -> None:
+    assert parse_targets(text, name) == tuple(Target(*target) for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("", None, "'' is not the name of a resource"),
+        ("pods,,services", None, "'' is not the name of a resource"),
+        ("pods/", None, "'' is not the name of an object"),
+        ("pods", "", "'' is not the name of an object"),
+        ("pods", "a/b", "'a/b' is not the name of an object"),
+        ("pods/a", "b", "already names an object"),
+        ("a/b/c/d", None, "is not the name of a resource"),
+    ],
+)
+def test_invalid_targets_are_refused(text: str, name: str | None, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        parse_targets(text, name)
+
+
+def test_named_object_becomes_a_field_selector() -> None:
+    assert Target("pods", "a=b").field_selector("status.phase=Running") == "metadata.name=a\\=b,status.phase=Running"
+    assert Target("pods").field_selector("a=b") == "a=b"
 
 
 class Output:
@@ -72,19 +123,6 @@ def test_until_synced_prints_nothing_after_synced() -> None:
     assert ends == ["met"]
 
 
-def test_figures_count_printed_lines_and_time_changes() -> None:
-    output = Output()
-    printer = output.printer
-    printer.on_add(thing("1"), True)
-    printer.print_synced()
-    assert (printer.first_change, printer.last_change) == (None, None)
-    printer.on_update(thing("1"), thing("2"))
-    printer.on_delete(thing("2"))
-    assert (printer.adds, printer.updates, printer.deletes) == (1, 1, 1)
-    assert printer.first_change is not None
-    assert printer.last_change == printer.first_change + 1
-
-
 async def test_notifications_before_a_dump_lead_exactly_to_it() -> None:
     output = Output(track_objects=True)
     printer = output.printer
@@ -119,3 +157,33 @@ def test_closed_printer_prints_nothing() -> None:
     output.printer.on_add(thing("1"), True)
     output.printer.print_synced()
     assert output.lines == []
+
+
+def test_percentiles_of_the_recorded_lag() -> None:
+    lag = LoopLag()
+    for milliseconds in range(1, 101):
+        lag.note(milliseconds / 1000)
+    assert lag.lateness() == {"p50": 50.0, "p99": 99.0, "max": 100.0}
+
+
+def test_no_lag_before_the_first_tick() -> None:
+    assert LoopLag().lateness() is None
+
+
+async def test_blocked_event_loop_is_measured() -> None:
+    lag = LoopLag()
+    lag.start()
+    await asyncio.sleep(0.01)
+    stall(0.05)
+    await asyncio.sleep(0.01)
+    lag.stop()
+    lateness = lag.lateness()
+    assert lateness is not None
+    assert lateness["max"] >= 45
+
+
+def test_peak_memory_is_that_of_this_process() -> None:
+    peak = max_rss_kib()
+    assert peak is not None
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * 4
+    assert peak >= resident // 2

@@ -1,6 +1,10 @@
-"""When a key runs again after a failure, a conflict or a success, and when it is parked."""
+"""Which request starts next, and when a key runs again: priorities, groups, failures, conflicts and parked keys."""
 
 from __future__ import annotations
+
+import math
+from collections import defaultdict
+from random import Random
 
 import pytest
 
@@ -20,8 +24,125 @@ from aioinformer.workqueue.requests.outcomes import (
 )
 from aioinformer.workqueue.requests.schedule import Schedule
 
-KEY = ObjectName("a", "1")
 UPDATED, RESYNC = Cause("updated"), Cause("resync")
+
+
+def schedule(**options: object) -> Schedule:
+    return Schedule(QueueOptions(**options), lambda: 0.0)  # type: ignore[arg-type]
+
+
+def key(text: str) -> ObjectName:
+    return ObjectName(*text.split("/"))
+
+
+def take(queue: Schedule, now: float = 0.0) -> str:
+    """Take a run, and finish it; return its key."""
+    run = queue.take(now)
+    assert run is not None
+    queue.finish(run, Finished(), now)
+    return str(run.key)
+
+
+def take_all(queue: Schedule, now: float = 0.0) -> list[str]:
+    return [take(queue, now) for _ in range(len(queue.lanes))]
+
+
+@pytest.mark.behaviour("C-05")
+def test_higher_priorities_start_first_and_equal_ones_in_order() -> None:
+    queue = schedule()
+    for name, priority in ("low", -100), ("one", 0), ("high", 10), ("two", 0), ("three", 0):
+        queue.add(ObjectName("a", name), UPDATED, 0.0, priority=priority)
+    assert take_all(queue) == ["a/high", "a/one", "a/two", "a/three", "a/low"]
+
+
+@pytest.mark.behaviour("C-05")
+def test_raised_request_goes_behind_those_of_its_new_priority() -> None:
+    queue = schedule()
+    for name in "1", "2", "3":
+        queue.add(ObjectName("a", name), Cause("initial"), 0.0, priority=LOW_PRIORITY)
+    queue.add(key("a/new"), UPDATED, 0.0)
+    queue.add(key("a/2"), UPDATED, 0.0)
+    queue.add(key("a/2"), Cause("resync"), 0.0, priority=LOW_PRIORITY)  # does not lower it
+    assert take_all(queue) == ["a/new", "a/2", "a/1", "a/3"]
+
+
+@pytest.mark.behaviour("C-06")
+def test_groups_take_turns_within_a_priority() -> None:
+    queue = schedule()
+    for name in range(100):
+        queue.add(ObjectName("busy", str(name)), UPDATED, 0.0)
+    for text in "calm/1", "calm/2", "quiet/1":
+        queue.add(key(text), UPDATED, 0.0)
+    assert take_all(queue)[:7] == ["busy/0", "calm/1", "quiet/1", "busy/1", "calm/2", "busy/2", "busy/3"]
+
+
+@pytest.mark.behaviour("C-06")
+def test_function_of_the_options_defines_the_groups() -> None:
+    queue = schedule(group=lambda key: key.name[0])
+    for text in "a/x1", "b/x2", "c/y1":
+        queue.add(key(text), UPDATED, 0.0)
+    assert take_all(queue) == ["a/x1", "c/y1", "b/x2"]
+
+
+@pytest.mark.behaviour("C-07")
+@pytest.mark.parametrize("seed", range(5))
+def test_overdue_request_starts_within_the_stated_bound(seed: int) -> None:
+    """Two requests arrive for each one that starts: without ageing, the lower priorities would never start."""
+    random, ageing = Random(seed), 30.0
+    queue = schedule(ageing=ageing)
+    lanes: defaultdict[tuple[str, int], list[tuple[ObjectName, float]]] = defaultdict(list)
+    #: For each overdue request: the number of the last run that may come before it.
+    limits: dict[ObjectName, float] = {}
+    started_low = 0
+    for number in range(3000):
+        now = float(number)
+        for part in range(2):
+            urgent = number > 200  # then a flood
+            group, priority = random.choice("abcde"), random.choice([0, 10] if urgent else [-100, -50, 0, 10])
+            name = ObjectName(group, f"{number}-{part}")
+            queue.add(name, UPDATED, now, priority=priority)
+            lanes[group, priority].append((name, now))
+        for lane in lanes.values():
+            for place, (name, since) in enumerate(lane, 1):
+                if now < since + ageing:
+                    break
+                limits.setdefault(name, number + 2 * place * 20)  # 5 groups, 4 priorities
+        run = queue.take(now)
+        assert run is not None
+        queue.finish(run, Finished(), now)
+        started_low += urgent and run.priority < 0
+        assert lanes[run.key.namespace, run.priority].pop(0)[0] == run.key
+        limits.pop(run.key, None)
+        assert number <= min(limits.values(), default=math.inf)
+    assert started_low > 100
+    assert not any(lane for (_, priority), lane in lanes.items() if priority < 0), "a request of low priority is left"
+
+
+@pytest.mark.behaviour("C-07")
+def test_overdue_backlog_leaves_every_second_run_to_changes() -> None:
+    queue = schedule(ageing=30.0)
+    for name in range(1000):
+        queue.add(ObjectName("a", str(name)), Cause("initial"), 0.0, priority=LOW_PRIORITY)
+    for name in range(5):
+        queue.add(ObjectName("a", f"change-{name}"), UPDATED, 31.0)
+    started = [take(queue, 31.0) for _ in range(10)]
+    assert started == [text for name in range(5) for text in (f"a/change-{name}", f"a/{name}")]
+
+
+@pytest.mark.behaviour("C-08")
+def test_group_at_its_limit_is_passed_over() -> None:
+    queue = schedule(group_limit=2)
+    for text in "a/1", "a/2", "a/3", "a/4", "b/1":
+        queue.add(key(text), UPDATED, 0.0, priority=-100 if text == "b/1" else 0)
+    runs = [queue.take(0.0) for _ in range(4)]
+    assert [run and str(run.key) for run in runs] == ["a/1", "a/2", "b/1", None]
+    assert not queue.lanes.available()
+    assert runs[0] is not None
+    queue.finish(runs[0], Finished(), 0.0)
+    assert take(queue) == "a/3"
+
+
+KEY = ObjectName("a", "1")
 FAILED = Unfinished(ValueError("no"))
 CONFLICT = Unfinished(ValueError("conflict"), counted=False, soon=True)
 
@@ -81,18 +202,6 @@ def test_retry_has_jitter_and_the_causes_of_the_failed_run() -> None:
     assert (run.causes, run.enqueued, run.priority) == ((Cause("retry"), UPDATED, RESYNC), 0.0, 0)
 
 
-@pytest.mark.behaviour("C-09")
-def test_uncounted_retry_changes_no_attempts_and_lets_causes_through() -> None:
-    key = Key()
-    key.add()
-    key.run(FAILED)
-    key.run(Unfinished(ValueError("later"), 7.0, counted=False))
-    assert key.rests == 7.0
-    for _ in range(3):
-        key.add()
-        assert key.run(Unfinished(ValueError("later"), 7.0, counted=False)).attempt == 2
-
-
 @pytest.mark.behaviour("C-10")
 def test_first_change_after_a_failure_starts_one_early_run() -> None:
     key = Key()
@@ -114,20 +223,6 @@ def test_first_change_after_a_failure_starts_one_early_run() -> None:
 
 
 @pytest.mark.behaviour("C-10")
-def test_change_during_the_failed_attempt_starts_an_early_run() -> None:
-    key = Key()
-    key.add()
-    run = key.take()
-    assert run is not None
-    key.add()
-    key.queue.finish(run, FAILED, 0.0)
-    assert key.rests == 0.0
-    key.run(FAILED)
-    key.add()
-    assert key.rests == 1.0
-
-
-@pytest.mark.behaviour("C-10")
 def test_change_does_not_start_before_the_time_the_server_asked_for() -> None:
     key = Key()
     key.add()
@@ -139,18 +234,6 @@ def test_change_does_not_start_before_the_time_the_server_asked_for() -> None:
     assert run is None
     key.run(FAILED)
     assert key.rests == 2.0, "the backoff goes on as usual"
-    key.add()
-    assert key.rests == 0.0
-
-
-@pytest.mark.behaviour("C-10")
-@pytest.mark.parametrize("trigger", ["initial", "resync", "takeover"])
-def test_what_is_no_change_waits_for_the_backoff(trigger: str) -> None:
-    key = Key()
-    key.add()
-    key.run(FAILED)
-    key.add(Cause(trigger))  # type: ignore[arg-type]
-    assert key.rests == 1.0
     key.add()
     assert key.rests == 0.0
 
@@ -172,32 +255,6 @@ def test_key_is_parked_after_max_attempts_until_a_change() -> None:
     assert key.run(Finished()).attempt == 1
 
 
-@pytest.mark.behaviour("C-11")
-def test_parked_keys_are_retried_on_request() -> None:
-    key = Key()
-    key.add()
-    key.run(Park("the spec is wrong"))
-    assert key.queue.parked == {KEY: Parked("the spec is wrong", 0.0, 1)}
-    assert key.queue.retry_parked([ObjectName("a", "2")], 1.0) == 0
-    assert key.queue.retry_parked([KEY], 1.0) == 1
-    assert key.run(Park("still wrong")).causes == (Cause("requested"),)
-    assert key.queue.retry_parked(None, 1.0) == 1
-    assert key.rests == 0.0
-
-
-@pytest.mark.behaviour("C-12")
-def test_change_during_the_run_keeps_the_key_from_being_parked() -> None:
-    key = Key()
-    for cause, parked in (RESYNC, True), (UPDATED, False):
-        key.add()
-        run = key.take()
-        assert run is not None
-        key.add(cause)
-        following = key.queue.finish(run, Park("the old spec is wrong"), 0.0)
-        assert isinstance(following, Parked) == parked == bool(key.queue.parked)
-    assert key.run(Finished()).causes == (UPDATED,)
-
-
 @pytest.mark.behaviour("C-13")
 def test_conflicts_are_retried_soon_and_not_counted() -> None:
     key = Key(random=0.5)
@@ -214,19 +271,6 @@ def test_conflicts_are_retried_soon_and_not_counted() -> None:
     assert key.rests == 0.0, "the change is probably what the conflict was about"
 
 
-@pytest.mark.behaviour("C-13")
-def test_fifth_conflict_in_a_row_is_a_failed_attempt() -> None:
-    key = Key(max_attempts=3)
-    key.add()
-    runs = [key.run(CONFLICT) for _ in range(6)]
-    assert [(run.attempt, run.conflicts) for run in runs] == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 5)]
-    assert key.rests == pytest.approx(2.0), "the second delay of the backoff"
-    key.run(CONFLICT)
-    assert [each.attempts for each in key.queue.parked.values()] == [3]
-    key.add()
-    assert key.run(CONFLICT).conflicts == 0
-
-
 @pytest.mark.behaviour("C-14")
 def test_min_interval_separates_the_starts_of_all_runs() -> None:
     key = Key(min_interval=5.0)
@@ -241,29 +285,6 @@ def test_min_interval_separates_the_starts_of_all_runs() -> None:
     key.now += 4.0
     key.add(after=0.5)
     assert key.rests == 1.0
-
-
-@pytest.mark.behaviour("C-02")
-def test_result_asks_for_a_run_later_or_at_the_next_cause() -> None:
-    key = Key()
-    key.add(RESYNC)
-    key.run(Again(60.0))
-    assert key.rests == 60.0
-    assert key.run(Again(100.0, priority=7)).priority == LOW_PRIORITY
-    key.add()
-    run = key.run(Finished())
-    assert (run.started, run.priority, run.causes) == (60.0, 7, (Cause("result"), UPDATED))
-    assert key.rests is None
-
-
-@pytest.mark.behaviour("C-04")
-def test_merged_request_has_the_first_causes_and_counts_the_others() -> None:
-    key = Key()
-    causes = [Cause("updated", "configmaps", f"a/{number}") for number in range(12)]
-    for cause in (*causes, causes[0], causes[7]):
-        key.add(cause)
-    run = key.run(Finished())
-    assert (run.causes, run.causes_left_out) == (tuple(causes[:8]), 4)
 
 
 def test_misuse_is_refused_with_a_reason() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence  # noqa: TC003 # FastAPI evaluates annotations
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import pydantic
@@ -48,70 +48,37 @@ def listed() -> list[core_v1.Pod]:
 
 app = FastAPI()
 
+#: The results of endpoints, and the annotations of these.
+ENDPOINTS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "/bare": (lambda: view(POD), None),
+    "/annotated": (lambda: view(POD), core_v1.Pod),
+    "/list": (listed, list[core_v1.Pod]),
+    "/sequence": (lambda: tuple(listed()), Sequence[core_v1.Pod]),
+    "/bare-list": (listed, None),
+    "/bytes": (lambda: Response(to_json(listed()), media_type="application/json"), Response),
+    "/nested": (lambda: {"pod": view(POD), "metadata": view(POD).metadata, "spec": view(POD).spec}, None),
+    "/spec": (lambda: view(POD).spec, core_v1.PodSpec),
+    "/metadata": (lambda: view(POD).metadata, ObjectMeta),
+    "/widget": (lambda: view(WIDGET, WIDGETS), None),
+    "/mapping": (lambda: view(WIDGET, WIDGETS), Mapping[str, Any]),
+}
 
-@app.get("/bare")
-def bare():  # type: ignore[no-untyped-def]
-    return view(POD)
+
+def add_endpoint(path: str, result: Callable[[], Any], kind: Any) -> None:
+    def endpoint():  # type: ignore[no-untyped-def]
+        return result()
+
+    endpoint.__annotations__ = {} if kind is None else {"return": kind}
+    app.get(path)(endpoint)
 
 
-@app.get("/annotated")
-async def annotated() -> core_v1.Pod:
-    pod: core_v1.Pod = view(POD)
-    return pod
+for _path, (_result, _kind) in ENDPOINTS.items():
+    add_endpoint(_path, _result, _kind)
 
 
 @app.get("/model", response_model=core_v1.Pod)
 async def model() -> Any:
     return view(POD)
-
-
-@app.get("/list")
-def pods() -> list[core_v1.Pod]:
-    return listed()
-
-
-@app.get("/sequence")
-def sequence() -> Sequence[core_v1.Pod]:
-    return tuple(listed())
-
-
-@app.get("/bare-list")
-def bare_list():  # type: ignore[no-untyped-def]
-    return listed()
-
-
-@app.get("/bytes")
-def as_bytes() -> Response:
-    return Response(to_json(listed()), media_type="application/json")
-
-
-@app.get("/nested")
-def nested():  # type: ignore[no-untyped-def]
-    pod = view(POD)
-    return {"pod": pod, "metadata": pod.metadata, "spec": pod.spec}
-
-
-@app.get("/spec")
-def spec() -> core_v1.PodSpec:
-    found: core_v1.PodSpec = view(POD).spec
-    return found
-
-
-@app.get("/metadata")
-def metadata() -> ObjectMeta:
-    found: ObjectMeta = view(POD).metadata
-    return found
-
-
-@app.get("/widget")
-def widget():  # type: ignore[no-untyped-def]
-    return view(WIDGET, WIDGETS)
-
-
-@app.get("/mapping")
-def mapping() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = view(WIDGET, WIDGETS)
-    return found
 
 
 @app.post("/node")

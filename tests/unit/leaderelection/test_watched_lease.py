@@ -1,17 +1,179 @@
-"""A Lease that is deleted while a candidate leads, and another holder, on virtual time."""
+"""A Lease that is released, deleted or taken, on virtual time: what candidates and leaders do when they notice it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from aioinformer.leaderelection.elector import LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
 from tests.support.lease_server import LeaseServer
+from tests.support.virtual_time import VirtualTimeLoop
 from tests.unit.leaderelection.candidates import candidate, led_for, now, work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from aioinformer.leaderelection.elector import LeaderElector
+
+
+#: A candidate that takes over within seconds does not do so because of the retry period.
+SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0)
+
+
+@asynccontextmanager
+async def waiting(elector: LeaderElector) -> AsyncIterator[asyncio.Future[float]]:
+    """Let the elector wait for the Lease; provide a future that has the time at which it begins to lead."""
+    leads: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+    async def lead() -> None:
+        async with elector.leading():
+            leads.set_result(now())
+            await asyncio.sleep(1e6)
+
+    task = asyncio.create_task(lead())
+    try:
+        await asyncio.sleep(1)
+        assert not leads.done()
+        yield leads
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        leads.cancel()
+
+
+def free(server: LeaseServer) -> None:
+    server.take("")
+
+
+def free_and_delete(server: LeaseServer) -> None:
+    server.take("")
+    server.delete()
+
+
+@pytest.mark.behaviour("C-75")
+@pytest.mark.parametrize("release", [free, free_and_delete])
+async def test_standby_takes_over_at_once_after_a_release(
+    server: LeaseServer, release: Callable[[LeaseServer], None]
+) -> None:
+    server.take("other", seconds=900)
+    async with waiting(candidate(server, options=SLOW)) as leads:
+        await asyncio.sleep(50.5)
+        released = now()
+        release(server)
+        assert await leads - released < 0.1
+        assert server.holder == "me"
+
+
+async def test_coordinated_standby_leads_at_once_when_assigned(server: LeaseServer) -> None:
+    server.take("other", seconds=900)
+    options = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0, coordinated=True)
+    async with waiting(candidate(server, options=options)) as leads:
+        server.take("me", seconds=900)
+        assigned = now()
+        assert await leads - assigned < 0.1
+
+
+@pytest.mark.behaviour("C-75")
+async def test_write_without_an_answer_is_noticed_by_the_watch(server: LeaseServer) -> None:
+    server.take("other", seconds=900)
+    async with waiting(candidate(server, options=SLOW)) as leads:
+        server.on_request = lambda verb: setattr(server, "lost_answers", verb == "update")
+        server.take("")
+        released = now()
+        await asyncio.sleep(10)
+        assert server.holder == "me"
+        assert not leads.done()
+        server.on_request = lambda verb: None
+        server.lost_answers = False
+        assert await leads - released < SLOW.request_timeout + 1
+
+
+@pytest.mark.behaviour("C-76")
+async def test_watch_without_permission_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aioinformer")
+    server = LeaseServer()
+    server.take("other", seconds=10_000)
+    server.watch_status = 403
+    async with waiting(candidate(server)) as leads:
+        await asyncio.sleep(1000)
+        server.take("")
+        released = now()
+        assert 0.1 < await leads - released <= 2
+    assert [record.levelname for record in caplog.records if "cannot be watched" in record.message] == ["INFO"]
+    assert len(server.watch_requests) == 4  # one in five minutes
+
+
+async def test_broken_watch_is_opened_again(server: LeaseServer) -> None:
+    server.take("other", seconds=900)
+    async with waiting(candidate(server, options=SLOW)) as leads:
+        server.down = True
+        server.take("other", transitions=2, seconds=900)
+        await asyncio.sleep(30)
+        server.down = False
+        await asyncio.sleep(10)
+        server.take("")
+        released = now()
+        assert await leads - released < 0.1
+
+
+async def test_expired_watch_begins_again_at_the_next_try(server: LeaseServer) -> None:
+    server.take("other", seconds=900)
+    server.watch_status = 410
+    async with waiting(candidate(server)):
+        await asyncio.sleep(60)
+        assert 20 < len(server.watch_requests) < 40
+        server.watch_status = 200
+        await asyncio.sleep(10)
+        assert len(server.watches) == 1
+
+
+async def test_candidate_competes_without_a_watch_that_crashes(
+    server: LeaseServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.take("other", seconds=900)
+    server.watch_status = 0
+    asyncio.get_running_loop().call_later(10, server.take, "")
+    start = now()
+    async with candidate(server).leading():
+        assert now() - start < 13
+    assert "failed; another starts in 300 s" in caplog.text
+
+
+@pytest.mark.behaviour("C-75")
+async def test_watch_ends_before_the_block_begins(server: LeaseServer) -> None:
+    server.take("other")
+    async with waiting(candidate(server)) as leads:
+        assert len(server.watches) == 1
+        await leads
+        assert not server.watches
+
+
+async def test_watch_can_be_switched_off(server: LeaseServer) -> None:
+    server.take("other")
+    async with candidate(server, options=LeaderElectionOptions(watch=False)).leading():
+        assert not server.watch_requests
+
+
+def test_elector_can_wait_in_another_event_loop(server: LeaseServer) -> None:
+    elector = candidate(server)
+
+    async def wait_and_lead() -> float:
+        server.take("other")
+        return await led_for(elector, 1)
+
+    for _ in range(2):
+        loop = VirtualTimeLoop()
+        try:
+            assert loop.run_until_complete(wait_and_lead()) == pytest.approx(1)
+        finally:
+            loop.close()
+
 
 #: With these times, what happens within seconds does not happen because of the retry period.
 SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0)
@@ -31,8 +193,7 @@ async def leads_after(server: LeaseServer, options: LeaderElectionOptions) -> fl
 
 @pytest.mark.behaviour("C-75")
 @pytest.mark.parametrize("watch", [True, False])
-async def test_candidate_waits_for_the_term_of_a_deleted_lease(watch: bool) -> None:
-    server = LeaseServer()
+async def test_candidate_waits_for_the_term_of_a_deleted_lease(server: LeaseServer, watch: bool) -> None:
     server.take("other")
     asyncio.get_running_loop().call_later(5.5, server.delete)
     waited = await leads_after(server, LeaderElectionOptions(watch=watch))
@@ -88,8 +249,9 @@ async def test_waiting_is_logged_once_for_each_holder(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.behaviour("C-110")
-async def test_leader_creates_its_deleted_lease_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    server = LeaseServer()
+async def test_leader_creates_its_deleted_lease_again_at_once(
+    server: LeaseServer, caplog: pytest.LogCaptureFixture
+) -> None:
     async with candidate(server, options=SLOW).leading() as term:
         for number in range(3):
             await asyncio.sleep(1)
@@ -108,8 +270,7 @@ async def test_leader_creates_its_deleted_lease_again_at_once(caplog: pytest.Log
 
 @pytest.mark.behaviour("C-110")
 @pytest.mark.parametrize("watch_status", [403, 410, 0])
-async def test_leader_without_a_watch_notices_at_its_renewal(watch_status: int) -> None:
-    server = LeaseServer()
+async def test_leader_without_a_watch_notices_at_its_renewal(server: LeaseServer, watch_status: int) -> None:
     server.watch_status = watch_status
     async with candidate(server).leading() as term:
         await asyncio.sleep(100.5)

@@ -1,4 +1,4 @@
-"""Aggregation, counting and the spam filter, with the time as an argument."""
+"""The forms of an Event; aggregation, counting, the spam filter and series, with the time as an argument."""
 
 from __future__ import annotations
 
@@ -7,7 +7,66 @@ from typing import Any
 import pytest
 
 from aioinformer.events.correlator import CorrelatorOptions, EventCorrelateResult, EventCorrelator
-from tests.support.event_samples import REFERENCE, event
+from aioinformer.events.series import EventSeriesCorrelator, SeriesOptions
+from aioinformer.resources.references import ObjectReference
+from tests.support.event_samples import AT, REFERENCE, event
+
+POD_REFERENCE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "namespace": "shop",
+    "name": "cart",
+    "uid": "u1",
+    "resourceVersion": "7",
+}
+
+
+def test_core_event_has_a_count() -> None:
+    assert event(count=3, last_time=AT + 10**9).to_core() == {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"namespace": "shop", "name": "cart.1"},
+        "involvedObject": POD_REFERENCE,
+        "type": "Normal",
+        "reason": "Started",
+        "action": "Start",
+        "message": "it runs",
+        "source": {"component": "web", "host": "host-1"},
+        "reportingComponent": "web",
+        "reportingInstance": "host-1",
+        "firstTimestamp": "2023-11-14T22:13:20Z",
+        "lastTimestamp": "2023-11-14T22:13:21Z",
+        "count": 3,
+    }
+
+
+def test_events_k8s_io_event_has_a_series() -> None:
+    node = ObjectReference("v1", "Node", "node-1")
+    assert event(count=3, last_time=AT + 10**9, related=node, annotations={"a": "1"}).to_events() == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "shop", "name": "cart.1", "annotations": {"a": "1"}},
+        "regarding": POD_REFERENCE,
+        "related": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
+        "type": "Normal",
+        "reason": "Started",
+        "action": "Start",
+        "note": "it runs",
+        "reportingController": "web",
+        "reportingInstance": "host-1",
+        "eventTime": "2023-11-14T22:13:20.500000Z",
+        "series": {"count": 3, "lastObservedTime": "2023-11-14T22:13:21.500000Z"},
+    }
+
+
+def test_single_event_has_no_series() -> None:
+    assert "series" not in event().to_events()
+
+
+def test_long_note_is_truncated_between_characters() -> None:
+    assert event(note="é" * 600).to_events()["note"] == "é" * 512
+    assert event(note="x" + "é" * 600).to_events()["note"] == "x" + "é" * 511
+
 
 UNLIMITED = 10_000
 
@@ -179,3 +238,100 @@ def test_error_names_the_invalid_option(option: str) -> None:
     nothing: Any = {option: 0}
     with pytest.raises(ValueError, match=option):
         CorrelatorOptions(**nothing)
+
+
+MINUTE = 60.0
+
+
+class Series:
+    def __init__(self, **options: Any) -> None:
+        self.correlator = EventSeriesCorrelator(SeriesOptions(**options))
+        self.number = 0
+
+    def record(self, now: float, **changes: Any) -> int:
+        """Record an Event; return the count that is written, 0 for no write."""
+        self.number += 1
+        recorded = event(name=f"cart.{self.number}", last_time=int(now), **changes)
+        result = self.correlator.event_correlate(recorded, now)
+        return 0 if result.skip else result.event.count
+
+    def due(self, now: float) -> list[tuple[str, int]]:
+        return [(each.event.name, each.event.count) for each in self.correlator.due(now)]
+
+
+@pytest.mark.conformance("EV-10")
+def test_first_repetition_is_written_and_later_ones_counted() -> None:
+    series = Series()
+    assert [series.record(float(second)) for second in range(5)] == [1, 2, 0, 0, 0]
+
+
+@pytest.mark.conformance("EV-10")
+@pytest.mark.parametrize("change", ["type", "action", "reason", "controller", "instance", "related"])
+def test_event_with_another_field_starts_a_series(change: str) -> None:
+    series = Series()
+    series.record(0.0)
+    other = ObjectReference("v1", "Node", "node-1") if change == "related" else "another"
+    assert series.record(1.0, **{change: other}) == 1
+
+
+@pytest.mark.conformance("EV-10")
+def test_another_note_or_object_version_continues_the_series() -> None:
+    series = Series()
+    series.record(0.0)
+    later = ObjectReference("v1", "Pod", "cart", "shop", "u1", "8")
+    assert series.record(1.0, note="again", regarding=later) == 2
+
+
+@pytest.mark.conformance("EV-11")
+def test_running_series_is_written_every_30_minutes() -> None:
+    series = Series()
+    for minute in range(40):
+        series.record(minute * MINUTE)
+        assert series.due(minute * MINUTE) == ([("cart.1", 32)] if minute == 31 else [])
+
+
+@pytest.mark.conformance("EV-11")
+def test_series_ends_after_six_minutes_and_is_written() -> None:
+    series = Series()
+    for second in range(10):
+        series.record(float(second))
+    assert series.due(9 + 6 * MINUTE - 1) == []
+    assert series.due(9 + 6 * MINUTE) == [("cart.1", 10)]
+    assert series.record(9 + 6 * MINUTE) == 1
+
+
+@pytest.mark.conformance("EV-11")
+def test_single_event_is_forgotten_after_six_minutes() -> None:
+    series = Series()
+    series.record(0.0)
+    assert series.due(6 * MINUTE) == []
+    assert series.record(6 * MINUTE) == 1
+
+
+@pytest.mark.conformance("EV-11")
+def test_fully_written_series_ends_without_a_write() -> None:
+    series = Series()
+    series.record(0.0)
+    series.record(1.0)
+    assert series.due(10 * MINUTE) == []
+
+
+def test_finish_writes_unwritten_counts() -> None:
+    series = Series()
+    for second in range(5):
+        series.record(float(second))
+    series.record(5.0, reason="Other")
+    assert [(each.event.name, each.event.count) for each in series.correlator.finish()] == [("cart.1", 5)]
+
+
+def test_number_of_remembered_series_is_limited() -> None:
+    series = Series(size=2)
+    for reason in ("a", "b", "c"):
+        series.record(0.0, reason=reason)
+    assert [series.record(1.0, reason="c"), series.record(1.0, reason="a")] == [2, 1]
+
+
+@pytest.mark.parametrize("options", [{"finish": 0.0}, {"finish": 10.0, "refresh": 5.0}, {"size": 0}])
+def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        SeriesOptions(**options)

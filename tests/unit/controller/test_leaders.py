@@ -1,4 +1,4 @@
-"""A new leader, in virtual time: its controllers work when their caches have the last writes of the former leader."""
+"""Standbys and new leaders, in virtual time: queues keep what is gone, and caches have the last writes of others."""
 
 from __future__ import annotations
 
@@ -9,45 +9,69 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request
+from aioinformer.controller import Controller, LeaderElection, Manager, Owns, Request, Source, TerminalError
 from aioinformer.errors import TransportError
-from tests.support.lease_server import LeaseServer
-from tests.support.written_collection import PODS
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, now, started
+from tests.unit.controller.setting import (
+    CONFIG_MAPS,
+    PODS,
+    Cluster,
+    Runs,
+    config_map,
+    manager_of,
+    now,
+    pod,
+    settled,
+    started,
+)
 
 if TYPE_CHECKING:
     from aioinformer.transport import Request as HttpRequest
 
 
-class Cluster(Server):
-    """A server with a Lease that another process holds.
+class Led(Cluster):
+    """A server with a Lease that another process holds, and renews until it is told not to.
 
     Attributes:
-        leases: its server.
+        terms: how many terms there have been.
         failure: raised by further lists; None for none.
         repeats: whether each page of a list is the first one.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.leases = LeaseServer()
-        self.leases.take("former")
+    def __init__(self, *names: str, held: bool = True) -> None:
+        super().__init__(*names)
+        if held:
+            self.leases.take("former")
+        self.terms = 1
         self.failure: BaseException | None = None
         self.repeats = False
 
     async def request(self, request: HttpRequest) -> Any:
-        if "/leases" in request.path:
-            return await self.leases.request(request)
-        if self.failure is not None and ("watch", "true") not in request.query:
+        if self.failure is not None and "/leases" not in request.path and ("watch", "true") not in request.query:
             raise self.failure
         if self.repeats:
             query = tuple(each for each in request.query if each[0] != "continue")
             request = msgspec.structs.replace(request, query=query)
         return await super().request(request)
 
+    async def lead(self, seconds: float, gone: int = 0) -> None:
+        """Let the other process lead for a time; so many objects come and go meanwhile."""
+        for number in range(steps := max(1, round(seconds / 2))):
+            self.leases.take("former", self.terms)
+            for each in range(number * gone // steps, (number + 1) * gone // steps):
+                await self.come_and_go(f"gone-{each}")
+            await asyncio.sleep(seconds / steps)
+
+    async def come_and_go(self, name: str) -> None:
+        """Put a config map, and remove it."""
+        self.put("configmaps", config_map(name))
+        await settled()
+        self.remove("configmaps", f"default/{name}")
+        await settled()
+
     async def hand_over(self) -> None:
         """Release the Lease on behalf of the former leader; return when the next one has taken it."""
-        self.leases.take("")
+        self.leases.take("", self.terms)
+        self.terms += 2
         await started()
 
     def lists(self, plural: str) -> list[HttpRequest]:
@@ -55,11 +79,124 @@ class Cluster(Server):
         return [each for each in self.reads if each.path.endswith(plural) and ("watch", "true") not in each.query]
 
 
-def pod(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+@pytest.mark.behaviour("C-115")
+async def test_standby_forgets_objects_whose_deletion_the_leader_has_seen() -> None:
+    server, runs = Led("a"), Runs()
+    controller = Controller("it", CONFIG_MAPS, runs)
+    async with elected(server, controller):
+        await server.lead(seconds=1200, gone=1200)
+        snapshot = controller.snapshot()
+        assert snapshot["ready"] + snapshot["delayed"] == 1
+        assert 100 < snapshot["gone"] < 150  # those of two minutes
+        await server.lead(seconds=200)
+        await server.come_and_go("late")
+        assert controller.snapshot()["gone"] == 1
+        await server.hand_over()
+        assert runs.names == ["a", "late"]
+        assert [each.trigger for each in runs.requests[1].causes] == ["deleted"]
 
 
-def elected(server: Cluster, *controllers: Controller[Any], **options: Any) -> Manager:
+@pytest.mark.behaviour("C-115")
+async def test_deletions_that_no_leader_has_seen_are_kept() -> None:
+    server, runs = Led(), Runs()
+    server.leases.take("former", seconds=3000)  # it has died, and its Lease is still valid
+    async with elected(server, Controller("it", CONFIG_MAPS, runs)) as manager:
+        await started()
+        server.put("configmaps", config_map("a"))
+        await settled()
+        server.remove("configmaps", "default/a")
+        await asyncio.sleep(2900)
+        server.put("configmaps", config_map("b"))
+        await settled()
+        assert manager.snapshot()["controllers"]["it"]["gone"] == 1
+        await asyncio.sleep(200)
+        assert runs.names == ["b", "a"]
+
+
+@pytest.mark.behaviour("C-115")
+async def test_sign_of_life_is_not_younger_than_the_last_read() -> None:
+    server, runs = Led(), Runs()
+    async with elected(server, Controller("it", CONFIG_MAPS, runs)):
+        await asyncio.sleep(10)
+        server.leases.down = True
+        server.leases.take("former")  # the last renewal; the former leader dies
+        server.put("configmaps", config_map("a"))
+        await settled()
+        server.remove("configmaps", "default/a")
+        await asyncio.sleep(3600)
+        server.leases.down = False
+        await asyncio.sleep(60)
+        assert runs.names == ["a"]
+
+
+@pytest.mark.behaviour("C-115")
+async def test_object_that_comes_back_or_is_requested_stays_in_the_queue() -> None:
+    server, runs = Led(), Runs()
+
+    async def hooks() -> Any:
+        yield "default/from-a-source"
+        await asyncio.Event().wait()
+
+    controller = Controller("it", CONFIG_MAPS, runs, owns=[Owns(PODS)], sources=[Source(hooks)])
+    async with elected(server, controller):
+        await started()
+        controller.enqueue("default/asked")
+        for _ in range(2):
+            await server.come_and_go("back")
+        assert controller.snapshot()["gone"] == 1
+        server.put("configmaps", config_map("back"))
+        await settled()
+        assert (controller.snapshot()["gone"], controller.snapshot()["ready"]) == (0, 3)
+        await server.lead(seconds=600)
+        await server.hand_over()
+        assert sorted(runs.names) == ["asked", "back", "from-a-source"]
+
+
+@pytest.mark.behaviour("C-115")
+async def test_former_leader_keeps_no_deletions_either() -> None:
+    server, runs = Led("parked", "here", held=False), Runs()
+
+    async def reconcile(request: Request[Any]) -> None:
+        await runs(request)
+        raise TerminalError("it cannot work")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile)
+    async with elected(server, controller):
+        await started()
+        assert len(controller.parked()) == 2
+        server.leases.take("former", 7)
+        await asyncio.sleep(5)
+        server.terms = 7
+        server.remove("configmaps", "default/parked")
+        await server.lead(seconds=300)
+        server.put("configmaps", config_map("other"))
+        await settled()
+        assert list(map(str, controller.parked())) == ["default/here"]
+        runs.requests.clear()
+        await server.hand_over()
+        assert runs.names == ["other"]
+
+
+@pytest.mark.behaviour("C-115")
+@pytest.mark.parametrize("seconds", [30, 300])
+async def test_deletions_that_a_leader_has_left_over_run_last(seconds: float) -> None:
+    server, runs = Led("busy", "gone", "here", held=False), Runs(seconds=1000)
+    controller = Controller("it", CONFIG_MAPS, runs, workers=1)
+    async with elected(server, controller):
+        await started()
+        server.remove("configmaps", "default/gone")
+        await settled()
+        assert (runs.names, controller.snapshot()["ready"]) == (["busy"], 2)
+        server.terms = 7
+        await server.lead(seconds)
+        runs.requests.clear()
+        runs.seconds = 0.01
+        await server.hand_over()
+        await asyncio.sleep(1)
+        assert runs.names == ["here", "busy", "gone"][: 3 if seconds == 30 else 2]
+
+
+def elected(server: Led, *controllers: Controller[Any], **options: Any) -> Manager:
     return manager_of(server, *controllers, leader_election=LeaderElection("it", identity="new"), **options)
 
 
@@ -77,9 +214,8 @@ def child_controller(reconcile: Any = ensure_child, name: str = "it", **options:
 @pytest.mark.parametrize("opaque", [False, True])
 async def test_new_leader_creates_no_child_twice(delay: float, opaque: bool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "aioinformer.controller")
-    server = Cluster()
+    server = Led("a")
     server.opaque = opaque
-    server.put("configmaps", config_map("a"))
     controller = child_controller()
     async with elected(server, controller) as manager:
         await started()
@@ -103,7 +239,7 @@ async def test_new_leader_creates_no_child_twice(delay: float, opaque: bool, cap
 @pytest.mark.parametrize("namespaces", [(), ("default",), ("default", "other")], ids=str)
 @pytest.mark.parametrize("change", ["update", "delete", "replace", "leave"])
 async def test_new_leader_sees_each_change_of_the_former(change: str, namespaces: tuple[str, ...]) -> None:
-    server, seen = Cluster(), []
+    server, seen = Led(), []
     for number in range(1200):  # three pages
         server.put("pods", pod(f"p{number:04}", ("default", "other")[number % 2] if len(namespaces) > 1 else "default"))
     server.put("configmaps", config_map("a"))
@@ -134,8 +270,7 @@ async def test_new_leader_sees_each_change_of_the_former(change: str, namespaces
 
 @pytest.mark.behaviour("C-79")
 async def test_current_caches_cost_one_list_and_no_wait() -> None:
-    server, one, two = Cluster(), Runs(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, one, two = Led("a"), Runs(), Runs()
     server.put("pods", pod("p"))
     async with elected(server, child_controller(one, "one"), child_controller(two, "two")):
         await started()
@@ -148,8 +283,7 @@ async def test_current_caches_cost_one_list_and_no_wait() -> None:
 
 @pytest.mark.behaviour("C-79")
 async def test_list_ends_when_the_cache_has_its_version() -> None:
-    server, runs = Cluster(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, runs = Led("a"), Runs()
     for number in range(3000):
         server.put("pods", pod(f"p{number}"))
     async with elected(server, child_controller(runs)):
@@ -169,8 +303,7 @@ async def test_list_ends_when_the_cache_has_its_version() -> None:
 
 @pytest.mark.behaviour("C-79")
 async def test_leader_that_leads_again_waits_again() -> None:
-    server, seen = Cluster(), []
-    server.put("configmaps", config_map("a"))
+    server, seen = Led("a"), []
     server.put("pods", pod("first"))
 
     async def reconcile(request: Request[Any]) -> None:
@@ -191,8 +324,7 @@ async def test_leader_that_leads_again_waits_again() -> None:
 @pytest.mark.behaviour("C-79")
 @pytest.mark.parametrize("waits_for", ["the answer", "the event", "the next attempt"])
 async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
-    server, runs, tasks = Cluster(), Runs(), asyncio.all_tasks()
-    server.put("configmaps", config_map("a"))
+    server, runs, tasks = Led("a"), Runs(), asyncio.all_tasks()
     controller = child_controller(runs)
     async with elected(server, controller):
         await started()
@@ -223,9 +355,8 @@ async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
 @pytest.mark.behaviour("C-79")
 @pytest.mark.parametrize("opaque", [False, True])
 async def test_undecodable_object_does_not_stop_a_new_leader(opaque: bool) -> None:
-    server, runs = Cluster(), Runs()
+    server, runs = Led("a"), Runs()
     server.opaque = opaque
-    server.put("configmaps", config_map("a"))
     server.put("pods", pod("bad"))
     server.put("pods", pod("p"))
 
@@ -245,7 +376,7 @@ async def test_undecodable_object_does_not_stop_a_new_leader(opaque: bool) -> No
 
 @pytest.mark.behaviour("C-79")
 async def test_stop_while_waiting_is_quick() -> None:
-    server, runs, tasks = Cluster(), Runs(), asyncio.all_tasks()
+    server, runs, tasks = Led(), Runs(), asyncio.all_tasks()
     async with elected(server, child_controller(runs)):
         await started()
         server.reading.clear()
@@ -263,8 +394,7 @@ async def test_stop_while_waiting_is_quick() -> None:
     ids=lambda failure: type(failure).__name__,
 )
 async def test_failed_read_is_repeated(failure: BaseException, caplog: pytest.LogCaptureFixture) -> None:
-    server = Cluster()
-    server.put("configmaps", config_map("a"))
+    server = Led("a")
     controller = child_controller()
     async with elected(server, controller) as manager:
         await started()
@@ -287,8 +417,7 @@ async def test_failed_read_is_repeated(failure: BaseException, caplog: pytest.Lo
 
 @pytest.mark.behaviour("C-79")
 async def test_pages_that_repeat_are_a_failed_read(caplog: pytest.LogCaptureFixture) -> None:
-    server, runs = Cluster(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, runs = Led("a"), Runs()
     for number in range(501):
         server.put("pods", pod(f"p{number}"))
     async with elected(server, child_controller(runs)):
@@ -304,8 +433,7 @@ async def test_pages_that_repeat_are_a_failed_read(caplog: pytest.LogCaptureFixt
 
 @pytest.mark.behaviour("C-79")
 async def test_controller_without_leadership_does_not_wait() -> None:
-    server, runs = Cluster(), Runs()
-    server.put("configmaps", config_map("a"))
+    server, runs = Led("a"), Runs()
     server.leases.take("me")
     async with elected(server, child_controller(runs, elected=False)):
         await started()

@@ -1,4 +1,4 @@
-"""Lease candidates with the embedded API server."""
+"""Electors and lease candidates with the embedded API server, over real sockets, with short times."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.informer.watch import RetryWatcher, until
 from aioinformer.leaderelection.candidate import LEASE_CANDIDATES, LeaseCandidate
-from aioinformer.leaderelection.elector import LeaderElector
+from aioinformer.leaderelection.elector import LeaderElector, LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.pager import ListPager
 from aioinformer.testing import ApiServer
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-LONG_AGO = "2020-01-01T00:00:00.000000Z"
-LATER = "2999-01-01T00:00:00.000000Z"
+    from aioinformer.transport import Request, Response, Transport
+
+
+#: The shortest times that a Lease allows.
+SHORT = LeaderElectionOptions(lease_duration=2, renew_deadline=1.0, retry_period=0.05)
 
 
 @pytest.fixture
@@ -34,6 +38,101 @@ async def server() -> AsyncIterator[ApiServer]:
 async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
     async with HttpTransport(server.url) as transport:
         yield transport
+
+
+class Witness:
+    """A transport that records the status of each answer."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.answers: asyncio.Queue[int] = asyncio.Queue()
+
+    async def request(self, request: Request) -> Response:
+        response = await self._transport.request(request)
+        self.answers.put_nowait(response.status)
+        return response
+
+
+def spec(server: ApiServer) -> dict[str, Any]:
+    found: dict[str, Any] = server.get("leases", "it", "default")["spec"]
+    return found
+
+
+async def work(term: Term) -> None:
+    """Run until cancelled."""
+    await asyncio.Event().wait()
+
+
+async def test_lease_has_the_fields_of_the_kubernetes_api(server: ApiServer, transport: HttpTransport) -> None:
+    async with LeaderElector(transport, "it", identity="me", labels={"app": "test"}).leading():
+        lease = server.get("leases", "it", "default")
+    assert lease["metadata"]["labels"] == {"app": "test"}
+    assert {name: type(value) for name, value in lease["spec"].items()} == {
+        "holderIdentity": str,
+        "leaseDurationSeconds": int,
+        "acquireTime": str,
+        "renewTime": str,
+        "leaseTransitions": int,
+    }
+
+
+@pytest.mark.conformance("LE-06")
+@pytest.mark.parametrize("fault", ["outage", "black_hole"])
+async def test_leader_stops_if_the_server_is_unreachable(
+    server: ApiServer, transport: HttpTransport, fault: str
+) -> None:
+    elector = LeaderElector(transport, "it", options=SHORT)
+    leads = asyncio.Event()
+
+    async def main(term: Term) -> None:
+        leads.set()
+        await work(term)
+
+    task = asyncio.create_task(elector.run(main))
+    await leads.wait()
+    async with server.fault(fault):
+        with pytest.raises(LeadershipLost):
+            await task
+    assert await elector.run(lambda term: asyncio.sleep(0, term.token)) == 1
+
+
+@pytest.mark.conformance("LE-06")
+@pytest.mark.parametrize("fault", ["throttle", "server_error", "unavailable", "html"])
+async def test_leader_survives_a_few_server_failures(server: ApiServer, transport: HttpTransport, fault: str) -> None:
+    witness = Witness(transport)
+    async with LeaderElector(witness, "it", identity="me", options=SHORT).leading() as term:
+        renewed = spec(server)["renewTime"]
+        async with server.fault(fault, times=5) as struck:
+            while struck.strikes < 5 or spec(server)["renewTime"] == renewed:
+                await witness.answers.get()
+        term.check()
+    assert spec(server)["holderIdentity"] == ""
+
+
+class SlowSource(RenewedCredentials):
+    """A credential source that takes longer than the timeout of an elector's request."""
+
+    fetches = 0
+
+    async def fetch(self, refused: Credential | None) -> tuple[Credential, float | None]:
+        self.fetches += 1
+        await asyncio.sleep(2 * SHORT.renew_deadline)
+        return Credential(), None
+
+
+async def test_candidate_leads_despite_a_slow_credential_source(server: ApiServer) -> None:
+    source = SlowSource()
+    async with (
+        asyncio.timeout(30),
+        HttpTransport(server.url, credentials=source) as transport,
+        LeaderElector(transport, "it", identity="me", options=SHORT).leading(),
+    ):
+        assert spec(server)["holderIdentity"] == "me"
+    assert source.fetches == 1
+
+
+LONG_AGO = "2020-01-01T00:00:00.000000Z"
+LATER = "2999-01-01T00:00:00.000000Z"
 
 
 def candidate(transport: HttpTransport, **options: Any) -> LeaseCandidate:
