@@ -369,3 +369,7 @@ async def test_cancelled_request_is_not_a_failure_of_its_source(server: Server) 
         waiting.cancel()
         await asyncio.wait({waiting})
         assert waiting.cancelled()
+
+
+def test_repr_of_a_credential_hides_its_values() -> None:
+    assert "s3cret" not in repr(Credential("Bearer s3cret", "s3cret", "s3cret"))
