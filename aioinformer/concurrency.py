@@ -414,7 +414,10 @@ def create_task(coroutine: Coroutine[Any, Any, T], *, name: str, context: Contex
     `asyncio.eager_task_factory` runs a coroutine up to its first wait before the caller has the task. The caller could
     then not identify or cancel it, and functions of users would run in the middle of the caller.
     """
-    return asyncio.get_running_loop().create_task(_not_eager(coroutine), name=name, context=context)
+    loop = asyncio.get_running_loop()
+    if loop.get_task_factory() is not None:
+        coroutine = _not_eager(coroutine)
+    return loop.create_task(coroutine, name=name, context=context)
 
 
 class TaskGroup(asyncio.TaskGroup):
@@ -422,12 +425,12 @@ class TaskGroup(asyncio.TaskGroup):
 
     def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
         """Return a task of the group, see `create_task`."""
-        return super().create_task(_not_eager(coro), **options)
+        if asyncio.get_running_loop().get_task_factory() is not None:
+            coro = _not_eager(coro)
+        return super().create_task(coro, **options)
 
 
 def _not_eager(coroutine: Any) -> Any:
-    if asyncio.get_running_loop().get_task_factory() is None:
-        return coroutine
     delayed = _delayed(coroutine._coroutine if isinstance(coroutine, Root) else coroutine)
     delayed.send(None)  # up to its first wait, so that a cancellation is raised in it and it can close the coroutine
     if not isinstance(coroutine, Root):
