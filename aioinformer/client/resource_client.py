@@ -109,7 +109,9 @@ class ResourceClient(ObjectMethods[T]):
         `contextlib.aclosing`; that closes the response.
 
         Args:
-            label_selector, field_selector, namespace: as for `list`.
+            label_selector: as for `list`.
+            field_selector: as for `list`.
+            namespace: as for `list`.
             resource_version: yield the changes after it. With "", the objects that exist come first, as ADDED.
             seconds: the server ends the watch after this time; None for its default.
             options: see `ReadOptions`. The timeout is that of the beginning of the answer, as are the repetitions.
@@ -223,7 +225,9 @@ class ResourceClient(ObjectMethods[T]):
         """Delete all objects that match the selectors, in one namespace or, for a cluster-scoped resource, everywhere.
 
         Args:
-            label_selector, field_selector, namespace: as for `list`.
+            label_selector: as for `list`.
+            field_selector: as for `list`.
+            namespace: as for `list`.
             propagation: what happens to the objects that they own; None for the default of the resource.
             grace: seconds before the objects are removed, 0 for at once; None for the defaults of the objects.
             options: see `WriteOptions`.

@@ -223,8 +223,11 @@ class Verbs(Generic[T]):
         creation applied ones, so that those leave the object that `obj` lacks.
 
         Args:
-            obj, force, namespace, options: as for `apply`.
+            obj: as for `apply`.
             cached: the object in the cache; None if it is not there.
+            force: as for `apply`.
+            namespace: as for `apply`.
+            options: as for `apply`.
 
         Raises:
             Conflict: another object has the name now, or none; or another field manager owns one of the fields.
