@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import re
 import tracemalloc
 import zlib
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import aiohttp
 import pytest
 
 from aioinformer.backoff import BackoffOptions
@@ -261,7 +263,19 @@ async def test_unusual_response_is_accepted(what: str) -> None:
     assert errors == []
 
 
-@pytest.mark.parametrize("what", [what for what in BROKEN if "without end" in what or "bomb" in what])
+BOUNDED = pytest.mark.skipif(
+    [int(each) for each in re.findall(r"\d+", aiohttp.__version__)[:3]] < [3, 13, 3],
+    reason="aiohttp limits what it decompresses at once since 3.13.3",
+)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *[what for what in BROKEN if "without end" in what],
+        *[pytest.param(what, marks=BOUNDED) for what in BROKEN if "bomb" in what],
+    ],
+)
 async def test_endless_response_uses_bounded_memory(what: str) -> None:
     await followed(ODD["an old protocol"])  # do not count first imports
     tracemalloc.start()

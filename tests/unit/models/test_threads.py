@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from kubernetes_asyncio.client import models as library
 
 from tests.unit.models.bodies import body
 
@@ -34,7 +35,7 @@ KINDS = {
 }
 CASES = [
     ("listers", 2, ["pods"]),
-    ("listers", 8, ["definitions", "slices"]),
+    ("listers", 8, ["definitions", "slices"] if hasattr(library, "V1ResourceSlice") else ["definitions"]),
     ("listers", 4, ["widgets", "nodes", "deployments", "pods"]),
     ("models", 4, ["pods", "deployments"]),
 ]
