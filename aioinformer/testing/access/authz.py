@@ -180,7 +180,7 @@ def _refusal(user: User, attributes: RequestAttributes, reason: str = "") -> sta
 
 
 def _wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
-    """Return the impersonated user; None if the request impersonates nobody.
+    """Return the impersonated user, or None if the request is not impersonated.
 
     Raises:
         StatusError: 400, groups, uid or extra are given without a name.
