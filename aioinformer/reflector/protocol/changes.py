@@ -198,7 +198,7 @@ class WatchChanges(msgspec.Struct):
     Attributes:
         deltas: the changes, in order.
         version: of the last event that was read.
-        ordered: no event except deletions had a lower version than the events before it.
+        ordered: no event except deletions and repetitions had a lower version than the events before it.
         older: the version of a bookmark with a lower version, which ends the reading; "" if there was none.
         failure: the error that ended the watch.
         quarantined: whether the quarantine has changed.
@@ -227,7 +227,7 @@ def read_changes(
         reached: the version up to which the collection has been read.
         ordered: versions have only grown so far; otherwise, they are not compared.
         quarantine: the objects that cannot be decoded.
-        known: returns the cached record of a key, for deletions of objects that cannot be decoded.
+        known: returns the cached record of a key.
         log: receives lines for the log.
     """
     changes = WatchChanges([], reached, ordered)
@@ -261,8 +261,8 @@ def read_changes(
             if event.type == BOOKMARK:
                 changes.older = version
                 break
-            if event.type == DELETED:
-                version = ""  # of the object, not of its deletion: a watch from it would repeat known events
+            if event.type == DELETED or (record is not None and _is_repeated(record, known)):
+                version = ""  # not of this event: a watch from it would repeat known events
             else:
                 changes.ordered = ordered = False
         reached = version or reached
@@ -274,6 +274,11 @@ def read_changes(
             changes.quarantined = tracking = True
     changes.version = reached
     return changes
+
+
+def _is_repeated(record: Record, known: Callable[[str], Record | None]) -> bool:
+    cached = known(record.key)
+    return cached is not None and cached.resource_version == record.resource_version
 
 
 def deleted_key(event: WatchEvent) -> str:

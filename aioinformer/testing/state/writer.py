@@ -107,7 +107,7 @@ class Writer:
         check_namespace(self._store, served, namespace, str(metadata.get("name") or ""))
         name = str(metadata.get("name") or "")
         if not name and metadata.get("generateName"):
-            name = self._cluster.naming.generated(str(metadata["generateName"]))
+            name = self._free_name(served, namespace, str(metadata["generateName"]))
         if name:
             metadata["name"] = name
         metadata["uid"] = self._cluster.naming.uid()
@@ -128,6 +128,14 @@ class Writer:
         if served.resource.group_resource == _CRD:
             self._establish(served, obj)
         return record.body
+
+    def _free_name(self, served: Served, namespace: str, prefix: str) -> str:
+        # Of thousands of names with one prefix, two are often equal; kube-apiserver, too, tries 8 times.
+        for _ in range(8):
+            name = self._cluster.naming.generated(prefix)
+            if self._store.find(served, namespace, name) is None:
+                break
+        return name
 
     def update(
         self,

@@ -78,6 +78,14 @@ def test_event_with_a_lower_version_is_accepted() -> None:
     assert talk.ask() == "watch @7"
 
 
+def test_event_that_comes_twice_moves_nothing() -> None:
+    talk = watching("a", version=100)
+    talk.events(modified("a", 101), bookmark(105), modified("a", 101))
+    assert talk.news == ["replaced", "Updated ns/a", "Updated ns/a"]
+    talk.end(after=60)
+    assert talk.ask() == "watch @105"
+
+
 def test_delete_at_the_object_version_deletes() -> None:
     talk = watching("a", "b", version=100)
     talk.events(deleted("a", 1))

@@ -21,6 +21,12 @@ async def test_generated_name_has_five_random_characters(api: Api) -> None:
     assert re.fullmatch("gen-[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
 
 
+async def test_generated_names_differ(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioinformer.testing.state.strategies._SUFFIX_ALPHABET", "bc")  # 32 names
+    answers = [await api("POST", CONFIGMAPS, {"metadata": {"generateName": "gen-"}}) for _ in range(12)]
+    assert [status for status, _ in answers] == [201] * 12
+
+
 async def test_unchanged_write_keeps_the_version(api: Api, server: ApiServer) -> None:
     first = await api.create("a")
     await api("PUT", f"{CONFIGMAPS}/a", {"metadata": {"name": "a"}})
