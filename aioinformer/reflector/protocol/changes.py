@@ -261,7 +261,7 @@ def read_changes(
             if event.type == BOOKMARK:
                 changes.older = version
                 break
-            if event.type == DELETED or (record is not None and _is_repeated(record, known)):
+            if event.type == DELETED or (record is not None and _is_repeated(record, deltas, known)):
                 version = ""  # not of this event: a watch from it would repeat known events
             else:
                 changes.ordered = ordered = False
@@ -276,9 +276,15 @@ def read_changes(
     return changes
 
 
-def _is_repeated(record: Record, known: Callable[[str], Record | None]) -> bool:
-    cached = known(record.key)
-    return cached is not None and cached.resource_version == record.resource_version
+def _is_repeated(record: Record, deltas: list[Delta[Record]], known: Callable[[str], Record | None]) -> bool:
+    """Return whether the last state of an object before an event has the version that the event brings."""
+    read = (delta.object for delta in reversed(deltas) if delta.object.key == record.key)
+    last = next(read, None) or known(record.key)
+    return (
+        last is not None
+        and not isinstance(last, DeletedFinalStateUnknown)
+        and (last.resource_version == record.resource_version)
+    )
 
 
 def deleted_key(event: WatchEvent) -> str:
