@@ -15,7 +15,31 @@ if TYPE_CHECKING:
     from aioinformer.controller.helpers.pruning import ForeignObject as ForeignObject
     from aioinformer.controller.helpers.pruning import apply_set as apply_set
     from aioinformer.controller.helpers.status import set_status as set_status
+    from aioinformer.controller.inputs.loops import LoopDetector as LoopDetector
+    from aioinformer.controller.inputs.mapping import Input as Input
+    from aioinformer.controller.inputs.mapping import Owns as Owns
+    from aioinformer.controller.inputs.mapping import Primary as Primary
+    from aioinformer.controller.inputs.mapping import Watch as Watch
+    from aioinformer.controller.inputs.owners import OWNER_INDEX as OWNER_INDEX
+    from aioinformer.controller.inputs.predicates import Change as Change
+    from aioinformer.controller.inputs.predicates import Predicate as Predicate
+    from aioinformer.controller.inputs.predicates import annotations_changed as annotations_changed
+    from aioinformer.controller.inputs.predicates import condition_changed as condition_changed
+    from aioinformer.controller.inputs.predicates import content_changed as content_changed
+    from aioinformer.controller.inputs.predicates import fields_changed as fields_changed
+    from aioinformer.controller.inputs.predicates import generation_changed as generation_changed
+    from aioinformer.controller.inputs.predicates import labels_changed as labels_changed
+    from aioinformer.controller.inputs.predicates import object_changed as object_changed
+    from aioinformer.controller.inputs.predicates import predicate as predicate
+    from aioinformer.controller.inputs.predicates import version_changed as version_changed
+    from aioinformer.controller.inputs.references import References as References
+    from aioinformer.controller.inputs.sources import Every as Every
+    from aioinformer.controller.inputs.sources import Source as Source
     from aioinformer.controller.manager import Manager as Manager
+    from aioinformer.controller.own_writes.own_writes import OwnWrites as OwnWrites
+    from aioinformer.controller.own_writes.own_writes import StaleCache as StaleCache
+    from aioinformer.controller.own_writes.sender import UndeclaredWrite as UndeclaredWrite
+    from aioinformer.controller.own_writes.sender import WritePolicy as WritePolicy
     from aioinformer.controller.request import LOW_PRIORITY as LOW_PRIORITY
     from aioinformer.controller.request import NORMAL_PRIORITY as NORMAL_PRIORITY
     from aioinformer.controller.request import Cause as Cause
@@ -32,31 +56,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.report import StopReport as StopReport
     from aioinformer.controller.running.session import ControllerFailed as ControllerFailed
     from aioinformer.controller.running.supervised import Restart as Restart
-    from aioinformer.inputs.loops import LoopDetector as LoopDetector
-    from aioinformer.inputs.mapping import Input as Input
-    from aioinformer.inputs.mapping import Owns as Owns
-    from aioinformer.inputs.mapping import Primary as Primary
-    from aioinformer.inputs.mapping import Watch as Watch
-    from aioinformer.inputs.owners import OWNER_INDEX as OWNER_INDEX
-    from aioinformer.inputs.predicates import Change as Change
-    from aioinformer.inputs.predicates import Predicate as Predicate
-    from aioinformer.inputs.predicates import annotations_changed as annotations_changed
-    from aioinformer.inputs.predicates import condition_changed as condition_changed
-    from aioinformer.inputs.predicates import content_changed as content_changed
-    from aioinformer.inputs.predicates import fields_changed as fields_changed
-    from aioinformer.inputs.predicates import generation_changed as generation_changed
-    from aioinformer.inputs.predicates import labels_changed as labels_changed
-    from aioinformer.inputs.predicates import object_changed as object_changed
-    from aioinformer.inputs.predicates import predicate as predicate
-    from aioinformer.inputs.predicates import version_changed as version_changed
-    from aioinformer.inputs.references import References as References
-    from aioinformer.inputs.sources import Every as Every
-    from aioinformer.inputs.sources import Source as Source
     from aioinformer.leaderelection.leadership import LeaderElection as LeaderElection
-    from aioinformer.own_writes.own_writes import OwnWrites as OwnWrites
-    from aioinformer.own_writes.own_writes import StaleCache as StaleCache
-    from aioinformer.own_writes.sender import UndeclaredWrite as UndeclaredWrite
-    from aioinformer.own_writes.sender import WritePolicy as WritePolicy
     from aioinformer.workqueue.requests.outcomes import Again as Again
     from aioinformer.workqueue.requests.outcomes import Failing as Failing
     from aioinformer.workqueue.requests.outcomes import Finished as Finished
@@ -89,20 +89,20 @@ else:  # a type checker must not accept misspelt names
                 "Again Failing Finished Outcome Park Parked QueueOptions Run Unfinished"
             ),
             "aioinformer.workqueue.requests.request_queue": "QueueSnapshot RequestQueue",
-            "aioinformer.inputs.loops": "LoopDetector",
-            "aioinformer.inputs.mapping": "Input Owns Primary Watch",
-            "aioinformer.inputs.references": "References",
-            "aioinformer.inputs.owners": "OWNER_INDEX",
-            "aioinformer.inputs.predicates": (
+            "inputs.loops": "LoopDetector",
+            "inputs.mapping": "Input Owns Primary Watch",
+            "inputs.references": "References",
+            "inputs.owners": "OWNER_INDEX",
+            "inputs.predicates": (
                 "Change Predicate annotations_changed condition_changed content_changed fields_changed "
                 "generation_changed labels_changed object_changed predicate version_changed"
             ),
-            "aioinformer.inputs.sources": "Every Source",
+            "inputs.sources": "Every Source",
             "request": (
                 "LOW_PRIORITY NORMAL_PRIORITY Cause NothingToDo ReconcileTimeout Request Result Retry RetryAfter "
                 "TerminalError"
             ),
-            "aioinformer.own_writes.own_writes": "OwnWrites StaleCache",
-            "aioinformer.own_writes.sender": "UndeclaredWrite WritePolicy",
+            "own_writes.own_writes": "OwnWrites StaleCache",
+            "own_writes.sender": "UndeclaredWrite WritePolicy",
         },
     )

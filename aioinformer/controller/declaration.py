@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from aioinformer.client.targets import VERBS
+from aioinformer.controller.inputs.keys import keys_in
+from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
+from aioinformer.controller.inputs.sources import Every, Source, source_of
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.resync import checked_period
-from aioinformer.inputs.keys import keys_in
-from aioinformer.inputs.mapping import Owns, Primary, Watch
-from aioinformer.inputs.sources import Every, Source, source_of
 from aioinformer.reflector.options import check_seconds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
@@ -23,12 +23,12 @@ from aioinformer.workqueue.requests.outcomes import QueueOptions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
+    from aioinformer.controller.inputs.predicates import Change, Predicate
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Reconciler, UndecodableHandler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.report import ControllerSnapshot
     from aioinformer.informer.options import InformerOptions
-    from aioinformer.inputs.predicates import Change, Predicate
-    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.workqueue.requests.outcomes import Parked
 
 T = TypeVar("T")

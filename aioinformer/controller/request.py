@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.inputs.mapping import Input
     from aioinformer.errors import DecodeError
-    from aioinformer.inputs.mapping import Input
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from aioinformer.controller.helpers.objects import is_being_deleted
+from aioinformer.controller.inputs.mapping import Owns
 from aioinformer.controller.request import RetryAfter
 from aioinformer.errors import AioinformerError, ApiError, ApiNotFound, OptionError, WriteOutcomeUnknown
-from aioinformer.inputs.mapping import Owns
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import metadata_field, metadata_of, object_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aioinformer.controller.inputs.loops import LoopDetector
+    from aioinformer.controller.inputs.mapping import Enqueue
     from aioinformer.controller.request import Cause, Request
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.inputs.loops import LoopDetector
-    from aioinformer.inputs.mapping import Enqueue
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
 

@@ -12,8 +12,8 @@ from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied, has_key, owned_fields
 from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
+from aioinformer.controller.inputs.owners import owner_references
 from aioinformer.errors import AioinformerError, AlreadyExists, ApiNotFound, Conflict, FormerOwner, NotFound, UsageError
-from aioinformer.inputs.owners import owner_references
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
 
 if TYPE_CHECKING:

@@ -19,6 +19,8 @@ from msgspec.structs import replace
 
 from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.helpers.objects import reconcile_undecodable
+from aioinformer.controller.inputs.loops import LoopDetector
+from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -37,9 +39,7 @@ from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls, Steps
-from aioinformer.inputs.loops import LoopDetector
 from aioinformer.logs import get_logger
-from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Cause
     from aioinformer.leaderelection.elector import Term
-    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Outcome, Run
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from aioinformer.concurrency import create_task
+from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.informer.options import merge_indexers
-from aioinformer.inputs.mapping import Input, Owns
-from aioinformer.inputs.sources import Every
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
+    from aioinformer.controller.inputs.loops import LoopDetector
+    from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.inputs.loops import LoopDetector
     from aioinformer.metrics import MetricsProvider
-    from aioinformer.own_writes.current import CurrentCaches
     from aioinformer.resources.resource import Resource
 
 _log = get_logger("aioinformer.controller")

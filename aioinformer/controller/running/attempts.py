@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import msgspec
 
 from aioinformer.backoff import MAX_RETRY_AFTER
+from aioinformer.controller.inputs.keys import uid_of
+from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.request import (
     NothingToDo,
     NotRunning,
@@ -23,11 +26,8 @@ from aioinformer.controller.request import (
 from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
-from aioinformer.inputs.keys import uid_of
-from aioinformer.inputs.mapping import Input, Owns
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
-from aioinformer.own_writes.own_writes import StaleCache
 from aioinformer.resources.restmapper import UnknownResource
 from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs, Services
     from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.leaderelection.elector import Term
-    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.workqueue.requests.outcomes import Run

@@ -9,15 +9,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.concurrency import TaskGroup
+from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.logs import get_logger
-from aioinformer.own_writes.own_writes import StaleCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.own_writes.current import CurrentCaches
-    from aioinformer.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
 
 _log = get_logger("aioinformer.controller")

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
+from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.running.attached import Services
 from aioinformer.controller.running.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
-from aioinformer.own_writes.current import CurrentCaches
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 

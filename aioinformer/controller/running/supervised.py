@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.controller.own_writes.own_writes import OwnWrites
+from aioinformer.controller.own_writes.sender import WritePolicy
 from aioinformer.controller.running.active import ActiveController
 from aioinformer.errors import InformerStopped, OptionError, UsageError
 from aioinformer.logs import get_logger
-from aioinformer.own_writes.own_writes import OwnWrites
-from aioinformer.own_writes.sender import WritePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

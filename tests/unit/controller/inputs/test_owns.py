@@ -14,7 +14,7 @@ from aioinformer.errors import UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.models import core_v1
 from tests.support.collection import Collection
-from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, owned_by, owner
+from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, owned_by, owner
 
 if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource

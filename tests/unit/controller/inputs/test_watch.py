@@ -18,7 +18,7 @@ from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, widget
+from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, widget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

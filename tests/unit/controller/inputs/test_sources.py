@@ -11,11 +11,11 @@ import pytest
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Every, Source
+from aioinformer.controller.inputs.sources import source_of
 from aioinformer.errors import OptionError, UsageError
-from aioinformer.inputs.sources import source_of
 from aioinformer.resources.keys import ObjectName
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import WIDGETS, Requests, widget
+from tests.unit.controller.inputs.inputs import WIDGETS, Requests, widget
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -15,9 +15,7 @@ import msgspec
 
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.record import labels_of
-from aioinformer.errors import UsageError
-from aioinformer.functions import function_name, plain_function
-from aioinformer.inputs.content import (
+from aioinformer.controller.inputs.content import (
     decode,
     json_of,
     same_content,
@@ -26,6 +24,8 @@ from aioinformer.inputs.content import (
     split,
     value_at,
 )
+from aioinformer.errors import UsageError
+from aioinformer.functions import function_name, plain_function
 
 ChangeTrigger: TypeAlias = Literal["initial", "added", "updated", "deleted", "resync"]
 

@@ -11,16 +11,16 @@ from zlib import crc32
 
 from aioinformer.backoff import Backoff, BackoffOptions
 from aioinformer.concurrency import Slicer, is_ending
+from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.errors import USER_ERRORS, OptionError, UsageError
 from aioinformer.functions import function_name
-from aioinformer.inputs.keys import keys_in
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable, Iterable
 
-    from aioinformer.inputs.mapping import Enqueue
+    from aioinformer.controller.inputs.mapping import Enqueue
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
 

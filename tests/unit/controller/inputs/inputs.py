@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.views import view_class
-from aioinformer.inputs.predicates import Change
+from aioinformer.controller.inputs.predicates import Change
 from aioinformer.resources.resource import Resource
 from tests.support.virtual_time import settled
 

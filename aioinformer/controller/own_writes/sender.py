@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
+from aioinformer.controller.own_writes.dry_run import pretend
 from aioinformer.errors import (
     AioinformerError,
     AlreadyExists,
@@ -21,7 +22,6 @@ from aioinformer.errors import (
     WriteOutcomeUnknown,
 )
 from aioinformer.logs import get_logger
-from aioinformer.own_writes.dry_run import pretend
 from aioinformer.transport import SendCheck
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.own_writes.own_writes import OwnWrites
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response

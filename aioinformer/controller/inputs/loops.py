@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.cache.objects.views import View
+from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.errors import USER_ERRORS
-from aioinformer.inputs.content import differing_fields
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import msgspec
 
 from aioinformer.cache.objects.record import without_managed_fields
 from aioinformer.cache.objects.views import View
+from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import UsageError
-from aioinformer.inputs.content import json_of
 from aioinformer.resources.keys import metadata_of
 
 #: The name of the index of objects by their owners. Its values are the uids of controllers, and "other:" with the uids

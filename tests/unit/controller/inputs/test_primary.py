@@ -25,13 +25,13 @@ from aioinformer.controller import (
     predicate,
     version_changed,
 )
+from aioinformer.controller.inputs.predicates import Change
 from aioinformer.errors import UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.inputs.predicates import Change
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import FLEETS, WIDGETS, Requests, document
+from tests.unit.controller.inputs.inputs import FLEETS, WIDGETS, Requests, document
 
 ABOUT_WEB = "default/web: widgets.example.com default/web"
 

@@ -12,13 +12,13 @@ import pydantic
 import pytest
 
 from aioinformer.controller import Cause, LoopDetector, Primary
+from aioinformer.controller.inputs.content import differing_fields
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.inputs.content import differing_fields
 from aioinformer.models import core_v1
 from aioinformer.resources.keys import ObjectName
 from tests.support.collection import Collection
 from tests.support.virtual_time import settled
-from tests.unit.inputs.inputs import WIDGETS, document, view_of, widget
+from tests.unit.controller.inputs.inputs import WIDGETS, document, view_of, widget
 
 if TYPE_CHECKING:
     from collections.abc import Callable

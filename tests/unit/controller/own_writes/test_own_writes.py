@@ -15,7 +15,7 @@ from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
 from tests.support.virtual_time import VirtualTimeLoop, settled
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
-from tests.unit.own_writes.support import KEY, config_map, running, settling
+from tests.unit.controller.own_writes.support import KEY, config_map, running, settling
 
 if TYPE_CHECKING:
     from aioinformer.client import Client, ResourceClient

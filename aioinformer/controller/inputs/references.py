@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from aioinformer.cache.objects.fields import parse_path
+from aioinformer.controller.inputs.content import decode, json_of, split, value_at
+from aioinformer.controller.inputs.keys import key_of, keys_in
 from aioinformer.errors import UsageError
 from aioinformer.functions import function_name, plain_function
-from aioinformer.inputs.content import decode, json_of, split, value_at
-from aioinformer.inputs.keys import key_of, keys_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpac
 import msgspec
 
 from aioinformer.cache.objects.storage import Storage
+from aioinformer.controller.inputs.keys import key_of, keys_in, uid_of
+from aioinformer.controller.inputs.owners import OWNER_INDEX, owner_references, owner_uids
+from aioinformer.controller.inputs.predicates import (
+    Change,
+    ChangeTrigger,
+    Predicate,
+    content_changed,
+    object_changed,
+    predicate,
+)
+from aioinformer.controller.inputs.references import ReferenceIndex, References, synchronous
 from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.informer.options import merge_indexers, named_options
-from aioinformer.inputs.keys import key_of, keys_in, uid_of
-from aioinformer.inputs.owners import OWNER_INDEX, owner_references, owner_uids
-from aioinformer.inputs.predicates import Change, ChangeTrigger, Predicate, content_changed, object_changed, predicate
-from aioinformer.inputs.references import ReferenceIndex, References, synchronous
 from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown, ObjectName, split_meta_namespace_key
 from aioinformer.resources.resource import Resource
@@ -28,10 +35,10 @@ from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY,
 
 if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers
+    from aioinformer.controller.inputs.loops import LoopDetector
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.inputs.loops import LoopDetector
 
 T = TypeVar("T")
 

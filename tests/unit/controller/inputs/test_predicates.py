@@ -17,10 +17,10 @@ from aioinformer.controller import (
     predicate,
     version_changed,
 )
+from aioinformer.controller.inputs import content
+from aioinformer.controller.inputs.predicates import Change
 from aioinformer.errors import UsageError
-from aioinformer.inputs import content
-from aioinformer.inputs.predicates import Change
-from tests.unit.inputs.inputs import document, update, view_of, widget
+from tests.unit.controller.inputs.inputs import document, update, view_of, widget
 
 FINALIZED = {"finalizers": ["example.com/cleanup"]}
 
