@@ -1,8 +1,7 @@
 """Lazy exports: a name of a package is imported when it is first used, so that a program loads only what it uses.
 
-The `__init__` of such a package states each name twice, because each reader understands one form only: type checkers
-need static imports under `if TYPE_CHECKING:`, of the form `import name as name`, and the interpreter needs the table.
-tests/project/test_exports.py keeps the two equal.
+The table in the `__init__` of such a package is the only place that states them. Type checkers read the stub beside it,
+which scripts/generate.py makes from the table.
 """
 
 from __future__ import annotations

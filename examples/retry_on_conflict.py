@@ -13,9 +13,9 @@ import argparse
 import asyncio
 from typing import Any
 
-from aioinformer import Client, ResourceClient
+from aioinformer import Client, ResourceClient, retry_on_conflict
 from aioinformer.models import core_v1
-from aioinformer.workqueue import RetryBackoff, retry_on_conflict
+from aioinformer.workqueue import RetryBackoff
 
 import cluster
 

@@ -15,6 +15,7 @@ import definitions
 import introspection
 from render_accessors import CLIENT, FACTORY, render_accessors, render_by_name
 from render_catalog import render_catalog
+from render_exports import render_exports
 from render_models import render_models
 from render_shapes import render_shapes
 
@@ -31,6 +32,7 @@ def generate() -> dict[str, str]:
         "aioinformer/cache/objects/models/shapes.json": render_shapes(
             introspection.shapes(), definitions.required_collections(types)
         ),
+        **render_exports(),
         **render_models(types, resources),
         **render_accessors(resources, discovery, FACTORY),
         "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery, FACTORY),

@@ -171,7 +171,7 @@ class _Stub:
         lines += [f"from aioinformer.models import {', '.join(sorted(self._imports))}"] if self._imports else []
         bases = [name for name in ("Model", "Object", "Quantity") if re.search(rf"\b{name}[],) ]", body)]
         lines += [f"from aioinformer.models.base import {', '.join(bases)}"] if bases else []
-        lines += ["from aioinformer.resources import Resource"] if "Resource[" in body else []
+        lines += ["from aioinformer.resources.resource import Resource"] if "Resource[" in body else []
         return "\n".join(lines) + "\n"
 
 

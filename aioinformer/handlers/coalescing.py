@@ -50,7 +50,7 @@ class CoalescingHandler(HandlerWrapper):
     block, pending and later notifications are dropped, and a running call is cancelled.
 
     The informer considers the handler synced as soon as the initial list is pending here. Use a tracker
-    (`aioinformer.handlers.AsyncTracker`) to learn when the handler has processed it.
+    (`AsyncTracker`) to learn when the handler has processed it.
 
     Args:
         handler: as for `add_event_handler`.

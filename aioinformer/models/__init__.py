@@ -8,16 +8,6 @@ These are the classes of the objects themselves: `isinstance(pod, core_v1.Pod)` 
 first needed.
 """
 
-from __future__ import annotations
+from aioinformer.exports import lazy_exports as _lazy_exports
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from aioinformer.models.base import MetadataView, Model, Object, ObjectMeta, Quantity
-
-__all__ = ["MetadataView", "Model", "Object", "ObjectMeta", "Quantity"]
-
-if not TYPE_CHECKING:  # a type checker must not accept misspelt names
-    from aioinformer.exports import lazy_exports as _lazy_exports
-
-    __getattr__, __dir__ = _lazy_exports(__name__, {"base": "MetadataView Model Object ObjectMeta Quantity"})
+__getattr__, __dir__ = _lazy_exports(__name__, {"base": "MetadataView Model Object ObjectMeta Quantity"})

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class ControllerRevision(Object, frozen=True, eq=False):

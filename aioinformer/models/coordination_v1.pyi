@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final, Literal, final
 
 from aioinformer.models.base import Model, Object
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class Lease(Object, frozen=True, eq=False):

@@ -11,7 +11,7 @@ from typing import Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object, Quantity
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class Binding(Object, frozen=True, eq=False):

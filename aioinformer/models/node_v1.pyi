@@ -10,7 +10,7 @@ from typing import Final, Literal, final
 
 from aioinformer.models import core_v1
 from aioinformer.models.base import Model, Object, Quantity
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class RuntimeClass(Object, frozen=True, eq=False):

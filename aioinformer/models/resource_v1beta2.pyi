@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, final
 
 from aioinformer.models import core_v1, meta_v1
 from aioinformer.models.base import Model, Object, Quantity
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class DeviceClass(Object, frozen=True, eq=False):

@@ -8,7 +8,7 @@ The texts are from Kubernetes v1.36.4, Copyright The Kubernetes Authors, Apache 
 from typing import Final, Literal, final
 
 from aioinformer.models.base import Object
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class PriorityClass(Object, frozen=True, eq=False):

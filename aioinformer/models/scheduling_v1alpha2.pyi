@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, final
 
 from aioinformer.models import meta_v1
 from aioinformer.models.base import Model, Object
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class PodGroup(Object, frozen=True, eq=False):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, final
 
 from aioinformer.models.base import Object
-from aioinformer.resources import Resource
+from aioinformer.resources.resource import Resource
 
 @final
 class VolumeAttributesClass(Object, frozen=True, eq=False):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.client import Client
+from aioinformer.client.client import Client
 from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.resources.discovery import Discovery

@@ -336,7 +336,8 @@ class Session:
             return _log_event
         if manager.recorder is not None:
             return manager.recorder.event
-        from aioinformer.events import CoreEventSink, EventBroadcaster
+        from aioinformer.events import CoreEventSink
+        from aioinformer.events.broadcaster import EventBroadcaster
 
         broadcaster = await stack.enter_async_context(EventBroadcaster())
         broadcaster.start_recording_to_sink(CoreEventSink(transport))

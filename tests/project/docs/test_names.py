@@ -18,10 +18,10 @@ from aioinformer import (
     LeaderElector,
     Lister,
     RateLimitingQueue,
+    ResourceClient,
     SharedIndexInformer,
     SharedInformerFactory,
 )
-from aioinformer.client import ResourceClient
 from aioinformer.controller import Controller, Manager, Request
 from aioinformer.informer import InformerOptions
 from tests.project.docs.blocks import DOCS

@@ -15,8 +15,8 @@ import msgspec
 import pydantic
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer import Lister, Resource
-from aioinformer.client import Client, Condition, ResourceClient, Status, Subresource, get_condition
+from aioinformer import Client, Condition, Lister, ObjectName, Resource, ResourceClient, get_condition
+from aioinformer.client import Status, Subresource
 from aioinformer.controller import (
     Cause,
     Change,
@@ -46,7 +46,7 @@ from aioinformer.models import (
     core_v1,
     networking_v1,
 )
-from aioinformer.resources import ObjectName, ObjectReference
+from aioinformer.resources import ObjectReference
 
 
 class Website(msgspec.Struct, frozen=True):

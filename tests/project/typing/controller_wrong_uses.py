@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aioinformer import Resource
-from aioinformer.client import Client, Condition, ResourceClient
+from aioinformer import Client, Condition, Resource, ResourceClient
 from aioinformer.controller import Controller, Manager, Owns, Primary, Request, Result, Watch, controller, set_status
 from aioinformer.models import Object, ObjectMeta, apps_v1, core_v1, networking_v1
 

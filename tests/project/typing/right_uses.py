@@ -13,6 +13,7 @@ import msgspec
 
 from aioinformer import (
     BUILTIN_RESOURCES,
+    Client,
     ClusterLister,
     DeletedFinalStateUnknown,
     FilteringResourceEventHandler,
@@ -25,9 +26,11 @@ from aioinformer import (
     NamespaceLister,
     ReflectorOptions,
     Resource,
+    ResourceClient,
     ResourceEventHandlerFuncs,
     SharedIndexInformer,
     SharedInformerFactory,
+    SyncResult,
     ThreadedHandler,
     add_finalizer,
     connect,
@@ -38,9 +41,7 @@ from aioinformer import (
 )
 from aioinformer.cache import Storage
 from aioinformer.cache.objects.frozen import FrozenDict
-from aioinformer.client import Client, ResourceClient
 from aioinformer.factory.accessors import ClusterAccessor, NamespacedAccessor
-from aioinformer.informer import SyncResult
 from aioinformer.models import (
     MetadataView,
     Model,

@@ -15,8 +15,7 @@ from aioinformer.models import ObjectMeta, apps_v1, batch_v1, core_v1, meta_v1, 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from aioinformer import DeletedFinalStateUnknown, HttpTransport, SharedInformerFactory
-    from aioinformer.client import Client
+    from aioinformer import Client, DeletedFinalStateUnknown, HttpTransport, SharedInformerFactory
     from aioinformer.controller import Change, Request, Result
     from aioinformer.models import Object
 

@@ -6,8 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import SharedInformerFactory
-from aioinformer.client import Client
+from aioinformer import Client, SharedInformerFactory
 from aioinformer.controller import OwnWrites
 from aioinformer.resources.keys import ObjectName
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import Indexer, ObjectName, OptionError, WriteOutcomeUnknown
-from aioinformer.client import Client
+from aioinformer import Client, Indexer, ObjectName, OptionError, WriteOutcomeUnknown
 from aioinformer.controller import Expectations, Request, RetryAfter
 from aioinformer.errors import ApiNotFound, Invalid
 from aioinformer.models import core_v1

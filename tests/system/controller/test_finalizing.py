@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, Condition, UsageError
+from aioinformer import Client, Condition, FakeRecorder, UsageError
 from aioinformer.controller import Controller, Manager, NothingToDo, Request, Result, RetryAfter, finalizing, set_status
-from aioinformer.events import FakeRecorder
 from tests.support.bench import CLEANUP, WIDGETS, Bench, definition, with_class
 
 if TYPE_CHECKING:

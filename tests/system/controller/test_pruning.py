@@ -15,8 +15,7 @@ from tests.support.bench import CLEANUP, Bench
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer import SharedIndexInformer
-    from aioinformer.client import Client
+    from aioinformer import Client, SharedIndexInformer
 
 SETTINGS, SECRETS = core_v1.CONFIG_MAPS, core_v1.SECRETS
 BOTH = (SETTINGS, SECRETS)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import UsageError
-from aioinformer.client import Client, Condition
+from aioinformer import Client, Condition, UsageError
 from aioinformer.controller import set_status
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
 from tests.support.bench import WIDGETS, Bench, definition, with_class

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import LeaderElectionOptions
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.controller.running import active, threads
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection import LeaderElectionOptions, leadership
+from aioinformer.leaderelection import leadership
 from aioinformer.models import core_v1
 from tests.system.controller.test_manager_over_http import line, program
 

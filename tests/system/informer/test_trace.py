@@ -6,13 +6,10 @@ import logging
 
 import pytest
 
-from aioinformer.client import Client
-from aioinformer.informer import SharedIndexInformer
+from aioinformer import Client, HttpTransport, ListPager, ListWatch, ReflectorOptions, SharedIndexInformer
 from aioinformer.logs import Trace
 from aioinformer.models.core_v1 import CONFIG_MAPS
-from aioinformer.reflector import ListPager, ListWatch, ReflectorOptions
 from aioinformer.testing import ApiServer
-from aioinformer.transport import HttpTransport
 
 LOGGER = logging.getLogger("aioinformer.reflector")
 

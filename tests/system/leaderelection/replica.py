@@ -21,14 +21,13 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from kubernetes_asyncio.client import ApiClient, Configuration
 
+from aioinformer import HttpTransport, LeaderElectionOptions, LeaderElector, LeadershipLost
 from aioinformer.controller import OwnWrites
-from aioinformer.leaderelection import LeaderElectionOptions, LeaderElector, LeadershipLost
 from aioinformer.resources.keys import ObjectName
-from aioinformer.transport import HttpTransport, KubernetesTransport
+from aioinformer.transport import KubernetesTransport
 
 if TYPE_CHECKING:
-    from aioinformer.client import Client
-    from aioinformer.leaderelection import Term
+    from aioinformer import Client, Term
     from aioinformer.transport import Transport
 
 TIMES = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.5)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aioinformer import FakeRecorder
 from aioinformer.controller import (
     Cause,
     Controller,
@@ -18,7 +19,6 @@ from aioinformer.controller import (
     Result,
     UndeclaredWrite,
 )
-from aioinformer.events import FakeRecorder
 from aioinformer.functions import function_name
 from aioinformer.handlers import stalls
 from tests.unit.controller.setting import (

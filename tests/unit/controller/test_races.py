@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import LeaderElectionOptions
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.leaderelection import LeaderElectionOptions
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,

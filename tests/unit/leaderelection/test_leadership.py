@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer import LeaderElectionOptions, LeadershipLost, Term
 from aioinformer.errors import UsageError
-from aioinformer.leaderelection import LeaderElectionOptions, LeadershipLost, Term
 from aioinformer.leaderelection.leadership import LeaderElection, Leadership
 from tests.support.lease_server import LeaseServer
 from tests.support.stalling_loop import stall

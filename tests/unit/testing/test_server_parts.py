@@ -19,7 +19,7 @@ WATCHED = """
 import asyncio, json, sys
 from aioinformer import SharedInformerFactory
 from aioinformer.testing import ApiServer, make_pod, populate
-from aioinformer.transport import HttpTransport
+from aioinformer import HttpTransport
 
 def loaded():
     return [name for name in sys.modules if name.startswith("aioinformer.testing")]

@@ -18,7 +18,7 @@ from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Ser
 from tests.unit.controller.own_writes.support import KEY, config_map, running, settling
 
 if TYPE_CHECKING:
-    from aioinformer.client import Client, ResourceClient
+    from aioinformer import Client, ResourceClient
 
 #: As if the server had this subresource.
 WITHOUT_RESIZE: Resource[Any] = Resource("", "v1", "configmaps", "ConfigMap")

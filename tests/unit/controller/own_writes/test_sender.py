@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from aioinformer import LeadershipLost
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.client.targets import target_of
 from aioinformer.controller import OwnWrites, UndeclaredWrite, WritePolicy
 from aioinformer.controller.own_writes.dry_run import pretend
 from aioinformer.errors import ApiNotFound, OptionError, TransportError, UsageError, WriteOutcomeUnknown
-from aioinformer.leaderelection import LeadershipLost
 from aioinformer.transport import Request as HttpRequest
 from tests.support.cluster import built_in
 from tests.support.written_collection import CONFIG_MAPS, DEPLOYMENTS, PODS, Server
@@ -23,7 +23,7 @@ from tests.unit.controller.own_writes.support import KEY, config_map, running, s
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aioinformer.client import Client, ResourceClient
+    from aioinformer import Client, ResourceClient
     from aioinformer.transport import Request, Response
 
 SECRETS = built_in("v1/secrets")
