@@ -47,7 +47,7 @@ __getattr__, __dir__ = _lazy_exports(
         "handlers.registration": "HandlerRegistration",
         "handlers.synctrack": "AsyncTracker SingleFileTracker",
         "handlers.threaded": "ThreadedHandler",
-        "informer.controller": "CacheController CacheControllerConfig",
+        "informer.process_loop": "CacheController CacheControllerConfig",
         "informer.shared_informer": "SharedIndexInformer",
         "informer.sync": "SyncResult wait_for_cache_sync",
         "informer.watch": "InformerWatch RetryWatcher until",

@@ -77,8 +77,8 @@ from aioinformer.handlers.registration import HandlerRegistration as HandlerRegi
 from aioinformer.handlers.synctrack import AsyncTracker as AsyncTracker
 from aioinformer.handlers.synctrack import SingleFileTracker as SingleFileTracker
 from aioinformer.handlers.threaded import ThreadedHandler as ThreadedHandler
-from aioinformer.informer.controller import CacheController as CacheController
-from aioinformer.informer.controller import CacheControllerConfig as CacheControllerConfig
+from aioinformer.informer.process_loop import CacheController as CacheController
+from aioinformer.informer.process_loop import CacheControllerConfig as CacheControllerConfig
 from aioinformer.informer.shared_informer import SharedIndexInformer as SharedIndexInformer
 from aioinformer.informer.sync import SyncResult as SyncResult
 from aioinformer.informer.sync import wait_for_cache_sync as wait_for_cache_sync

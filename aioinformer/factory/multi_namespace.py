@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.store import ThreadSafeStore
     from aioinformer.cache.waiters import Write
-    from aioinformer.informer.controller import Source
+    from aioinformer.informer.process_loop import Source
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import Reflector

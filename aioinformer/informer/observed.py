@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from aioinformer.informer.controller import Source
     from aioinformer.informer.pipeline import Pipeline
+    from aioinformer.informer.process_loop import Source
     from aioinformer.metrics import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import Reflector

@@ -23,9 +23,9 @@ from aioinformer.concurrency import ENDING, Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
-from aioinformer.informer.controller import CacheController, CacheControllerConfig, Source
 from aioinformer.informer.observed import ObservedInformer
 from aioinformer.informer.pipeline import Pipeline
+from aioinformer.informer.process_loop import CacheController, CacheControllerConfig, Source
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
 from aioinformer.reflector.options import (

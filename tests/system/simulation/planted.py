@@ -101,7 +101,7 @@ async def lost_wake_up(original: Any, self: Any) -> Any:
 
 @planted(
     "the resourceVersion of a batch is reported before the batch is processed",
-    "informer.controller.CacheController.__init__",
+    "informer.process_loop.CacheController.__init__",
 )
 def version_advances_before_processing(original: Any, self: Any, config: Any) -> None:
     process = config.process

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import UsageError
-from aioinformer.informer.controller import CacheController, CacheControllerConfig
+from aioinformer.informer.process_loop import CacheController, CacheControllerConfig
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.reflector import Reflector
 from tests.support.collection import PODS, Collection, Response, line

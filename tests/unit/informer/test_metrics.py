@@ -281,7 +281,7 @@ async def test_slow_batch_is_logged_if_the_queue_is_long(
     pods = Collection("a")
     informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, name="pods")
     now = 0.0
-    monkeypatch.setattr("aioinformer.informer.controller.perf_counter", lambda: now)
+    monkeypatch.setattr("aioinformer.informer.process_loop.perf_counter", lambda: now)
 
     def by_size(obj: Any) -> list[str]:
         nonlocal now

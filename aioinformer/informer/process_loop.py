@@ -1,7 +1,7 @@
-"""The low-level controller: a reflector fills a queue, and the process loop empties it into a cache.
+"""The process loop: a reflector fills a queue, and the loop empties it into a cache.
 
-It is no controller in the sense of "reconcile": it brings a *cache* in line with the server and nothing else. client-go
-has the same name for it. Controllers that reconcile use informers.
+`CacheController` runs the two. The name is client-go's: it brings a *cache* in line with the server and nothing else.
+Controllers that reconcile use informers.
 """
 
 from __future__ import annotations
@@ -127,8 +127,7 @@ class CacheController:
         return self.reflector.last_sync_resource_version
 
     async def _process_loop(self) -> None:
-        config, queue = self._config, self._config.queue
-        process, flush, slicer = config.process, config.flush, Slicer(config.slice_seconds)
+        queue, flush, slicer = self._config.queue, self._config.flush, Slicer(self._config.slice_seconds)
         while True:
             try:
                 async with queue.batch(self._process_few) as batch:
@@ -139,10 +138,7 @@ class CacheController:
                     try:
                         for step in batch:
                             if step is not None:
-                                try:
-                                    process(*step)
-                                except Exception as error:
-                                    self._key_failed(*step, error)
+                                self._process(*step)
                             if (sliced or step is None) and slicer.count_step():
                                 flush()
                                 await slicer.yield_to_loop()
@@ -166,10 +162,7 @@ class CacheController:
             try:
                 for step in steps:
                     if step is not None:
-                        try:
-                            self._config.process(*step)
-                        except Exception as error:
-                            self._key_failed(*step, error)
+                        self._process(*step)
             finally:
                 self._config.flush()
                 if self._config.counters is not None:
@@ -177,6 +170,19 @@ class CacheController:
             self._reach(self._config.queue.version)
         except EXHAUSTION as error:
             self._fail(error)
+
+    def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
+        try:
+            self._config.process(deltas, is_in_initial_list)
+        except Exception as error:
+            # The object is missing until the relist; the other objects are processed.
+            _log.error(
+                "%s: processing %s raised; the reflector relists",
+                self.reflector.name,
+                deltas[-1].object.key,
+                exc_info=error,
+            )
+            self._relist(error, initial=is_in_initial_list)
 
     def _reach(self, version: str) -> None:
         """Note that everything up to a version has been processed."""
@@ -188,16 +194,6 @@ class CacheController:
     def _fail(self, error: BaseException) -> None:
         self._relist(error, initial=not self._synced)  # before the log, which may lack memory or stack, too
         _log.error("%s: processing raised; the reflector relists", self.reflector.name, exc_info=error)
-
-    def _key_failed(self, deltas: Deltas[Record], is_in_initial_list: bool, error: Exception) -> None:
-        # The object is missing until the relist; the other objects are processed.
-        _log.error(
-            "%s: processing %s raised; the reflector relists",
-            self.reflector.name,
-            deltas[-1].object.key,
-            exc_info=error,
-        )
-        self._relist(error, initial=is_in_initial_list)
 
     def _relist(self, error: BaseException, *, initial: bool) -> None:
         self._config.queue.mark_incomplete(initial=initial)
