@@ -82,12 +82,14 @@ class Client(ByName, Accessors):
         settings = Settings(timeout, impersonate, retry, dry_run, field_manager, field_validation)
         self.transport = transport_of(transport)
         self.namespace = namespace
-        self._set_up(Sender(self.transport), settings, Discovery(self.transport))
+        self._discovery = Discovery(self.transport)
+        #: How the objects of each resource are read; shared by all copies of this client.
+        self._objects: dict[Resource[Any], ObjectType[Any]] = {}
+        self._set_up(Sender(self.transport), settings)
 
-    def _set_up(self, sender: Sender, settings: Settings, discovery: Discovery) -> None:
+    def _set_up(self, sender: Sender, settings: Settings) -> None:
         self._sender = sender
         self._settings = settings
-        self._discovery = discovery
         self._known: dict[Resource[Any], ResourceClient[Any]] = {}
 
     def __repr__(self) -> str:
@@ -124,7 +126,8 @@ class Client(ByName, Accessors):
     def _copy(self, namespace: str, sender: Sender, settings: Settings) -> Client:
         other = object.__new__(type(self))
         other.transport, other.namespace = self.transport, namespace
-        other._set_up(sender, settings, self._discovery)
+        other._discovery, other._objects = self._discovery, self._objects
+        other._set_up(sender, settings)
         return other
 
     @overload
@@ -239,6 +242,10 @@ class Client(ByName, Accessors):
         raise UnknownResource(f"{kind}.{version}.{group}" if group else f"{kind}.{version}")
 
     def _make(self, resource: Resource[Any], decoder: BodyDecoder[Any] | None) -> ResourceClient[Any]:
-        objects: ObjectType[Any] = ObjectType(resource, decoder)
+        objects: ObjectType[Any] | None = self._objects.get(resource) if decoder is None else None
+        if objects is None:
+            objects = ObjectType(resource, decoder)
+            if decoder is None:
+                self._objects[resource] = objects
         namespace = self.namespace if resource.namespaced else ""
         return ResourceClient(self._sender, self._settings, resource, objects, namespace)
