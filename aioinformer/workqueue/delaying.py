@@ -9,8 +9,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from aioinformer.errors import UsageError
-from aioinformer.workqueue.due_timer import DueTimer
 from aioinformer.workqueue.queue import WorkQueue
+from aioinformer.workqueue.waiting import DueTimer
 
 if TYPE_CHECKING:
     from aioinformer.metrics import MetricsProvider

@@ -21,8 +21,6 @@ loop: an informer's handler calls `add`. On other threads, call `loop.call_soon_
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
@@ -31,6 +29,7 @@ from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
 from aioinformer.workqueue.orders import FIFOOrder, QueueOrder
+from aioinformer.workqueue.waiting import Getters, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -84,7 +83,7 @@ class WorkQueue(Generic[T]):
         #: The dirty items, and the time of the first add of each.
         self._dirty: dict[T, float] = {}
         self._processing: dict[T, Work] = {}
-        self._getters: deque[asyncio.Future[None]] = deque()
+        self._getters = Getters(self._wake_getter)
         self._drains: set[asyncio.Future[bool]] = set()
         self._shutting_down = False
         #: Dequeueing a queued item does not suspend: without pauses, one worker could block the event loop.
@@ -110,7 +109,7 @@ class WorkQueue(Generic[T]):
         if item not in self._processing:
             self._order.push(item)
             self._wake_getter()
-        self._dirty[item] = self._now()
+        self._dirty[item] = loop_time()
         self._adds += 1
 
     # Processing.
@@ -130,18 +129,9 @@ class WorkQueue(Generic[T]):
         while not len(self._order):
             if self._shutting_down and not self._count_delayed():
                 raise QueueShutDown(f"{self._title} was shut down")
-            getter = asyncio.get_running_loop().create_future()
-            self._getters.append(getter)
-            try:
-                await getter
-            except BaseException:
-                if getter.done() and not getter.cancelled() and len(self._order):
-                    self._wake_getter()  # pass the wake-up on to another worker
-                elif getter in self._getters:
-                    self._getters.remove(getter)
-                raise
+            await self._getters.wait()
         item = self._order.pop()
-        at = self._now()
+        at = loop_time()
         self._waited.observe(at - self._dirty.pop(item))
         work = self._processing[item] = Work(at)
         return item, work
@@ -162,7 +152,7 @@ class WorkQueue(Generic[T]):
         if self._processing.get(item) is not work:
             return
         del self._processing[item]
-        self._worked.observe(self._now() - work.since)
+        self._worked.observe(loop_time() - work.since)
         if item in self._dirty:
             self._order.push(item)
             self._wake_getter()
@@ -218,14 +208,14 @@ class WorkQueue(Generic[T]):
 
     def _shut_down(self) -> None:
         self._shutting_down = True
-        self._wake_getters()
+        self._getters.wake_all()
 
     def _idle(self) -> bool:
         return not self._processing and not len(self._order) and not self._count_delayed()
 
     def _check_drained(self) -> None:
         if self._shutting_down and self._idle():
-            self._wake_getters()
+            self._getters.wake_all()
             self._end_drains(True)
 
     def _end_drains(self, drained: bool) -> None:
@@ -247,7 +237,7 @@ class WorkQueue(Generic[T]):
 
     def statistics(self) -> QueueStatistics:
         """Return figures for metrics, computed on each call. Thread-safe."""
-        at = self._now()
+        at = loop_time()
         running = [at - work.since for work in tuple(self._processing.values())]
         return QueueStatistics(
             name=self.name,
@@ -278,23 +268,8 @@ class WorkQueue(Generic[T]):
         return f"work queue {self.name!r}" if self.name else "the work queue"
 
     def _wake_getter(self) -> None:
-        while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                return
-
-    def _wake_getters(self) -> None:
-        while self._getters:
-            self._wake_getter()
-
-    @staticmethod
-    def _now() -> float:
-        """Return the time of the event loop; without a running loop, of the clock that event loops use."""
-        try:
-            return asyncio.get_running_loop().time()
-        except RuntimeError:
-            return time.monotonic()
+        if len(self._order):
+            self._getters.wake()
 
 
 class _Worker(Generic[T]):

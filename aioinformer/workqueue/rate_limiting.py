@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aioinformer.workqueue.delaying import DelayingQueue
 from aioinformer.workqueue.rate_limiters import default_controller_rate_limiter
+from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from aioinformer.metrics import MetricsProvider
@@ -42,7 +43,7 @@ class RateLimitingQueue(DelayingQueue[T]):
 
     def add_rate_limited(self, item: T) -> None:
         """Add an item after the delay that the rate limiter returns."""
-        self.add_after(item, self._rate_limiter.when(item, self._now()))
+        self.add_after(item, self._rate_limiter.when(item, loop_time()))
 
     def forget(self, item: T) -> None:
         """Reset the failure count of an item."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +12,11 @@ import msgspec
 
 from aioinformer.concurrency import Slicer
 from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
-from aioinformer.workqueue.due_timer import DueTimer
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
 from aioinformer.workqueue.requests.outcomes import QueueOptions
 from aioinformer.workqueue.requests.schedule import Schedule
+from aioinformer.workqueue.waiting import DueTimer, Getters, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -73,9 +72,9 @@ class RequestQueue:
         self._schedule = Schedule(self.options, random)
         #: Keys of a standby whose objects are gone: when that was noticed last, and why. The oldest are the first.
         self._gone: OrderedDict[ObjectName, tuple[float, Cause]] = OrderedDict()
-        self._getters: deque[asyncio.Future[None]] = deque()
-        #: The worker that has been woken and has not run since.
-        self._woken: asyncio.Future[None] | None = None
+        self._getters = Getters(self._on_lost)
+        #: Whether a worker has been woken and has not run since.
+        self._woken = False
         self._timer = DueTimer(self._on_time)
         self._drained = asyncio.Event()
         #: Taking a run that is ready does not suspend: without pauses, one worker could block the event loop.
@@ -97,7 +96,7 @@ class RequestQueue:
         Raises:
             UsageError: `after` is negative or no number.
         """
-        self._schedule.add(key, cause, _now(), priority=priority, after=after)
+        self._schedule.add(key, cause, loop_time(), priority=priority, after=after)
         self._update()
 
     def add_as_standby(self, key: ObjectName, cause: Cause, *, priority: int, gone: bool, seen: float) -> None:
@@ -110,7 +109,7 @@ class RequestQueue:
             gone: whether the object does not exist.
             seen: keys that were gone before this time are dropped.
         """
-        now = _now()
+        now = loop_time()
         if gone and cause.trigger not in ("source", "requested") and self._schedule.forget(key, now):
             self._gone[key] = (now, cause)
             self._gone.move_to_end(key)
@@ -122,7 +121,7 @@ class RequestQueue:
 
     def take_over(self, keys: Iterable[ObjectName], seen: float = float("-inf")) -> None:
         """Request runs of these keys at low priority, and of those that are gone since `seen` after them."""
-        now = _now()
+        now = loop_time()
         for key in keys:
             self._schedule.add(key, _TAKEOVER, now, priority=LOW_PRIORITY)
         self._drop_gone(seen)
@@ -141,7 +140,7 @@ class RequestQueue:
 
     def hand_over(self, following: Callable[[], RequestQueue]) -> RequestQueue:
         """Shut down, and return another queue with the requests of this one. What runs here is requested there."""
-        now = _now()
+        now = loop_time()
         requests = [(run.key, run.causes, now, run.priority) for run in self._schedule.running.values()]
         requests += [(each.key, each.causes, each.at, each.priority) for each in self._schedule.waiting()]
         self.shut_down()
@@ -155,7 +154,7 @@ class RequestQueue:
 
     def take(self) -> Run | None:
         """Start the next run, if there is one now."""
-        run = self._schedule.take(now := _now())
+        run = self._schedule.take(now := loop_time())
         if run is not None:
             self._waited.observe(now - run.due)
         return run
@@ -170,19 +169,8 @@ class RequestQueue:
         while (run := self.take()) is None:
             if self._schedule.draining and self._schedule.idle:
                 raise QueueShutDown(f"request queue {self.name!r} was shut down")
-            getter = asyncio.get_running_loop().create_future()
-            self._getters.append(getter)
-            try:
-                await getter
-            except BaseException:
-                if getter is self._woken:
-                    self._woken = None
-                    self._update()  # wake another worker instead
-                elif getter in self._getters:
-                    self._getters.remove(getter)
-                raise
-            if getter is self._woken:
-                self._woken = None
+            await self._getters.wait()
+            self._woken = False
         self._update()
         return run
 
@@ -194,7 +182,7 @@ class RequestQueue:
         Raises:
             UsageError: the run is finished.
         """
-        if self._schedule.release(run, now := _now()):
+        if self._schedule.release(run, now := loop_time()):
             self._worked.observe(now - run.started)
             self._update()
 
@@ -209,7 +197,7 @@ class RequestQueue:
             UsageError: the run is finished.
         """
         self.release(run)
-        following = self._schedule.finish(run, outcome, _now())
+        following = self._schedule.finish(run, outcome, loop_time())
         self._update()
         return following
 
@@ -223,13 +211,13 @@ class RequestQueue:
         Args:
             keys: which ones; None for all. Keys that are not parked are ignored.
         """
-        retried = self._schedule.retry_parked(keys, _now())
+        retried = self._schedule.retry_parked(keys, loop_time())
         self._update()
         return retried
 
     def shut_down(self) -> None:
         """Accept no more requests, and drop those that have not started: workers in `get` end. Runs can be finished."""
-        self._schedule.drain(_now(), shut_down=True)
+        self._schedule.drain(loop_time(), shut_down=True)
         self._update()
 
     async def drain(self) -> None:
@@ -237,13 +225,13 @@ class RequestQueue:
 
         After `shut_down`, this waits for the runs that have started. Use `asyncio.timeout` to set a limit.
         """
-        self._schedule.drain(_now())
+        self._schedule.drain(loop_time())
         self._update()
         await self._drained.wait()
 
     def statistics(self) -> QueueStatistics:
         """Return figures for metrics, in client-go's terms, computed on each call. Thread-safe."""
-        now, schedule = _now(), self._schedule
+        now, schedule = loop_time(), self._schedule
         working = [now - run.started for run in tuple(schedule.running.values()) if not run.released]
         return QueueStatistics(
             name=self.name,
@@ -264,7 +252,7 @@ class RequestQueue:
         schedule = self._schedule
         running, failing = tuple(schedule.running.values()), dict(islice(schedule.failing.items(), limit))
         return QueueSnapshot(
-            _now(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
+            loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
         )
 
     def _update(self) -> None:
@@ -272,28 +260,15 @@ class RequestQueue:
         schedule = self._schedule
         if schedule.draining and schedule.idle:
             self._drained.set()
-            while self._getters:
-                self._wake_getter()
-        elif self._getters and self._woken is None and schedule.lanes.available():
-            self._wake_getter()
+            self._getters.wake_all()
+        elif self._getters and not self._woken and schedule.lanes.available():
+            self._woken = self._getters.wake()
         self._timer.set(schedule.next_time())
 
     def _on_time(self, now: float) -> None:
         self._schedule.advance(now)
         self._update()
 
-    def _wake_getter(self) -> None:
-        while self._getters:
-            getter = self._getters.popleft()
-            if not getter.done():
-                getter.set_result(None)
-                self._woken = getter
-                return
-
-
-def _now() -> float:
-    """Return the time of the event loop; without a running loop, of the clock that event loops use."""
-    try:
-        return asyncio.get_running_loop().time()
-    except RuntimeError:
-        return time.monotonic()
+    def _on_lost(self) -> None:
+        self._woken = False
+        self._update()
