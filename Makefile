@@ -40,14 +40,14 @@ demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of 
 # One worker a core; a worker that has finished takes tests from the others.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
-test: $(VENV)/.package $(VENV)/.dev ## Run the tests, with a sample of the server rows (ARGS="tests/unit/cache -x": those tests, all rows)
-	@$(PYTEST) $(or $(ARGS),--sample)
+test: $(VENV)/.package $(VENV)/.dev ## Run every test with a sample of its values (ARGS="tests/unit/cache -x": those tests, all values)
+	@$(PYTEST) $(or $(ARGS),--sample --values=4)
 
 test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
 	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)
 
 # Not in these runs: what needs a real API server, what is about the server for tests, and what depends on the checkout only.
-OTHER_VERSIONS := --few-values $(addprefix --ignore=tests/,real project unit/testing \
+OTHER_VERSIONS := --values=1 $(addprefix --ignore=tests/,real project unit/testing \
 	$(addprefix system/,budget examples faults oracle simulation soak))
 
 test-newest: $(VENV)/.run ## Run a part of the tests with the newest Python of this machine, in .venv-newest

@@ -72,7 +72,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if selection.is_sample(config):
         selection.deselect_rows(config, items)
-    if selection.has_few_values(config):
+    if selection.values_of(config):
         selection.deselect_values(config, items)
 
 

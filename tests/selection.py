@@ -1,7 +1,8 @@
-"""Selects the tests of a run: all, or a sample of the rows that compare the server for tests with a real API server.
+"""Selects the tests of a run: all, or a sample.
 
-A row is a test with the parameter `side`. The sample has one of ten rows of each module, and at least one. It depends
-only on the names of the rows, so that every worker and every run selects the same.
+`--sample` leaves out most of the rows that compare the server for tests with a real API server: it has one of ten rows
+of each module, and at least one. A row is a test with the parameter `side`. `--values` limits how many values of each
+parametrised test run. Both depend only on the names of the tests, so that every worker and every run selects the same.
 """
 
 from __future__ import annotations
@@ -21,15 +22,13 @@ if TYPE_CHECKING:
 
 #: One of so many rows is in the sample.
 ONE_OF = 10
-#: How many values of a parametrised test run with another version of Python or of the dependencies.
-FEW = 1
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Add the options that `make test` and `make test-all` pass."""
     group = parser.getgroup("aioinformer")
     group.addoption("--sample", action="store_true", help=f"test one of {ONE_OF} rows of the server for tests")
-    group.addoption("--few-values", action="store_true", help=f"run {FEW} value of each parametrised test")
+    group.addoption("--values", type=int, default=0, help="how many values of each parametrised test to run; 0: all")
     group.addoption("--full-run", action="store_true", help="simulate more seeds")
     group.addoption("--record-full-run", action="store_true", help="write tests/full_run.json if all tests pass")
 
@@ -39,9 +38,9 @@ def is_sample(config: pytest.Config) -> bool:
     return bool(config.getoption("--sample", default=False))
 
 
-def has_few_values(config: pytest.Config) -> bool:
-    """Return whether this run tests few of the values of each parametrised test."""
-    return bool(config.getoption("--few-values", default=False))
+def values_of(config: pytest.Config) -> int:
+    """Return how many values of each parametrised test are in this run; 0 for all."""
+    return int(config.getoption("--values", default=0))
 
 
 def is_full(config: pytest.Config) -> bool:
@@ -51,11 +50,10 @@ def is_full(config: pytest.Config) -> bool:
 
 def describe(config: pytest.Config) -> str:
     """Return a line for the head of the run."""
-    if has_few_values(config):
-        return f"selection: {FEW} value of each parametrised test"
-    if is_sample(config):
-        return f"selection: sample, one of {ONE_OF} rows of the server for tests (make test-all runs all)"
-    return "selection: all"
+    parts = [f"one of {ONE_OF} rows of the server for tests"] if is_sample(config) else []
+    if values := values_of(config):
+        parts.append(f"up to {values} of the values of each parametrised test")
+    return f"selection: {', '.join(parts)} (make test-all runs all)" if parts else "selection: all"
 
 
 def versions() -> str:
@@ -73,11 +71,11 @@ def deselect_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def deselect_values(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remove all but a few values of each parametrised test from `items`; as in a sample, always the same ones."""
+    """Remove all but a few values of each parametrised test from `items`: always the same ones."""
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
-    drop(config, items, {item for values in tests.values() for item in sorted(values, key=_hash_of)[FEW:]})
+    drop(config, items, {item for each in tests.values() for item in sorted(each, key=_hash_of)[values_of(config) :]})
 
 
 def _hash_of(item: pytest.Item) -> bytes:
