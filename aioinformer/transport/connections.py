@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 8
 """The number of connections that open at once: for requests with a total timeout, and the same for all others."""
 
-_READ: Final = 256 * 1024
-"""The most bytes that asyncio reads at once."""
+_READ: Final = (256 + 16) * 1024
+"""The size of the shared buffer, in bytes. If the server ends a TLS connection without notice (close_notify) while
+reading is paused, asyncio later fills the buffer once and drops the rest. It holds up to 256 KiB then, and the rest of
+a record that it has read in part, of 16 KiB at most."""
 
 
 class SharedReads(asyncio.BufferedProtocol):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
 #: The most that asyncio reads from a socket at once.
-READ = 256 * 1024
+READ = 272 * 1024
 
 
 def chunk(data: bytes) -> bytes:

@@ -23,7 +23,7 @@ from aioinformer.transport.session import TLS
 from tests.support.loopback import body, certified, listening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from aioinformer.transport.http import HttpResponse
@@ -160,7 +160,7 @@ async def test_connections_that_open_together_share_a_buffer(cluster: Cluster, m
         for _ in range(3):  # the server breaks all connections, and all streams open again
             responses = await open_streams(transport, 5 * AT_ONCE)
             assert protocols.most <= AT_ONCE
-            assert protocols.buffered() == SSLProtocol.max_size
+            assert SSLProtocol.max_size <= protocols.buffered() < 2 * SSLProtocol.max_size
             cluster.drop()
             for response in responses:
                 await response.close()
@@ -221,6 +221,51 @@ def test_unexpected_tls_protocol_keeps_its_buffer() -> None:
     share_buffer(wire, memoryview(bytearray(8)))
     assert (protocol._ssl_buffer, protocol._ssl_buffer_view) == own
     assert protocol._ssl_buffer is own[0]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+async def test_body_that_an_abrupt_end_of_tls_limits_is_complete() -> None:
+    authority, trusting, go_on = trustme.CA(), ssl.create_default_context(), asyncio.Semaphore(0)
+    authority.configure_trust(trusting)
+    # Reading pauses after the first part. The second and third wait in asyncio's buffers until the reader continues:
+    # one read takes 256 KiB of them or more; 256 KiB end within a record. The last part waits while reading is paused.
+    parts = [40_000, 250_000, 24_000, 253_000]
+
+    async def answer(reader: asyncio.StreamReader, writer: Any) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        for part in parts:
+            await go_on.acquire()
+            for at in range(0, part, 16_000):
+                writer.write(bytes([at // 16_000]) * min(16_000, part - at))
+            await writer.drain()
+        writer.transport._ssl_protocol._transport.close()  # TLS does not announce the end
+
+    async with (
+        listening(answer, certified(authority)) as url,
+        HttpTransport(url, ssl=trusting, read_bufsize=16 * 1024) as transport,
+    ):
+        response = await transport.request(Request("/"))
+        connection: Any = response._response.connection
+        wire = connection.transport
+        go_on.release()
+        await until(lambda: not wire.is_reading())
+        for waiting in (250_000, 274_000):
+            go_on.release()
+            await until(lambda least=waiting: wire.get_read_buffer_size() >= least)  # type: ignore[misc]
+        chunks = response.chunks()
+        received = [await anext(chunks)]
+        await until(lambda: wire.get_read_buffer_size() < 16_000)
+        go_on.release()
+        await until(lambda: wire._ssl_protocol._eof_received)
+        received += [chunk async for chunk in chunks]
+    expected = [bytes([at // 16_000]) * min(16_000, part - at) for part in parts for at in range(0, part, 16_000)]
+    assert b"".join(received) == b"".join(expected)
 
 
 # The check of a request is called right before its last bytes leave.
