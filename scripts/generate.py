@@ -13,7 +13,7 @@ from pathlib import Path
 
 import definitions
 import introspection
-from render_accessors import CLIENT, FACTORY, render_accessors, render_by_name
+from render_accessors import CLIENT, FACTORY, render_accessors
 from render_catalog import render_catalog
 from render_models import render_models
 from render_shapes import render_shapes
@@ -32,10 +32,8 @@ def generate() -> dict[str, str]:
             introspection.shapes(), definitions.required_collections(types)
         ),
         **render_models(types, resources),
-        **render_accessors(resources, discovery, FACTORY),
-        "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery, FACTORY),
-        "aioinformer/client/accessors/by_name.pyi": render_by_name(resources, discovery, CLIENT),
-        **render_accessors(resources, discovery, CLIENT),
+        "aioinformer/factory/accessors.pyi": render_accessors(resources, discovery, FACTORY),
+        "aioinformer/client/accessors.pyi": render_accessors(resources, discovery, CLIENT),
     }
 
 

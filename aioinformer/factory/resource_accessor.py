@@ -1,13 +1,11 @@
-"""The base classes of the generated accessors: `factory.apps.v1.deployments` is a group, a version and a resource.
+"""One resource of a factory: `factory.apps.v1.deployments`, with `informer()` and `lister()`.
 
-Accessors have a reference to the factory and no other state; each attribute access creates them anew.
+An accessor refers to the factory and has no other state; each access creates it anew.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, Unpack, cast, overload
-
-from aioinformer.resources.catalog import find
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack, cast, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,35 +116,3 @@ class ClusterAccessor(ResourceAccessor[T]):
     def lister(self, **options: Any) -> ClusterLister[Any]:
         """Return the lister of `informer(**options)`; the first call creates the informer."""
         return cast("ClusterLister[Any]", self.informer(**options).lister())
-
-
-class VersionAccessor:
-    """One version of a group: its resources are attributes, named by their plurals as in URLs."""
-
-    __slots__ = ("_source",)
-
-    _group: ClassVar[str]
-    _version: ClassVar[str]
-
-    def __init__(self, source: InformerSource) -> None:
-        self._source = source
-
-    def _namespaced(self, plural: str) -> NamespacedAccessor[Any]:
-        return NamespacedAccessor(self._source, self._resource(plural))
-
-    def _cluster(self, plural: str) -> ClusterAccessor[Any]:
-        return ClusterAccessor(self._source, self._resource(plural))
-
-    def _resource(self, plural: str) -> Resource[Any]:
-        resource = find(self._group, self._version, plural)
-        assert resource is not None, "accessors and catalog are generated together"
-        return resource
-
-
-class GroupAccessor:
-    """One API group: its versions are attributes."""
-
-    __slots__ = ("_source",)
-
-    def __init__(self, source: InformerSource) -> None:
-        self._source = source

@@ -1,21 +1,26 @@
-"""`resource` of a client. The stub beside this module has an overload for each built-in resource."""
+"""The resources of a client, by attribute path (`client.apps.v1.deployments`) and by name (`resource`).
+
+The stub beside this module has the type of each path and name.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.errors import UsageError
-from aioinformer.resources import catalog
-from aioinformer.resources.resource import Resource
+from aioinformer.resources.accessors import add_groups, named_resource
 
 if TYPE_CHECKING:
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.client.resource_client import ResourceClient
+    from aioinformer.resources.resource import Resource
+
+__all__ = ["Accessors"]
 
 
-class ByName(ABC):
-    """Gives a client `resource`."""
+class Accessors(ABC):
+    """Gives a client an attribute path for each built-in resource, and `resource`."""
 
     _known: dict[Resource[Any], ResourceClient[Any]]
 
@@ -30,10 +35,7 @@ class ByName(ABC):
         Raises:
             UsageError: there is no built-in resource of this name, or the decoder cannot be used.
         """
-        if isinstance(resource, str):
-            resource = _built_in(resource)
-        elif not isinstance(resource, Resource):
-            raise UsageError(f'resource: expected a Resource, or a name like "apps/v1/deployments", not {resource!r}')
+        resource = named_resource(resource)
         if decoder is not None:
             return self._make(resource, decoder)
         found = self._known.get(resource)
@@ -46,13 +48,4 @@ class ByName(ABC):
         """Return a new client of a resource."""
 
 
-def _built_in(name: str) -> Resource[Any]:
-    api_version, _, plural = name.rpartition("/")
-    group, _, version = api_version.rpartition("/")
-    found = catalog.find(group, version, plural)
-    if found is None:
-        raise UsageError(
-            f'resource: there is no built-in resource {name!r}; write "apps/v1/deployments" or "v1/pods", or make a '
-            "Resource"
-        )
-    return found
+add_groups(Accessors, attrgetter("resource"))
