@@ -29,12 +29,12 @@ IMPORTS = {
     "from package": "from aioinformer.models import apps_v1\nassert apps_v1.Deployment",
     "from module": "from aioinformer.models.apps_v1 import DEPLOYMENTS, Deployment",
     "by name": "import importlib\nassert importlib.import_module('aioinformer.models.apps_v1').Deployment",
-    "find": "import importlib.util\nassert importlib.util.find_spec('aioinformer.models.apps_v1').loader",
+    "find": "import importlib.util\nassert importlib.util.find_spec('aioinformer.models.apps_v1').has_location",
     "find other": "import importlib.util\nassert importlib.util.find_spec('aioinformer.models.apps_v9') is None",
     "star": "from aioinformer.models.apps_v1 import *",
     "after clearing": (
         "import importlib, sys, aioinformer.models\nsys.path_importer_cache.clear()\nimportlib.invalidate_caches()\n"
-        "import aioinformer.models.apps_v1"
+        "from aioinformer.models.apps_v1 import Deployment"
     ),
     "reload of the package": (
         "import importlib, aioinformer.models\nimportlib.reload(aioinformer.models)\n"
