@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -326,6 +326,14 @@ class Expired(Gone):
 
 class ResourceVersionTooLarge(ApiError):
     """The server does not have the requested resourceVersion yet; typical after a restore or a failover."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint for a message about an unknown name, "did you mean pods?", or "" if no known name is similar."""
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name, list(known), n=1)
+    return f"did you mean {nearest[0]}?" if nearest else ""
 
 
 def api_error(status: int, body: Mapping[str, Any] | None = None, *, retry_after: float | None = None) -> ApiError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import definitions
 import introspection
-from render_accessors import CLIENT, FACTORY, render_accessors, render_by_name
+from render_accessors import CLIENT, FACTORY, render_accessors
 from render_catalog import render_catalog
 from render_exports import render_exports
 from render_models import render_models
@@ -34,10 +34,8 @@ def generate() -> dict[str, str]:
         ),
         **render_exports(),
         **render_models(types, resources),
-        **render_accessors(resources, discovery, FACTORY),
-        "aioinformer/factory/accessors/by_name.pyi": render_by_name(resources, discovery, FACTORY),
-        "aioinformer/client/accessors/by_name.pyi": render_by_name(resources, discovery, CLIENT),
-        **render_accessors(resources, discovery, CLIENT),
+        "aioinformer/factory/accessors.pyi": render_accessors(resources, discovery, FACTORY),
+        "aioinformer/client/accessors.pyi": render_accessors(resources, discovery, CLIENT),
     }
 
 

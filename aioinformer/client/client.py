@@ -8,7 +8,6 @@ from aioinformer.cache.objects.codec import BodyDecoder, ObjectType
 from aioinformer.cache.objects.views import View
 from aioinformer.client import bodies
 from aioinformer.client.accessors import Accessors
-from aioinformer.client.accessors.by_name import ByName
 from aioinformer.client.requests import JSON, Settings
 from aioinformer.client.resource_client import ResourceClient
 from aioinformer.client.retries import Sender, new_request
@@ -37,7 +36,7 @@ V = TypeVar("V", bound=View)
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
-class Client(ByName, Accessors):
+class Client(Accessors):
     """Reads and writes the objects of one API server, without a cache.
 
         client = Client(transport, field_manager="shop-operator")

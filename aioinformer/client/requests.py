@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 from urllib.parse import quote
 
-from aioinformer.errors import KeyFuncError, OptionError, UnknownOption, UsageError
+from aioinformer.errors import KeyFuncError, OptionError, UnknownOption, UsageError, did_you_mean
 from aioinformer.resources.keys import metadata_field, metadata_of, object_name
 from aioinformer.transport.auth.secret import PrivateHeaders
 
@@ -175,9 +174,10 @@ class Settings:
             return self
         for name in options:
             if name not in _KNOWN:
-                nearest = get_close_matches(name, _KNOWN, n=1)
-                hint = f" (did you mean {nearest[0]}?)" if nearest else ""
-                raise UnknownOption(f"{caller} has no option {name!r}{hint}; the options are {', '.join(_KNOWN)}")
+                hint = did_you_mean(name, _KNOWN)
+                raise UnknownOption(
+                    f"{caller} has no option {name!r}{hint and f' ({hint})'}; the options are {', '.join(_KNOWN)}"
+                )
         return replace(self, **options)
 
     def manager(self, caller: str) -> str:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
-from aioinformer.errors import InformerStopped, OptionError, UsageError
+from aioinformer.errors import InformerStopped, OptionError, UsageError, did_you_mean
 from aioinformer.factory.accessors import Accessors
-from aioinformer.factory.accessors.by_name import ByName
 from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.functions import plain_function
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.cache.objects.storage import DecodedTier, DictTier
-    from aioinformer.factory.accessors.access import FrozenObject
+    from aioinformer.factory.resource_accessor import FrozenObject
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import InformerName, MetricsProvider
@@ -39,7 +38,7 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-class SharedInformerFactory(ByName, Accessors):
+class SharedInformerFactory(Accessors):
     """Creates informers, one for each resource and scope, and owns them while it runs.
 
     `async with factory:` starts the informers that exist; `start()` and `wait_for_cache_sync()` start those created
@@ -284,8 +283,5 @@ def _check_gvr(gvr: str) -> None:
     group, _, version = group_version.rpartition("/")
     known = [each.gvr for each in BUILTIN_RESOURCES if (each.group, each.version) == (group, version)]
     if not version or not plural or (known and gvr not in known):
-        from difflib import get_close_matches
-
-        nearest = get_close_matches(gvr, known, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else "write it as v1/pods or apps/v1/deployments"
+        hint = did_you_mean(gvr, known) or "write it as v1/pods or apps/v1/deployments"
         raise UsageError(f"custom_resync: {gvr!r} is not a resource; {hint}")

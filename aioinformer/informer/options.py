@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.storage import Storage, StorageTier
-from aioinformer.errors import OptionError, UnknownOption, UsageError
+from aioinformer.errors import OptionError, UnknownOption, UsageError, did_you_mean
 from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.pipeline import QueueKind, QueueName
 from aioinformer.reflector.options import check_indexers, check_options, check_share, checked_fields
@@ -166,11 +166,10 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     """
     for name in options:
         if name not in KNOWN:
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(name, KNOWN, n=1)
-            hint = f" (did you mean {nearest[0]}?)" if nearest else ""
-            raise UnknownOption(f"{caller} has no option {name!r}{hint}; the options are {', '.join(KNOWN)}")
+            hint = did_you_mean(name, KNOWN)
+            raise UnknownOption(
+                f"{caller} has no option {name!r}{hint and f' ({hint})'}; the options are {', '.join(KNOWN)}"
+            )
     named = {name: value for name, value in options.items() if not (value is None and name in _OPTIONAL)}
     if "storage" in named:
         named["storage"] = Storage.of(named["storage"])

@@ -8,6 +8,14 @@ These are the classes of the objects themselves: `isinstance(pod, core_v1.Pod)` 
 first needed.
 """
 
+import sys as _sys
+
 from aioinformer.exports import lazy_exports as _lazy_exports
+from aioinformer.models.names import ENTRY as _ENTRY
+from aioinformer.models.names import find_modules as _find_modules
 
 __getattr__, __dir__ = _lazy_exports(__name__, {"base": "MetadataView Model Object ObjectMeta Quantity"})
+
+if _ENTRY not in __path__:
+    _sys.path_hooks.append(_find_modules)
+    __path__.append(_ENTRY)

@@ -1,20 +1,87 @@
-"""The names of the modules of this package: each is resolved when it is first used, and then an attribute."""
+"""The modules of types, `aioinformer.models.apps_v1` and so on. Each has a stub, and a row of the table with its names.
+
+The modules have no source files. `MODULES` finds and loads them: it stands in the path of the package, as a zip file
+may stand in `sys.path`. So `import`, `reload`, `importlib.util` and `pkgutil` treat them like any other module. A name
+is resolved when it is first used, and then an attribute of its module.
+
+A stub is the `__init__.pyi` of a folder, because pyright warns of each import of a stub that has neither a source nor a
+folder of its name.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False  # importing `typing` would take longer than importing a module of types
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any, Final
 
     from aioinformer.resources.resource import Resource
 
+#: Stands for `MODULES` in the path of the package. It is no valid name of a file.
+ENTRY: Final = "<aioinformer.models>"
+
+_ModuleSpec: Any = type(__spec__)  # importing `importlib.machinery` would take longer than all else here
+
+
+class _Modules:
+    """Finds and loads the modules of types: a finder for `ENTRY`, and the loader of each module."""
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        module = name.rpartition(".")[2]
+        if module not in _table():
+            return None
+        spec: ModuleSpec = _ModuleSpec(
+            name, self, origin=os.path.join(os.path.dirname(__file__), module, "__init__.pyi")
+        )
+        spec.has_location = True
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Return None: the module is an ordinary one."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        title, resources, parts, subresources = _table()[module.__name__.rpartition(".")[2]]
+        module.__doc__ = title
+        found = names_of(module.__name__, _pairs(resources), frozenset(parts.split()), _pairs(subresources))
+        vars(module).update(zip(("__getattr__", "__dir__"), found, strict=True))
+
+    def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        """Yield name and False for each module, for `pkgutil`."""
+        return ((prefix + name, False) for name in _table())
+
+
+MODULES: Final = _Modules()
+
+
+def find_modules(path: str) -> _Modules:
+    """Return the finder for an entry of a path, as a hook for `sys.path_hooks`.
+
+    Raises:
+        ImportError: the entry is another one.
+    """
+    if path != ENTRY:
+        raise ImportError(f"{path!r} is not {ENTRY!r}", path=path)
+    return MODULES
+
+
+def _table() -> Mapping[str, tuple[str, str, str, str]]:
+    from aioinformer.models.table import TABLE
+
+    return TABLE
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(each.split("=") for each in text.split())
+
 
 def names_of(
-    module: str, resources: Mapping[str, str], parts: Sequence[str], subresources: Mapping[str, str] | None = None
+    module: str, resources: Mapping[str, str], parts: Collection[str], subresources: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a module of types.
 
@@ -24,7 +91,6 @@ def names_of(
         parts: the types of attributes.
         subresources: the kinds of objects that only subresources have -> their plurals.
     """
-    subresources = subresources or {}
     known = frozenset([*resources, *resources.values(), *parts, *subresources])
     group, _, version = module.rpartition(".")[2].partition("_")
 

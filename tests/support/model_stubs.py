@@ -13,7 +13,7 @@ from typing import Any
 import aioinformer.models
 
 FOLDER = Path(aioinformer.models.__file__).parent
-MODULES = sorted(path.stem for path in FOLDER.glob("*.pyi"))
+MODULES = sorted(path.parent.name for path in FOLDER.glob("*/__init__.pyi"))
 _METADATA = FOLDER.parent / "cache" / "objects" / "metadata.pyi"
 _PLAIN: dict[str, tuple[type, ...]] = {
     "str": (str,),
@@ -33,7 +33,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 @cache
 def classes(module: str) -> dict[str, dict[str, ast.expr]]:
     """Return the classes of a stub, with their attributes and the types of these."""
-    paths = [FOLDER / f"{module}.pyi", *([_METADATA] if module == "meta_v1" else [])]
+    paths = [FOLDER / module / "__init__.pyi", *([_METADATA] if module == "meta_v1" else [])]
     nodes = [node for path in paths for node in ast.parse(path.read_text()).body]
     return {node.name: dict(_attributes(node)) for node in nodes if isinstance(node, ast.ClassDef)}
 
@@ -50,7 +50,7 @@ def _attributes(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 @cache
 def constants(module: str) -> dict[str, str]:
     """Return the constants of a stub, with the classes of their objects."""
-    nodes = ast.parse((FOLDER / f"{module}.pyi").read_text()).body
+    nodes = ast.parse((FOLDER / module / "__init__.pyi").read_text()).body
     assigned = [node for node in nodes if isinstance(node, ast.AnnAssign)]
     return {ast.unparse(node.target): ast.unparse(node.annotation)[len("Final[Resource[") : -2] for node in assigned}
 
