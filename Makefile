@@ -117,6 +117,7 @@ generate: $(VENV)/.package $(VENV)/.dev ## Write generated code and generated pa
 	@$(BIN)/python scripts/behaviours.py
 	@$(BIN)/python scripts/contract.py
 	@$(BIN)/python scripts/kubectl_page.py
+	@$(BIN)/python scripts/programs.py
 
 UV ?= uv
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \

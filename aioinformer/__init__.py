@@ -3,7 +3,7 @@
 Start with `SharedInformerFactory`. Everything below it can be used by itself. The API server for tests is
 `aioinformer.testing`; transports are in `aioinformer.transport`.
 
-A name is imported when it is first asked for: who uses one part does not wait for the others.
+A name is imported when it is first used, so a program loads only the parts that it uses.
 """
 
 from aioinformer.exports import lazy_exports as _lazy_exports

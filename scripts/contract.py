@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 SUITE = PROJECT / "tests" / "real" / "contract"
 PAGE = PROJECT / "docs" / "contract.md"
 
-HEAD = """# One contract, two servers
+HEAD = """---
+search: { exclude: true }
+---
+
+# Evidence: the API contract
 
 Each row is a conversation over plain HTTP, recorded with a real kube-apiserver: status, headers and body of each
 response. `aioinformer.testing.ApiServer` must answer the same, field by field, after placeholders have replaced uids,
@@ -45,7 +49,6 @@ CHECKED = """## What is checked, and what is not { #what-is-checked }
 Each mistake is sent to both servers, and each part of the API is requested from both. A number is the status of the
 response. `tests/real/contract/checked.toml` has the requests.
 
-<!-- --8<-- [start:checked] -->
 | Mistake, or part of the API | Same here | Here | kube-apiserver |
 |---|---|---|---|"""
 
@@ -110,7 +113,6 @@ def render(sections: dict[str, list[Row]], checks: list[tuple[str, str, str]]) -
         "",
         CHECKED,
         *(f"| {what} | {_answer(ours == real)} | {ours} | {real} |" for what, ours, real in checks),
-        "<!-- --8<-- [end:checked] -->",
         "",
     ]
     for title, section in sections.items():

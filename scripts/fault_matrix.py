@@ -26,7 +26,11 @@ PAGE = PROJECT / "docs" / "fault-matrix.md"
 FIGURES = PROJECT / "docs" / "fault-matrix.json"
 
 _HEAD = f"""\
-# Fault matrix
+---
+search: {{ exclude: true }}
+---
+
+# Evidence: the fault matrix
 
 Each row shows one fault of the [API server for tests](testing.md), and one informer with default options. Objects
 change twenty times a second throughout. The fault begins after the informer has synced and lasts {LASTS:g} s, unless

@@ -20,7 +20,11 @@ PROJECT = Path(__file__).resolve().parent.parent
 SUITE = PROJECT / "tests" / "real" / "kubectl"
 PAGE = PROJECT / "docs" / "kubectl.md"
 
-HEAD = """# kubectl
+HEAD = """---
+search: { exclude: true }
+---
+
+# Evidence: kubectl
 
 kubectl runs each command on `aioinformer.testing.ApiServer` and on a real kube-apiserver. Output, errors and exit
 status must be the same, after ages, uids, versions, times, addresses and the names of namespaces have been removed.

@@ -49,22 +49,22 @@ class BulkChange:
         """Remove an item that is in the store."""
         self._deleted.append(key)
 
-    def commit(self, announce: Callable[[], Any] = lambda: None) -> None:
+    def commit(self, notify: Callable[[], Any] = lambda: None) -> None:
         """Make the changes, all at once.
 
         Args:
-            announce: called as a part of the change, inside the lock.
+            notify: called as a part of the change, inside the lock.
 
         Raises:
-            MemoryError: nothing has changed. The same if `announce` raises.
+            MemoryError: nothing has changed. The same if `notify` raises.
         """
         items = self._items
         if items is not None:
-            if self._store.put_new(items, self._made, announce):
+            if self._store.put_new(items, self._made, notify):
                 return
             self._puts = {key: (item, {}) for key, item in items.items()}  # some of them have been put by others
         for key, (item, values) in self._puts.items():
             for index in self._store.every_index:
                 if index.name not in values:
                     values[index.name] = index.evaluate(key, item)
-        self._store.put_all(self._puts, self._deleted, announce)
+        self._store.put_all(self._puts, self._deleted, notify)

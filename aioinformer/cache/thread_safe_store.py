@@ -86,14 +86,14 @@ class ThreadSafeStore(Generic[T]):
 
     # Writing.
 
-    def put(self, key: str, item: Any, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
+    def put(self, key: str, item: Any, notify: Callable[[Any], Any] | None = None, notification: Any = None) -> Any:
         """Add or replace an item; return the previous item, or None.
 
         Args:
             key: of the item.
             item: the new item.
-            announce: called with `news` as a part of the change, inside the lock: if it raises, nothing has changed.
-            news: the argument of `announce`.
+            notify: called with `notification` inside the lock. If it raises, nothing has changed.
+            notification: the argument of `notify`.
 
         Raises:
             MemoryError: nothing has changed.
@@ -109,14 +109,14 @@ class ThreadSafeStore(Generic[T]):
             with self._lock:
                 old = items.get(key)
                 if old is not None and kept is self.every_index:
-                    if announce is not None:
-                        announce(news)
+                    if notify is not None:
+                        notify(notification)
                     items[key] = item  # replaces a value, which needs no memory
                     return old
-            return self.put(key, item, announce, news)  # another thread came between
+            return self.put(key, item, notify, notification)  # another thread came between
         with self._lock:
             if kept is not self.every_index:
-                return self.put(key, item, announce, news)
+                return self.put(key, item, notify, notification)
             old = items.get(key)
             items[key] = item
             begun: Begun = []
@@ -125,8 +125,8 @@ class ThreadSafeStore(Generic[T]):
                     before = index.add(key, item, new)
                     if before is not None:
                         begun.append((index, before, new))
-                if announce is not None:
-                    announce(news)
+                if notify is not None:
+                    notify(notification)
             except BaseException:
                 self._undo(key, old, begun)
                 raise
@@ -149,20 +149,20 @@ class ThreadSafeStore(Generic[T]):
             if self._items.get(key) is old:
                 self._items[key] = new
 
-    def delete(self, key: str, announce: Callable[[Any], Any] | None = None, news: Any = None) -> Any:
+    def delete(self, key: str, notify: Callable[[Any], Any] | None = None, notification: Any = None) -> Any:
         """Remove an item and return it; return None if there was none.
 
         Args:
             key: of the item.
-            announce: as for `put`; not called if there is no such item.
-            news: the argument of `announce`.
+            notify: as for `put`; not called if there is no such item.
+            notification: the argument of `notify`.
         """
         with self._lock:
             old = self._items.get(key)
             if old is not None:
                 indices = self.every_index
-                if announce is not None:
-                    announce(news)
+                if notify is not None:
+                    notify(notification)
                 for index in indices:
                     index.remove(key, old)
                 del self._items[key]
@@ -185,17 +185,17 @@ class ThreadSafeStore(Generic[T]):
         self,
         puts: Mapping[str, tuple[Any, Mapping[str, tuple[str, ...]]]],
         deleted: Iterable[str],
-        announce: Callable[[], Any],
+        notify: Callable[[], Any],
     ) -> None:
         """Put and delete many items in one change that every reader sees whole or not at all.
 
         Args:
             puts: key -> item, and its values by the names of the indices.
             deleted: keys of items to delete after that.
-            announce: called as a part of the change, inside the lock.
+            notify: called as a part of the change, inside the lock.
 
         Raises:
-            MemoryError: nothing has changed. The same if `announce` raises.
+            MemoryError: nothing has changed. The same if `notify` raises.
         """
         with self._lock:
             indices = self.every_index
@@ -212,7 +212,7 @@ class ThreadSafeStore(Generic[T]):
                         before = index.add(key, item, new)
                         if before is not None:
                             begun.append((index, before, new))
-                announce()
+                notify()
             except BaseException:
                 for key, old, begun in changes:
                     self._undo(key, old, begun)
@@ -226,16 +226,16 @@ class ThreadSafeStore(Generic[T]):
                     for index in indices:
                         index.remove(key, old)
 
-    def put_new(self, items: dict[str, Any], made: dict[str, Index[Any]], announce: Callable[[], Any]) -> bool:
+    def put_new(self, items: dict[str, Any], made: dict[str, Index[Any]], notify: Callable[[], Any]) -> bool:
         """Put many new items, which are indexed already, in one change; return False if some are in the store.
 
         Args:
             items: by key. If the store is empty, the dict becomes its own.
             made: indices of these items alone, by name; those that are missing are added.
-            announce: called as a part of the change, inside the lock.
+            notify: called as a part of the change, inside the lock.
 
         Raises:
-            MemoryError: nothing has changed. The same if `announce` raises.
+            MemoryError: nothing has changed. The same if `notify` raises.
         """
         self._build_missing(items, made)
         with self._lock:
@@ -243,10 +243,10 @@ class ThreadSafeStore(Generic[T]):
                 return False
             self._build_missing(items, made)  # another thread may have added an index just now
             if self._items:
-                self._add_new(items, made, announce)
+                self._add_new(items, made, notify)
                 return True
             taken = [(indices, {name: made[name] for name in indices}) for indices in (self._indices, self._unfinished)]
-            announce()
+            notify()
             self._items = items
             for indices, ours in taken:
                 indices.update(ours)
@@ -258,12 +258,12 @@ class ThreadSafeStore(Generic[T]):
             if index.name not in made:
                 made[index.name] = self._built(index.name, index.function, items.items())
 
-    def _add_new(self, items: dict[str, Any], made: dict[str, Index[Any]], announce: Callable[[], Any]) -> None:
+    def _add_new(self, items: dict[str, Any], made: dict[str, Index[Any]], notify: Callable[[], Any]) -> None:
         try:
             self._items.update(items)
             for index in self.every_index:
                 index.take_in(made[index.name])
-            announce()
+            notify()
         except BaseException:
             for key, item in items.items():
                 self._items.pop(key, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from aioinformer.cache.objects.codec import check_finite, encoded
-from aioinformer.cache.objects.record import NO_LABELS, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.record import NO_LABELS, Record, decode_at_once, decode_record, undecodable
 from aioinformer.cache.objects.refusals import NotFinite
 from aioinformer.cache.objects.views import View, json_of
 from aioinformer.client.lists import Page
@@ -203,7 +203,7 @@ def status_in(raw: bytes) -> Status | None:
 
 def _record_of(raw: bytes) -> Record:
     try:
-        return decode_whatever(decode_record, raw)
+        return decode_at_once(decode_record, raw)
     except DecodeError:
         # Reviews and some other objects that are not stored have no name.
         try:
@@ -224,7 +224,7 @@ def decode_list(raw: bytes, objects: ObjectType[T]) -> Page[T]:
     """
     if status_in(raw) is not None:
         return Page([], "")
-    parser = ListParser(lambda item: decode_whatever(decode_record, item), len(raw))
+    parser = ListParser(lambda item: decode_at_once(decode_record, item), len(raw))
     parser.feed(raw)
     found = list(parser.items())
     parser.feed_eof()

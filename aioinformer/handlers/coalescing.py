@@ -162,7 +162,7 @@ class CoalescingHandler(HandlerWrapper):
 
     def _blocked(self, seconds: float) -> None:
         if self._current is not None:
-            self._stalls.blame(self.name, self._current, key_of, seconds)
+            self._stalls.report(self.name, self._current, key_of, seconds)
 
     async def _call(self, key: str, notification: Notification[Any]) -> None:
         task = asyncio.current_task()

@@ -435,7 +435,7 @@ class ProcessorListener(Generic[T]):
         if culprit is not None:
             function = self._functions.of(culprit)
             subject = self.name if function in self.name else f"{self.name}, in {function},"
-            self._stalls.blame(subject, culprit, key_of, seconds)
+            self._stalls.report(subject, culprit, key_of, seconds)
 
     def _check_synced(self) -> None:
         if self._upstream_synced and self._initial == 0:

@@ -40,14 +40,14 @@ class Stalls:
         errors: logs the errors of functions; by default, to the same log.
 
     Attributes:
-        blamed: for how many seconds functions have blocked the event loop so far.
+        blocked_seconds: for how many seconds functions have blocked the event loop so far.
         errors: as given.
     """
 
-    __slots__ = ("_log", "_name", "_quiet_until", "blamed", "errors")
+    __slots__ = ("_log", "_name", "_quiet_until", "blocked_seconds", "errors")
 
     def __init__(self, name: str, log: logging.Logger = _log, errors: RepeatedErrors | None = None) -> None:
-        self.blamed = 0.0
+        self.blocked_seconds = 0.0
         self.errors = errors or RepeatedErrors(log)
         self._log = log
         self._name = name
@@ -71,13 +71,13 @@ class Stalls:
                 return called(argument)
             finally:
                 if (seconds := perf_counter() - began) > LIMIT and _on_a_loop():
-                    self.blame(f"{self._name}: {what}", argument, key_of, seconds)
+                    self.report(f"{self._name}: {what}", argument, key_of, seconds)
 
         return cast("_F", timed)
 
-    def blame(self, subject: str, argument: Any, key_of: Callable[[Any], str], seconds: float) -> None:
+    def report(self, subject: str, argument: Any, key_of: Callable[[Any], str], seconds: float) -> None:
         """Count a block of the event loop, and log it unless this subject was logged within the last minute."""
-        self.blamed += seconds
+        self.blocked_seconds += seconds
         now = perf_counter()
         if now < self._quiet_until.get(subject, now):
             return
@@ -128,7 +128,7 @@ class Steps(Root):
 
     def __next__(self) -> Any:
         """Take a step."""
-        blamed = self._stalls.blamed
+        blocked = self._stalls.blocked_seconds
         began = perf_counter()
         try:
             return self._coroutine.send(None)
@@ -137,12 +137,12 @@ class Steps(Root):
                 raise
         finally:
             if perf_counter() - began > LIMIT:
-                self._long(began, blamed)
+                self._long(began, blocked)
         return self._coroutine.send(None)
 
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
-        blamed = self._stalls.blamed
+        blocked = self._stalls.blocked_seconds
         began = perf_counter()
         try:
             return super().throw(*error)
@@ -151,7 +151,7 @@ class Steps(Root):
                 raise
         finally:
             if perf_counter() - began > LIMIT:
-                self._long(began, blamed)
+                self._long(began, blocked)
         return self._coroutine.send(None)
 
     def _goes_on(self, end: BaseException) -> bool:
@@ -161,7 +161,7 @@ class Steps(Root):
         self._coroutine = following
         return True
 
-    def _long(self, began: float, blamed: float) -> None:
-        seconds = perf_counter() - began - (self._stalls.blamed - blamed)
+    def _long(self, began: float, blocked: float) -> None:
+        seconds = perf_counter() - began - (self._stalls.blocked_seconds - blocked)
         if seconds > LIMIT:
             self._report(seconds)

@@ -56,7 +56,7 @@ class Alarm:
         """End the wait in progress, if any, as if its limit were reached."""
         if self._task is not None and not self._rang:
             self.interrupted = True
-            self._ring()
+            self._fire()
 
     def close(self) -> None:
         """Remove the timer, and the reference to the task. A later wait sets them again."""
@@ -93,9 +93,9 @@ class Alarm:
         if self._limit > at:
             self._set_timer(self._limit)
         elif self._task is not None and not self._rang:
-            self._ring()
+            self._fire()
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._rang = True
         if self._task is not None:
             self._task.cancel()

@@ -102,7 +102,7 @@ class ReadCoalescer:
                 self._wait_for(1)
             return
         if napped:
-            self._judge_nap(size)
+            self._count_useless_nap(size)
         else:
             self._piece = size
         rate = size / gap if gap > 0 else self._rate
@@ -119,7 +119,7 @@ class ReadCoalescer:
             self._napping = True
             self._timer = self._loop.call_later(_LIMIT, self._wake)
 
-    def _judge_nap(self, size: int) -> None:
+    def _count_useless_nap(self, size: int) -> None:
         """Count naps that combined nothing."""
         if size >= _USEFUL * self._piece:
             self._useless, self._penalty = 0, _PENALTY

@@ -19,7 +19,7 @@ from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
-from aioinformer.cache.objects.record import Decode, Part, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.record import Decode, Part, Record, decode_at_once, decode_record, undecodable
 from aioinformer.cache.objects.refusals import NotFinite, is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
@@ -196,7 +196,7 @@ class ObjectType(Generic[T]):
         elif result is None:
             raise DecodeError("the transform returned None; it must return an object", key=record.key)
         else:
-            made = decode_whatever(self.decode, encoded(result))
+            made = decode_at_once(self.decode, encoded(result))
         if made.key != record.key:
             raise DecodeError("the transform returned an object with another name or namespace", key=record.key)
         return made.with_raw(made.json, Part)  # what the transform has left out is not known

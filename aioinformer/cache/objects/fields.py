@@ -18,7 +18,7 @@ import msgspec
 
 from aioinformer.cache.objects.frozen import freeze
 from aioinformer.cache.objects.models.shapes import notation_at
-from aioinformer.cache.objects.read_failures import announce
+from aioinformer.cache.objects.read_failures import count_failed_read
 from aioinformer.cache.objects.record import (
     READ,
     Declared,
@@ -104,7 +104,7 @@ def field_value(item: Any, steps: tuple[str, ...]) -> Any:
         except RecursionError:  # one deep object must not make reads of all others fail
             return _shallow_value(record.json, steps)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            announce(record, "not JSON")
+            count_failed_read(record, "not JSON")
             raise DecodeError(f"{record.key}: not JSON", key=record.key, version=record.resource_version) from None
     else:
         value = item if isinstance(item, Mapping) else item.to_dict()

@@ -21,7 +21,7 @@ _lock = threading.RLock()
 _caches: WeakSet[ReadFailures] = WeakSet()
 
 
-def announce(record: Record, reason: str) -> None:
+def count_failed_read(record: Record, reason: str) -> None:
     """Count a failed read in every cache that holds the record. Any thread may call it.
 
     Args:

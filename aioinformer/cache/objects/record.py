@@ -311,7 +311,7 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
     return record
 
 
-def decode_whatever(decode: Decode, raw: bytes) -> Record:
+def decode_at_once(decode: Decode, raw: bytes) -> Record:
     """Make the record of an object of any size without pauses: for callers that cannot pause."""
     try:
         return decode(raw)

@@ -25,8 +25,8 @@ from aioinformer.cache.objects.metadata import OBJECT_META, MetadataView
 from aioinformer.cache.objects.models import decoder_for
 from aioinformer.cache.objects.models.building import BUILDING
 from aioinformer.cache.objects.models.shapes import attributes_of
-from aioinformer.cache.objects.read_failures import announce
-from aioinformer.cache.objects.record import Part, Record, decode_record, decode_whatever, undecodable
+from aioinformer.cache.objects.read_failures import count_failed_read
+from aioinformer.cache.objects.record import Part, Record, decode_at_once, decode_record, undecodable
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.logs import visible
@@ -47,7 +47,7 @@ def load_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
     try:
         return decoded_body(record, decode)
     except DecodeError as error:
-        announce(record, str(error))
+        count_failed_read(record, str(error))
         raise
 
 
@@ -77,7 +77,7 @@ def decoded_body(record: Record, decode: Callable[[bytes], Any]) -> Any:
 
 def failed_read(record: Record, reason: str) -> DecodeError:
     """Count a failed read, and return the error to raise."""
-    announce(record, reason)
+    count_failed_read(record, reason)
     return DecodeError(f"{record.key}: {reason}", key=record.key, version=record.resource_version)
 
 
@@ -137,7 +137,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
             check_names(self._resource.model, change)
         old = self._record.recall() if self._body is None else self._body
         try:
-            record = decode_whatever(decode_record, changed(self._record.json, change))
+            record = decode_at_once(decode_record, changed(self._record.json, change))
             if not self._record.is_whole:
                 record = record.with_raw(record.raw, Part)
             body = share(old, decoded_body(record, self._decoder()), change)
@@ -169,7 +169,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         """
         from aioinformer.cache.objects.codec import encoded
 
-        record = decode_whatever(decode_record, encoded(document))
+        record = decode_at_once(decode_record, encoded(document))
         view = cls(record)
         return cls(record, decoded_body(record, view._decoder()))
 
@@ -406,5 +406,5 @@ def _make_view_class(resource: Resource[Any]) -> type[View]:
 
 
 def _restore(resource: Resource[Any], raw: bytes, is_whole: bool = True) -> View:
-    record = decode_whatever(decode_record, raw)
+    record = decode_at_once(decode_record, raw)
     return view_class(resource)(record if is_whole else record.with_raw(raw, Part))

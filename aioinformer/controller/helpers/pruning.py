@@ -30,7 +30,7 @@ _ATTEMPTS: Final = 5
 
 
 class ForeignObject(AioinformerError):
-    """An object of a set exists already, and belongs to someone else. It is not changed."""
+    """An object of a set exists already, and belongs to another owner. It is not changed."""
 
 
 class AppliedSet(NamedTuple):
@@ -68,7 +68,7 @@ async def apply_set(
     belong to the owner are neither changed nor deleted:
 
     - Before the first write, each name of the set must be free or belong to the owner. The server is asked about names
-      that are not in the cache. A free name is created, so an object that somebody else creates meanwhile is not
+      that are not in the cache. A free name is created, so an object that another client creates meanwhile is not
       changed; an existing object is only changed under its uid.
     - An object is deleted only if its managed fields show that the field manager of the request's client has written
       its owner reference, or all labels of `by`, and if it has no other controller. It is deleted in exactly this

@@ -99,7 +99,7 @@ class Source:
         items: Any = self._items
         iterator = aiter(items if hasattr(items, "__aiter__") else items())
         cause = Cause("source", self.name)
-        slicer, rubbish = Slicer(), 0
+        slicer, invalid = Slicer(), 0
         try:
             async for item in iterator:
                 try:
@@ -107,8 +107,8 @@ class Source:
                         enqueue(key, cause, NORMAL_PRIORITY)
                 except UsageError as error:
                     self.errors += 1
-                    rubbish += 1
-                    if rubbish == 1:
+                    invalid += 1
+                    if invalid == 1:
                         _log.error("%s; the item is skipped, and further ones like it without a log line", error)
                 await slicer.pause()  # an iterable that never waits must not block the event loop
         finally:

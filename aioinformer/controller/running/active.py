@@ -30,7 +30,7 @@ from aioinformer.controller.running.attempts import (
     log_outcome,
     outcome_of,
     outcome_of_error,
-    outcome_of_rubbish,
+    outcome_of_invalid_result,
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, wait_for_own_writes
@@ -299,7 +299,7 @@ class ActiveController:
             self._conclude(attempt, *outcome_of_error(error))
             return
         if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
-            self._conclude(attempt, *outcome_of_rubbish(coroutine))
+            self._conclude(attempt, *outcome_of_invalid_result(coroutine))
             return
         name = f"controller {self.name}: {run.key}"
         following = partial(left_to_do, attempt, request)
@@ -339,7 +339,7 @@ class ActiveController:
         return request, function
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
-        self._stalls.blame(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
+        self._stalls.report(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
 
     def _expire(self, task: asyncio.Task[Any]) -> None:
         attempt = self._attempts[task]

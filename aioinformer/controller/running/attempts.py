@@ -223,7 +223,7 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     if result is None:
         return "success", Finished()
     if not isinstance(result, Result):
-        return outcome_of_rubbish(result)
+        return outcome_of_invalid_result(result)
     if result.parked:
         return "parked", Park(result.parked)
     after = result.after
@@ -255,8 +255,8 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
 
 
-def outcome_of_rubbish(result: Any) -> tuple[str, Outcome]:
-    """Return what follows a result that is none: the same code would return it again."""
+def outcome_of_invalid_result(result: Any) -> tuple[str, Outcome]:
+    """Return what follows an invalid result: the key is parked, since the same code would return it again."""
     return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
 
 

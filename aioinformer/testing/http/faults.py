@@ -73,7 +73,7 @@ FAULTS: Mapping[str, FaultKind] = {
     "unauthorized": FaultKind("answer", "401"),
     "expired_credentials": FaultKind(
         "belief",
-        "401 for whoever has no other token than before: any that is new will do, or one of `renewed`",
+        "401 until the client sends a new token, or one of `renewed`",
         defaults={"renewed": ()},
     ),
     "forbidden": FaultKind("answer", "403"),
@@ -113,7 +113,7 @@ FAULTS: Mapping[str, FaultKind] = {
     "garbage": FaultKind(
         "stream", "a line that is not JSON", ("watch",), {"events": 0, "line": '{"type":"MODIFIED","object":{"kind'}
     ),
-    "unknown_event_type": FaultKind("stream", "an event type nobody knows", ("watch",), {"events": 0}),
+    "unknown_event_type": FaultKind("stream", "an unknown event type", ("watch",), {"events": 0}),
     "undecodable_object": FaultKind(
         "stream", "an object whose metadata is not an object", ("watch",), {"events": 0, "namespace": "", "name": ""}
     ),

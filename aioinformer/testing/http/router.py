@@ -178,7 +178,7 @@ class Router:
         sent = request.content_length or 0
         if sent > LARGEST_BODY and request.method not in _WITHOUT_BODY:
             raise _too_large()
-        _let_body_come(request)
+        _send_continue(request)
         answer = await self._handlers.answer(request, target)
         if sent > _READ_TO_BE_KEPT and request.method in _WITHOUT_BODY and not answer.prepared:
             # As a real server: it does not read a large unused body to reach the next request.
@@ -204,7 +204,7 @@ class Router:
             raise statuses.method_not_allowed()
         if self._origin_checks is not None:
             self._origin_checks.check_json(request)
-        _let_body_come(request)
+        _send_continue(request)
         try:
             params = json.loads(await request.read() or b"{}")
             if not isinstance(params, dict):
@@ -246,7 +246,7 @@ def _waits(request: web.BaseRequest) -> bool:
     return request.headers.get("Expect", "").lower() == "100-continue"
 
 
-def _let_body_come(request: web.BaseRequest) -> None:
+def _send_continue(request: web.BaseRequest) -> None:
     """Send `100 Continue` if the client waits for it: sender and target are known."""
     if _waits(request) and request.body_exists and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -139,7 +139,7 @@ class PodActions:
             raise statuses.internal_error(why)
         for record, budget in found:
             status = budget.get("status") or {}
-            if not _is_ready(pod) and _lets_unready_go(budget["spec"], status):
+            if not _is_ready(pod) and _may_evict_unready(budget["spec"], status):
                 continue
             _check_budget(budget, status)
             if not dry_run:
@@ -184,7 +184,7 @@ def _is_ready(pod: Mapping[str, Any]) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def _lets_unready_go(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+def _may_evict_unready(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     if spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)

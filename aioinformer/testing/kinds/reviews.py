@@ -64,10 +64,10 @@ def _reviewed(
         StatusError: 400 or 422, the review is invalid.
     """
     resource = served.resource
-    spec = _said(obj.get("spec") or {})
+    spec = _without_empty(obj.get("spec") or {})
     for field in ("resourceAttributes", "nonResourceAttributes"):
         if field in spec:
-            spec[field] = _said(spec[field])
+            spec[field] = _without_empty(spec[field])
     metadata = dict(obj.get("metadata") or {})
     answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
     match resource.group_resource:
@@ -132,7 +132,7 @@ def _question_causes(
         yield Cause.invalid("spec.nonResourceAttributes", quote(path), "disallowed on this kind of request")
 
 
-def _said(value: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that are not empty; the API omits empty ones."""
     return {field: each for field, each in value.items() if each not in ("", [], None)}
 

@@ -125,7 +125,7 @@ class ConflictError(Exception):
 
     def __init__(self, conflicts: list[Conflict]) -> None:
         self.conflicts = conflicts
-        super().__init__(_told(conflicts))
+        super().__init__(_message(conflicts))
 
 
 def manager_name(asked: str, user_agent: str) -> str:
@@ -310,7 +310,7 @@ def _order(entry: tuple[Manager, Owned]) -> tuple[str, str, str, str, str]:
     return manager.operation, owned.time, manager.name, manager.api_version, manager.subresource
 
 
-def _told(conflicts: Iterable[Conflict]) -> str:
+def _message(conflicts: Iterable[Conflict]) -> str:
     by_owner: dict[Manager, list[str]] = {}
     for conflict in conflicts:
         by_owner.setdefault(conflict.owner, []).append(path_text(conflict.path))

@@ -99,7 +99,7 @@ class Writer:
         self._fill_defaults(served, obj)
         metadata = obj["metadata"]
         if owners is None:
-            track(served, None, obj, by or _ourselves(served), self._cluster.now())
+            track(served, None, obj, by or _own_manager(served), self._cluster.now())
         else:
             note_owners(obj, owners)
         if metadata.get("resourceVersion", "0") != "0" and not dry_run:
@@ -194,7 +194,7 @@ class Writer:
         metadata["resourceVersion"] = str(record.version)
         if owners is None:
             metadata["managedFields"] = asked
-            track(served, old, obj, by or _ourselves(served, subresource), self._cluster.now())
+            track(served, old, obj, by or _own_manager(served, subresource), self._cluster.now())
         else:
             note_owners(obj, owners)
         body = encode_object(obj, custom=served.custom)
@@ -309,5 +309,5 @@ def _is_same(body: bytes, stored: bytes) -> bool:
     return body == stored or (len(body) == len(stored) and bool(decode(body) == decode(stored)))
 
 
-def _ourselves(served: Served, subresource: str = "") -> Manager:
+def _own_manager(served: Served, subresource: str = "") -> Manager:
     return Manager("aioinformer", "Update", served.resource.api_version, subresource)

@@ -12,9 +12,10 @@ DOCS = PROJECT / "docs"
 PAGES = (PROJECT / "README.md", PROJECT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md")))
 
 _FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>[\w.+-]*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- program: (?P<program>\S+) -->\n)?"
+    r"^(?P<indent> *)```(?P<language>[\w.+-]*)\n(?P<code>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
 )
-_INCLUDE = re.compile(r'^--8<-- "(?P<path>[^":]+)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -26,18 +27,14 @@ class Block:
         line: of the page, where the code begins.
         language: after the fence; "" if there is none.
         code: without the indentation of the block.
+        program: the file that the block shows, according to the comment before it; "" if there is none.
     """
 
     page: str
     line: int
     language: str
     code: str
-
-    @property
-    def included(self) -> str:
-        """Return the path of the file that the block includes as a whole, or "" if it includes none."""
-        match = _INCLUDE.fullmatch(self.code.strip())
-        return match["path"] if match else ""
+    program: str
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -48,7 +45,10 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     name = str(page.relative_to(PROJECT))
     return [
-        Block(name, text.count("\n", 0, match.start("code")) + 1, match["language"], dedent(match["code"]))
+        Block(
+            *(name, text.count("\n", 0, match.start("code")) + 1, match["language"], dedent(match["code"])),
+            match["program"] or "",
+        )
         for match in _FENCE.finditer(text)
     ]
 
@@ -57,5 +57,5 @@ ALL = [block for page in PAGES for block in blocks_of(page)]
 
 
 def in_language(language: str) -> list[Block]:
-    """Return all blocks in one language, without those that only include a file."""
-    return [block for block in ALL if block.language == language and not block.included]
+    """Return all blocks in one language, without those that show a file."""
+    return [block for block in ALL if block.language == language and not block.program]

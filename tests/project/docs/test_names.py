@@ -28,22 +28,19 @@ from tests.project.docs.blocks import DOCS
 
 #: What the variables of a page stand for.
 VARIABLES: dict[str, dict[str, object]] = {
-    "from-client-go.md": {
-        "client": ResourceClient,
+    "coming-from.md": {
+        "client": Client,
+        "controller": Controller,
         "elector": LeaderElector,
         "factory": SharedInformerFactory,
         "indexer": Indexer,
         "informer": SharedIndexInformer,
         "lister": Lister,
+        "manager": Manager,
+        "pods": ResourceClient,
         "queue": RateLimitingQueue,
         "recorder": EventRecorder,
         "registration": HandlerRegistration,
-    },
-    "coming-from.md": {
-        "client": Client,
-        "controller": Controller,
-        "informer": SharedIndexInformer,
-        "manager": Manager,
         "request": Request(None, None, None),  # type: ignore[arg-type] # some attributes are of instances
     },
 }

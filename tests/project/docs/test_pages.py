@@ -9,6 +9,7 @@ import pkgutil
 import re
 from typing import TYPE_CHECKING
 
+import programs
 import pytest
 
 import aioinformer
@@ -36,7 +37,6 @@ OF_CONTRIBUTORS = {
     "fault-matrix.md",
     "kubectl.md",
     "simulation.md",
-    "soak.md",
 }
 
 
@@ -55,10 +55,19 @@ def test_json_block_is_json(block: Block) -> None:
             json.loads(line)
 
 
-@pytest.mark.parametrize("page", [PROJECT / "README.md", PROJECT / "CHANGELOG.md"], ids=lambda page: page.name)
-def test_relative_links_exist(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [link for link in links if not (PROJECT / link).exists()] == []
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_page_of_the_package_index_has_no_relative_links(name: str) -> None:
+    text = (PROJECT / name).read_text()
+    assert re.findall(r"\]\((?!https?:)[^)]*\)", text) == []
+    files = re.findall(r"`((?:docs/)?[\w-]+\.md)`", text)
+    assert [file for file in files if not any((folder / file).exists() for folder in (PROJECT, DOCS))] == []
+
+
+def test_pages_show_programs_as_they_are() -> None:
+    shown = {block.program for block in ALL if block.program}
+    assert len(shown) >= 6
+    assert [path.name for path in programs.outdated()] == []
+    assert [page.name for page in PAGES if "--8<--" in page.read_text()] == []  # only mkdocs resolves these
 
 
 def test_examples_have_short_lines() -> None:
@@ -82,7 +91,7 @@ def test_user_pages_have_no_row_numbers(page: Path) -> None:
 
 def test_navigation_has_every_page() -> None:
     navigation = set(re.findall(r"[\w/-]+\.md", (PROJECT / "mkdocs.yml").read_text()))
-    assert navigation == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert navigation == {"changelog.md", *(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))}
 
 
 def _docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
@@ -103,3 +112,15 @@ def test_public_docstrings_have_no_row_numbers(name: str) -> None:
     module = importlib.import_module(f"aioinformer{name}")
     if hasattr(module, "__all__"):
         assert {where: ROW.findall(text) for where, text in _docstrings(module) if ROW.search(text)} == {}
+
+
+def test_search_finds_guides_and_not_generated_tables() -> None:
+    """The theme adds pages to its index unless they exclude themselves, and weights `tags` above titles."""
+    generated = re.search(r"^not_in_nav: .*\n((?:  .*\n)+)", (PROJECT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert generated is not None
+    for name in generated[1].split():
+        text = (DOCS / name).read_text()
+        assert text.startswith("---\nsearch: { exclude: true }\n---\n"), name
+        assert re.findall("^# .*", text, re.MULTILINE)[0].startswith("# Evidence: "), name
+        assert f"({name})" in (DOCS / "evidence.md").read_text()
+    assert "\ntags: [controller, controllers, " in (DOCS / "write-a-controller.md").read_text()

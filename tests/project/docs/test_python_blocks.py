@@ -216,8 +216,8 @@ def test_blocks_are_found() -> None:
     assert len(TESTS) >= 2
 
 
-@pytest.mark.parametrize("block", [block for block in ALL if block.included], ids=str)
-def test_included_file_stands_alone_and_has_a_test(block: Block) -> None:
-    path = PROJECT / block.included
+@pytest.mark.parametrize("block", [block for block in ALL if block.program.endswith(".py")], ids=str)
+def test_shown_program_stands_alone_and_has_a_test(block: Block) -> None:
+    path = PROJECT / block.program
     assert "import cluster" not in path.read_text()
     assert f'"{path.name}"' in EXAMPLE_TESTS

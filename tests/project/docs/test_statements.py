@@ -65,3 +65,13 @@ def test_every_security_claim_names_existing_tests() -> None:
     sources = "".join(path.read_text() for path in (PROJECT / "tests").rglob("test_*.py"))
     existing = set(re.findall(r"def (test_\w+)\(", sources))
     assert {name for claim in claims for name in re.findall(r"`(test_\w+)`", claim)} - existing == set()
+
+
+def test_design_names_places_that_exist() -> None:
+    table = (DOCS / "design.md").read_text().split("| question | place |")[1].split("\n\n")[0]
+    places = [re.findall(r"`([^`]+)`", line.split(" | ")[1]) for line in table.splitlines()[2:]]
+    assert len(places) >= 12
+    for names in places:
+        files = [name for name in names if name.endswith(".py")]
+        source = "".join((PROJECT / "aioinformer" / name).read_text() for name in files)
+        assert [name for name in names if name not in files and not re.search(rf"\b{name}\b", source)] == []

@@ -217,5 +217,6 @@ def hunt_all(jobs: int, page: Path) -> int:
 
 def found_by(page: Path) -> dict[str, int]:
     """Return the seed that finds each bug, from the table of the page."""
-    cells = [line.split(" | ") for line in page.read_text().partition(_BEGIN)[2].splitlines() if line.startswith("| ")]
+    table = page.read_text().partition(_BEGIN)[2].partition(_END)[0]
+    cells = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")]
     return {cell[0].removeprefix("| "): int(cell[2]) for cell in cells if cell[2].isdigit()}

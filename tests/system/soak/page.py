@@ -1,4 +1,4 @@
-"""Judge the figures of a soak run, and generate docs/soak.md from those in benchmarks/results:
+"""Judge the figures of a soak run, and write those in benchmarks/results into docs/simulation.md:
 `python -m tests.system.soak.page`.
 """
 
@@ -66,26 +66,11 @@ def _slope(points: list[tuple[float, float]]) -> float:
 
 PROJECT = Path(__file__).resolve().parents[3]
 RESULTS = PROJECT / "benchmarks" / "results"
-PAGE = PROJECT / "docs" / "soak.md"
+PAGE = PROJECT / "docs" / "simulation.md"
 PLOT = PROJECT / "docs" / "soak.svg"
 TARGETS = ("soak-real", "soak-own")
-
-_HEAD = """\
-# Soak test
-
-The soak test runs informers of one collection in all variants (both queues, every storage tier, streaming lists and
-pages) with different handlers: fast, slow, raising, threaded, with resyncs. Every four seconds, a handler is added for
-a while, and another informer starts and stops. Objects change continuously, and a fault occurs every few seconds.
-About every two minutes, the changes stop: all caches and all handlers must reach the state of the server. Then the test
-counts memory, tasks and sockets *at rest*. The informers run in a process of their own.
-
-`make soak DURATION=1h TARGET=own` uses the API server for tests. `TARGET=real` uses a
-[kube-apiserver](contributing.md), which the test also kills, restarts and pauses; it pauses etcd, too. The figures are
-in `benchmarks/results/`.
-
-![Memory of the process over time](soak.svg)
-
-"""
+#: The page has the figures between these lines.
+_BEGIN, _END = "<!-- soak figures -->\n", "<!-- end of the soak figures -->\n"
 
 
 def rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
@@ -124,7 +109,8 @@ def rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    """Return the text of the page."""
+    """Return the text of the page with the figures of these runs."""
+    before, _, rest = PAGE.read_text().partition(_BEGIN)
     table = ["| | " + " | ".join(run["target"] for run in runs) + " |", "|---|" + "--:|" * len(runs)]
     for line in zip(*map(rows, runs), strict=True):
         table.append(f"| {line[0][0]} | " + " | ".join(value for _, value in line) + " |")
@@ -132,7 +118,8 @@ def page(runs: list[dict[str, Any]]) -> str:
         f"Faults of {run['target']}: " + ", ".join(f"{name} {count}" for name, count in run["faults"].items())
         for run in runs
     ]
-    return _HEAD + "\n".join(table) + "\n\n" + ".\n\n".join(faults) + ".\n"
+    figures = "\n".join(table) + "\n\n" + ".\n\n".join(faults) + ".\n"
+    return before + _BEGIN + figures + _END + rest.partition(_END)[2]
 
 
 def plot(runs: list[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer.client import Client
+from aioinformer import Client
 from aioinformer.errors import UsageError
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from tests.support.scripted_transport import Scripted

@@ -174,7 +174,7 @@ async def test_reads_of_resources_that_are_no_inputs_are_refused() -> None:
 
 
 @pytest.mark.behaviour("C-117")
-async def test_inputs_of_one_resource_are_told_apart_by_their_declarations() -> None:
+async def test_inputs_of_one_resource_are_distinguished_by_declaration() -> None:
     pods = Watch(PODS, to=lambda pod: ["default/a"], label_selector="app=a")
     others, unknown = Owns(PODS, label_selector="app=b"), Watch(PODS, to=lambda pod: [])
     found: list[Any] = []

@@ -11,7 +11,7 @@ from unittest.mock import create_autospec
 
 import pytest
 
-from aioinformer.factory import SharedInformerFactory
+from aioinformer import SharedInformerFactory
 from aioinformer.factory.accessors import Accessors, ClusterAccessor, NamespacedAccessor
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 

@@ -124,7 +124,7 @@ async def test_a_cancellation_inside_of_a_source_is_a_failure() -> None:
 
 
 @pytest.mark.behaviour("C-33")
-async def test_rubbish_is_skipped_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_invalid_items_are_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def items() -> AsyncIterator[Any]:
         for item in (7, "web", "north/south/web", {"name": "web"}, "shop/web"):
             yield item
