@@ -12,7 +12,7 @@ __getattr__, __dir__ = _lazy_exports(
     {
         "auth.credentials": "Connection",
         "auth.tokens": "Credential Credentials FixedCredentials",
-        "exchange": "Request Response SendCheck Sending Transport exchange",
+        "messages": "Request Response SendCheck Sending Transport exchange",
         "kubernetes": "KubernetesTransport",
         "session": "TLS",
     },

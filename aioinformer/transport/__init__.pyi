@@ -3,11 +3,11 @@ from aioinformer.transport.auth.credentials import Connection as Connection
 from aioinformer.transport.auth.tokens import Credential as Credential
 from aioinformer.transport.auth.tokens import Credentials as Credentials
 from aioinformer.transport.auth.tokens import FixedCredentials as FixedCredentials
-from aioinformer.transport.exchange import Request as Request
-from aioinformer.transport.exchange import Response as Response
-from aioinformer.transport.exchange import SendCheck as SendCheck
-from aioinformer.transport.exchange import Sending as Sending
-from aioinformer.transport.exchange import Transport as Transport
-from aioinformer.transport.exchange import exchange as exchange
 from aioinformer.transport.kubernetes import KubernetesTransport as KubernetesTransport
+from aioinformer.transport.messages import Request as Request
+from aioinformer.transport.messages import Response as Response
+from aioinformer.transport.messages import SendCheck as SendCheck
+from aioinformer.transport.messages import Sending as Sending
+from aioinformer.transport.messages import Transport as Transport
+from aioinformer.transport.messages import exchange as exchange
 from aioinformer.transport.session import TLS as TLS

@@ -16,7 +16,7 @@ from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.keys import meta_namespace_key_func
 from aioinformer.transport import Request
-from aioinformer.transport.exchange import exchange
+from aioinformer.transport.messages import exchange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -105,7 +105,9 @@ class RequestQueue:
         What a source or a caller requests stays in the queue, unless it comes after 8 other causes.
 
         Args:
-            key, cause, priority: as for `add`.
+            key: as for `add`.
+            cause: as for `add`.
+            priority: as for `add`.
             gone: whether the object does not exist.
             seen: keys that were gone before this time are dropped.
         """

@@ -34,9 +34,9 @@ from aioinformer.transport.auth.exec_plugin import ExecCredentials, exec_plugin
 from aioinformer.transport.auth.oidc import OIDCCredentials, TokenStore, oidc_provider
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, FixedCredentials, obtain
-from aioinformer.transport.exchange import exchange
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
+from aioinformer.transport.messages import exchange
 from tests.support.loopback import Server, body, cut, fetch
 from tests.support.socks_server import SocksServer
 
