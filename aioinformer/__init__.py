@@ -15,7 +15,6 @@ __getattr__, __dir__ = _lazy_exports(
         "cache.expiration_store": "ExpirationStore TTLPolicy ttl_store",
         "cache.indices": "Index IndexFunc Indexers",
         "cache.lister": "ClusterLister Lister NamespaceLister",
-        "cache.mutation_cache": "MutationCache",
         "cache.mutation_detector": "MutationDetector",
         "cache.objects.changes": "evolve",
         "cache.objects.codec": "to_json",

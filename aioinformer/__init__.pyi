@@ -9,7 +9,6 @@ from aioinformer.cache.indices import IndexFunc as IndexFunc
 from aioinformer.cache.lister import ClusterLister as ClusterLister
 from aioinformer.cache.lister import Lister as Lister
 from aioinformer.cache.lister import NamespaceLister as NamespaceLister
-from aioinformer.cache.mutation_cache import MutationCache as MutationCache
 from aioinformer.cache.mutation_detector import MutationDetector as MutationDetector
 from aioinformer.cache.objects.changes import evolve as evolve
 from aioinformer.cache.objects.codec import to_json as to_json
