@@ -47,6 +47,7 @@ __getattr__, __dir__ = _lazy_exports(
         "handlers.synctrack": "AsyncTracker SingleFileTracker",
         "handlers.threaded": "ThreadedHandler",
         "informer.controller": "CacheController CacheControllerConfig",
+        "informer.options": "RunOptions",
         "informer.shared_informer": "SharedIndexInformer",
         "informer.sync": "SyncResult wait_for_cache_sync",
         "informer.watch": "InformerWatch RetryWatcher until",

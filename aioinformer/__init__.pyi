@@ -78,6 +78,7 @@ from aioinformer.handlers.synctrack import SingleFileTracker as SingleFileTracke
 from aioinformer.handlers.threaded import ThreadedHandler as ThreadedHandler
 from aioinformer.informer.controller import CacheController as CacheController
 from aioinformer.informer.controller import CacheControllerConfig as CacheControllerConfig
+from aioinformer.informer.options import RunOptions as RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer as SharedIndexInformer
 from aioinformer.informer.sync import SyncResult as SyncResult
 from aioinformer.informer.sync import wait_for_cache_sync as wait_for_cache_sync

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aioinformer
-from aioinformer import ReflectorOptions, SharedInformerFactory
+from aioinformer import RunOptions, SharedInformerFactory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -35,7 +35,7 @@ PACKAGE = Path(aioinformer.__file__).parent
 #: The server for tests.
 EXCLUDED = PACKAGE / "testing"
 #: No slice of work ends by the clock, so that the trace does not depend on how busy the machine is.
-OPTIONS = ReflectorOptions(slice_seconds=100)
+OPTIONS = RunOptions(slice_seconds=100)
 TIMEOUT = 10.0
 #: Seconds after which the informer has nothing left to do before the next event.
 IDLE = 0.05

@@ -185,18 +185,6 @@ def checked_fields(paths: Any) -> list[str]:
     return found
 
 
-def check_share(share: Any, name: str = "max_undecodable") -> None:
-    """Check that an option is a number from 0 to 1, or None.
-
-    Raises:
-        OptionError: it is not.
-    """
-    if share is None:
-        return
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise OptionError(f"{name} must be a share from 0 to 1, or None for no limit, not {share!r}")
-
-
 def check_seconds(seconds: Any, name: str) -> None:
     """Check that an option is a number of seconds.
 
@@ -218,14 +206,14 @@ def check_metrics(metrics: Any) -> None:
         raise OptionError(f"metrics must be a provider such as PrometheusMetrics(), not {kind}")
 
 
-def check_options(options: Any) -> None:
-    """Check that options are `ReflectorOptions`, or None.
+def check_options(options: Any, kind: type[ReflectorOptions] = ReflectorOptions) -> None:
+    """Check that options are of a kind, or None.
 
     Raises:
         OptionError: they are not.
     """
-    if options is not None and not isinstance(options, ReflectorOptions):
-        raise OptionError(f"options must be a ReflectorOptions(...), not {type(options).__name__}")
+    if options is not None and not isinstance(options, kind):
+        raise OptionError(f"options must be {kind.__name__}(…), not {type(options).__name__}")
 
 
 def check_indexers(indexers: Any) -> None:

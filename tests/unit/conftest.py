@@ -8,11 +8,12 @@ from __future__ import annotations
 import gc
 import inspect
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -29,9 +30,13 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueKind:
     """Run a test with each queue, if its guarantees do not depend on the queue."""
     kind: QueueKind = request.param
-    defaults = SharedIndexInformer.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "queue", kind)
+    make: Any = SharedIndexInformer.__init__
+
+    def with_queue(self: Any, *arguments: Any, options: Any = None, **more: Any) -> None:
+        given = RunOptions() if options is None else options
+        make(self, *arguments, options=replace(given, queue=kind) if isinstance(given, RunOptions) else given, **more)
+
+    monkeypatch.setattr(SharedIndexInformer, "__init__", with_queue)
     return kind
 
 

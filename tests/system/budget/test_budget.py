@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import pytest
 
 from aioinformer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.informer.options import RunOptions
 from aioinformer.resources.catalog import find
 from tests.support.stream import Stream, added, modified
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 BUDGET = Path(__file__).with_name("budget.json")
 PODS, BATCH, BATCHES = 200, 100, 10
 #: Long enough that no slice ends by the clock: counts must not depend on the load of the machine.
-OPTIONS = ReflectorOptions(slice_seconds=100)
+OPTIONS = RunOptions(slice_seconds=100)
 #: Relative; one more call for an event exceeds it.
 TOLERANCE = 0.005
 

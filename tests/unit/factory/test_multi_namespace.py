@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import PODS, Collection, Response
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
+PLAIN = RunOptions()
+FINE = RunOptions(slice_seconds=1e-9)
 
 
 class Namespaces(dict[str, Collection]):
@@ -52,8 +53,8 @@ class Namespaces(dict[str, Collection]):
         collection.version = max(each.version for each in self.values())
         collection.put(name, namespace)
 
-    def informer(self, *namespaces: str, **options: Any) -> MultiNamespaceInformer[Any]:
-        return MultiNamespaceInformer(self.__getitem__, namespaces, queue=self.queue, **options)
+    def informer(self, *namespaces: str, options: RunOptions = PLAIN, **more: Any) -> MultiNamespaceInformer[Any]:
+        return MultiNamespaceInformer(self.__getitem__, namespaces, options=replace(options, queue=self.queue), **more)
 
     @asynccontextmanager
     async def running(self, *namespaces: str, **options: Any) -> AsyncIterator[MultiNamespaceInformer[Any]]:
@@ -224,7 +225,7 @@ async def test_failing_lister_watcher_changes_nothing(server: Namespaces) -> Non
             raise ZeroDivisionError
         return server[namespace]
 
-    informer = MultiNamespaceInformer(lister_watcher_for, ["one"], queue=server.queue)
+    informer = MultiNamespaceInformer(lister_watcher_for, ["one"], options=RunOptions(queue=server.queue))
     async with informer:
         await informer.wait_for_sync()
         with pytest.raises(ZeroDivisionError):

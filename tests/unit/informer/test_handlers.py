@@ -14,8 +14,8 @@ from aioinformer.handlers.notifications import (
     ResourceEventHandlerDetailedFuncs,
     ResourceEventHandlerFuncs,
 )
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
@@ -193,7 +193,7 @@ async def test_backlog_does_not_block_the_loop() -> None:
             await asyncio.sleep(60)
         turns.append(loop.turns)
 
-    async with informer_of("a", options=ReflectorOptions(slice_seconds=1e-9), on_update=on_update) as (
+    async with informer_of("a", options=RunOptions(slice_seconds=1e-9), on_update=on_update) as (
         pods,
         informer,
         _,

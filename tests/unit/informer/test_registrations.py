@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("queue")
 
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
+FINE = RunOptions(slice_seconds=1e-9)
 
 
 @pytest.mark.conformance("SI-20")

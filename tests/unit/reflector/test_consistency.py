@@ -51,9 +51,8 @@ async def test_difference_stops_the_informer_and_names_keys(caplog: pytest.LogCa
 @pytest.mark.conformance("CON-01")
 async def test_difference_is_reported_and_the_informer_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     failures: list[Exception] = []
-    informer = SharedIndexInformer(
-        InconsistentCollection("a", "b", "c"), options=REPORT, watch_error_handler=failures.append
-    )
+    informer = SharedIndexInformer(InconsistentCollection("a", "b", "c"), options=REPORT)
+    informer.set_watch_error_handler(failures.append)
     async with informer:
         await settled()
         assert informer.has_synced()
