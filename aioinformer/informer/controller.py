@@ -52,7 +52,6 @@ class CacheControllerConfig(msgspec.Struct):
         flush: is called before the event loop gets a turn, and at the end of each batch: deliver what `process`
             collected.
         on_version: is called after each batch with the version that has been reached; "" if it is unknown.
-        slice_seconds: how long processing may block the event loop at a time.
         counters: counts the time of batches; None to count nothing.
     """
 
@@ -61,7 +60,6 @@ class CacheControllerConfig(msgspec.Struct):
     process: PopProcessFunc[Record]
     flush: Callable[[], None] = lambda: None
     on_version: Callable[[str], None] = lambda version: None
-    slice_seconds: float = 0.0005
     counters: InformerCounters | None = None
 
 
@@ -128,7 +126,7 @@ class CacheController:
 
     async def _process_loop(self) -> None:
         config, queue = self._config, self._config.queue
-        process, flush, slicer = config.process, config.flush, Slicer(config.slice_seconds)
+        process, flush, slicer = config.process, config.flush, Slicer()
         while True:
             try:
                 async with queue.batch(self._process_few) as batch:

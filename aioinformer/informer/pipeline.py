@@ -104,7 +104,6 @@ class Pipeline(Generic[T]):
             objects.to_view,
             self._view_failed,
             resync_period=resync_period,
-            slice_seconds=options.slice_seconds,
             stalls=stalls,
         )
         self._name = name
@@ -121,11 +120,10 @@ class Pipeline(Generic[T]):
             known: the part of the cache that belongs to the collection of the queue; by default, all of it.
         """
         queue: Queue[Record]
-        slice_seconds = self._options.slice_seconds
         if self._options.queue == QueueKind.DELTA:
-            queue = DeltaFIFO(_key_of_record, known or self._store, slice_seconds=slice_seconds)
+            queue = DeltaFIFO(_key_of_record, known or self._store)
         else:
-            queue = RealFIFO(self._new_updates(known), _key_of_record, slice_seconds=slice_seconds)
+            queue = RealFIFO(self._new_updates(known), _key_of_record)
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
@@ -186,7 +184,7 @@ class Pipeline(Generic[T]):
         Args:
             keys: of objects in the cache.
         """
-        slicer = Slicer(self._options.slice_seconds)
+        slicer = Slicer()
         forgotten = list(keys)
         while True:
             try:

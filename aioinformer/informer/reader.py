@@ -210,7 +210,7 @@ class InformerCache(Generic[T]):
             UsageError: a name is taken. No indexer was added.
         """
         self._before_indexers(indexers)
-        slicer = Slicer(self._options.slice_seconds)
+        slicer = Slicer()
         with closing(self._indexer.store.adding_indexers(indexers)) as steps:
             for _ in steps:
                 await slicer.pause()

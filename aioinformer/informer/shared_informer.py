@@ -393,7 +393,6 @@ class SharedIndexInformer(ObservedInformer[T]):
             process=pipeline.updates.handle_deltas,
             flush=pipeline.processor.flush,
             on_version=on_version,
-            slice_seconds=self._options.slice_seconds,
             counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config))

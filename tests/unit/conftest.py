@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from aioinformer import concurrency
 from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.virtual_time import VirtualTimeLoop
@@ -38,6 +39,12 @@ def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Qu
 
     monkeypatch.setattr(SharedIndexInformer, "__init__", with_queue)
     return kind
+
+
+@pytest.fixture
+def fine_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let long work yield to the event loop as often as it can."""
+    monkeypatch.setattr(concurrency, "SLICE_SECONDS", 1e-9)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
     """The options of a queue of requests.
 
     Attributes:
-        backoff: the delays after failed attempts of a key. A success resets them; `reset_after` is not used.
+        backoff: the delays after failed attempts of a key. Only a success resets them.
         max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
         min_interval: seconds between the starts of two runs of a key, retries included.
         ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`

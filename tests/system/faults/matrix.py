@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 QUICK: dict[str, Any] = {
     "backoff": BackoffOptions(initial=0.02, cap=0.1),
     "idle_timeout": 2.0,
-    "stream_patience": 1.0,
     "page_size": 7,
     "max_frame": 1_000_000,
 }

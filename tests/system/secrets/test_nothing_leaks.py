@@ -50,7 +50,6 @@ WORDS = (CONTENT, ENCODED, TOKEN)
 QUICK = RunOptions(
     backoff=BackoffOptions(initial=0.01, cap=0.02),
     idle_timeout=1.0,
-    stream_patience=1.0,
     max_frame=500_000,
     page_size=2,
 )

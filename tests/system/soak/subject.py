@@ -77,7 +77,7 @@ _KEPT_ALIVE = 40.0
 _VISIT = 4.0
 
 _QUICK = BackoffOptions(cap=5.0)
-STREAMS = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, stream_patience=10.0)
+STREAMS = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=30.0)
 PAGES = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, streaming_list=False, page_size=40)
 
 #: Every queue, every storage tier, both kinds of list, with default and with short times.

@@ -34,7 +34,7 @@ from tests.unit.controller.setting import (
     subject_of_line,
 )
 
-AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0, reset_after=300.0), limit=3)
+AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0), limit=3)
 
 
 class Stubborn:

@@ -70,11 +70,12 @@ async def test_resource_served_again_is_listed(queue: str, turns: int) -> None:
     assert known == {"b", "c", "d"}
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 260, 5))
 async def test_changes_in_flight_at_withdrawal_are_dropped(queue: str, turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(60)))
-    informer = DynamicInformer(pods, options=RunOptions(slice_seconds=1e-9, queue=queue))
+    informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
     informer.add_event_handler(recorder)
     async with informer:

@@ -145,15 +145,15 @@ async def test_custom_resource_lister_raises_not_found_as_the_server() -> None:
 NAMES = [f"pod-{number}" for number in range(64)]
 
 #: So short that each check of the clock yields to the loop.
-TINY = RunOptions(slice_seconds=1e-9)
 
 
 def by_name(pod: Any) -> list[str]:
     return [pod.metadata.name]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_adding_indexers_yields_to_other_tasks() -> None:
-    async with informer_of(*NAMES, options=TINY) as (_, informer, _):
+    async with informer_of(*NAMES) as (_, informer, _):
         adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
         turns = 0
         while not adding.done():
@@ -164,8 +164,9 @@ async def test_adding_indexers_yields_to_other_tasks() -> None:
     assert [pod.metadata.name for pod in informer.get_indexer().by_index("name", "pod-7")] == ["pod-7"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_cancelled_addition_adds_no_indexers() -> None:
-    async with informer_of(*NAMES, options=TINY) as (_, informer, _):
+    async with informer_of(*NAMES) as (_, informer, _):
         adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
         await asyncio.sleep(0)
         adding.cancel()

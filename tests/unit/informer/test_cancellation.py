@@ -25,11 +25,11 @@ from tests.support.virtual_time import VirtualTimeLoop, settled
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-pytestmark = pytest.mark.usefixtures("queue")
+pytestmark = pytest.mark.usefixtures("queue", "fine_slices")
 
 _WAYS = {
-    "pages": RunOptions(slice_seconds=1e-9, streaming_list=False, page_size=2),
-    "streams": RunOptions(slice_seconds=1e-9),
+    "pages": RunOptions(streaming_list=False, page_size=2),
+    "streams": RunOptions(),
 }
 
 

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 
 #: Yield to the loop as often as possible.
-FINE = RunOptions(slice_seconds=1e-9, queue="in_order")
+pytestmark = pytest.mark.usefixtures("fine_slices")
+
+IN_ORDER = RunOptions(queue="in_order")
 
 
 def in_order(pods: Collection, **options: Any) -> SharedIndexInformer[Any]:
-    return SharedIndexInformer(pods, options=FINE, **options)
+    return SharedIndexInformer(pods, options=IN_ORDER, **options)
 
 
 def relist_with_many_changes(pods: Collection) -> None:
