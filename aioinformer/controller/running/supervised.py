@@ -102,8 +102,7 @@ class Supervised:
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
         """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
-        grace = self._manager.grace if self.controller.grace is None else self.controller.grace
-        report = await self.active.stop(grace, hurry)
+        report = await self.active.stop(self._manager.grace, hurry)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
