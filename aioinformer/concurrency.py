@@ -132,7 +132,7 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 
 #: How long work may block the event loop at a time.
-SLICE_SECONDS: Final = 0.0005
+SLICE_SECONDS = 0.0005
 
 
 class Slicer:

@@ -298,8 +298,8 @@ def writes(manager: Manager) -> None:
 def options(manager: Manager) -> None:
     manager.controller(WEBSITES, owns=[core_v1.SECRETS, Owns(PLAIN)], watches=[Watch(core_v1.NODES, to=name_of)])
     manager.controller(WEBSITES, sources=[Every(600)], workers=1, timeout=3, elected=False)
-    manager.controller(WEBSITES, informer={"namespace": "shop", "storage": "bytes"}, grace=None)
-    Controller("websites", WEBSITES, of_websites, informer={"resync_period": None}, resync_period=60)
+    manager.controller(WEBSITES, informer={"namespace": "shop", "storage": "bytes"})
+    Controller("websites", WEBSITES, of_websites, sources=[Every(60)])
     Manager("websites", [Controller("a", WEBSITES, of_websites), Controller("b", core_v1.PODS, of_pods)])
 
 
@@ -366,8 +366,6 @@ def controllers(manager: Manager) -> None:
         queue=QueueOptions(max_attempts=3),
         writes={core_v1.SECRETS: ("create", "patch"), WEBSITES: ["status/patch"]},
         elected=False,
-        resync_period=60,
-        grace=5,
         informer={"namespace": "shop", "label_selector": "app=web"},
     )(reconcile)
     assert_type(declared, Controller[Website])

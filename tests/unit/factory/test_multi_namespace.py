@@ -32,7 +32,7 @@ PLAIN = RunOptions()
 class Namespaces(dict[str, Collection]):
     """A collection of pods for each namespace, and informers of them with a recorder."""
 
-    def __init__(self, queue: str = QueueKind.DELTA) -> None:
+    def __init__(self, queue: QueueKind = QueueKind.DELTA) -> None:
         super().__init__()
         self.queue = queue
         self.recorder = Recorder()

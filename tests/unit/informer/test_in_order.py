@@ -176,7 +176,7 @@ async def test_factory_passes_the_queue_option() -> None:
 
 def test_unknown_queue_is_refused() -> None:
     with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
-        SharedIndexInformer(Collection(), options=RunOptions(queue="fifo"))  # type: ignore[call-overload]
+        SharedIndexInformer(Collection(), options=RunOptions(queue="fifo"))  # type: ignore[arg-type]
 
 
 class Listener(Witness):
