@@ -9,7 +9,6 @@ from aioinformer.cache.indices import IndexFunc as IndexFunc
 from aioinformer.cache.lister import ClusterLister as ClusterLister
 from aioinformer.cache.lister import Lister as Lister
 from aioinformer.cache.lister import NamespaceLister as NamespaceLister
-from aioinformer.cache.mutation_cache import MutationCache as MutationCache
 from aioinformer.cache.mutation_detector import MutationDetector as MutationDetector
 from aioinformer.cache.objects.changes import evolve as evolve
 from aioinformer.cache.objects.codec import to_json as to_json
@@ -77,6 +76,7 @@ from aioinformer.handlers.registration import HandlerRegistration as HandlerRegi
 from aioinformer.handlers.synctrack import AsyncTracker as AsyncTracker
 from aioinformer.handlers.synctrack import SingleFileTracker as SingleFileTracker
 from aioinformer.handlers.threaded import ThreadedHandler as ThreadedHandler
+from aioinformer.informer.options import RunOptions as RunOptions
 from aioinformer.informer.process_loop import CacheController as CacheController
 from aioinformer.informer.process_loop import CacheControllerConfig as CacheControllerConfig
 from aioinformer.informer.shared_informer import SharedIndexInformer as SharedIndexInformer

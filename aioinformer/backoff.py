@@ -1,4 +1,4 @@
-"""How long to wait after a failure: exponential backoff, immediate retries with a deadline, and `Retry-After`."""
+"""How long to wait after a failure: exponential backoff, and `Retry-After`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 
 #: The longest `Retry-After` that is followed, in seconds: a longer wait would look like a hang.
 MAX_RETRY_AFTER = 3600.0
+#: After this many seconds without a failure, the next delay is the first again.
+RESET_AFTER = 120.0
 
 
 class BackoffOptions(msgspec.Struct, frozen=True):
     """The parameters of a backoff. The defaults are those of client-go's reflectors.
+
+    After two minutes without a failure, the next delay is `initial` again.
 
     Attributes:
         initial: the first delay in seconds, before jitter.
         factor: multiplies the delay after each failure.
         cap: the longest delay in seconds, before jitter.
         jitter: each delay is drawn from [d, d * (1 + jitter)).
-        reset_after: after this many seconds without failure, the next delay is `initial` again.
 
     Raises:
         OptionError: a value is out of range.
@@ -33,10 +36,9 @@ class BackoffOptions(msgspec.Struct, frozen=True):
     factor: float = 2.0
     cap: float = 30.0
     jitter: float = 1.0
-    reset_after: float = 120.0
 
     def __post_init__(self) -> None:
-        for name in ("initial", "cap", "reset_after"):
+        for name in ("initial", "cap"):
             if getattr(self, name) <= 0:
                 raise OptionError(f"backoff {name} must be positive, not {getattr(self, name)!r}")
         if self.factor < 1:
@@ -66,8 +68,8 @@ class Backoff:
         self._ends = float("-inf")
 
     def at_rest(self, now: float) -> bool:
-        """Return whether the next delay is the first: nothing has failed yet, or not for `reset_after` seconds."""
-        return not self._delay or now - self._ends >= self._options.reset_after
+        """Return whether the next delay is the first: nothing has failed yet, or not for two minutes."""
+        return not self._delay or now - self._ends >= RESET_AFTER
 
     def next(self, now: float) -> float:
         """Count a failure at `now`; return the delay after it, in seconds."""
@@ -97,53 +99,6 @@ class Backoff:
     def extend(self, until: float) -> None:
         """Count the time without failure from `until`, if that is after the end of the delay (`Retry-After`)."""
         self._ends = max(self._ends, until)
-
-
-class RetryWithDeadline:
-    """Limits immediate retries to a time since the first failure of a series.
-
-    Args:
-        retryable: returns whether a failure counts; others change nothing.
-        max_duration: seconds after the first failure in which retries are allowed; 0 for none.
-        min_reset_period: after this many seconds without a failure, the next one begins a new series.
-
-    Raises:
-        ValueError: `min_reset_period` is negative.
-    """
-
-    __slots__ = ("_first", "_last", "_max_duration", "_min_reset_period", "_retryable")
-
-    def __init__(
-        self, retryable: Callable[[BaseException], bool], max_duration: float, min_reset_period: float = 60.0
-    ) -> None:
-        if not min_reset_period >= 0:
-            raise ValueError(f"min_reset_period must be 0 or more, not {min_reset_period!r}")
-        self._retryable = retryable
-        self._max_duration = max_duration
-        self._min_reset_period = min_reset_period
-        self._first: float | None = None
-        self._last = 0.0
-
-    def count_failure(self, error: BaseException, now: float) -> bool:
-        """Count a failure; return whether to retry at once.
-
-        Args:
-            error: the failure. If it is not retryable, nothing changes, and the result is False.
-            now: the time, in seconds.
-
-        Returns:
-            True until `max_duration` after the first failure of the series, then False once; the next failure begins a
-            new series.
-        """
-        if not self._retryable(error) or self._max_duration <= 0:
-            return False
-        if self._first is None or now - self._last >= self._min_reset_period:
-            self._first = now
-        self._last = now
-        if now - self._first <= self._max_duration:
-            return True
-        self._first = None
-        return False
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -131,20 +131,23 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     return clock
 
 
+#: How long work may block the event loop at a time.
+SLICE_SECONDS = 0.0005
+
+
 class Slicer:
     """Divides long work into time slices, so that it does not block the event loop.
 
     The clock is read after the first step of a slice, then less and less often, at least after every eighth step: how
     long a step takes (a handler, an index function) is not known, and a slice must not contain eight slow steps.
 
-    Args:
-        seconds: the length of a slice; may be changed.
+    A slice lasts for `SLICE_SECONDS`.
     """
 
-    __slots__ = ("_gap", "_left", "_since", "seconds")
+    __slots__ = ("_gap", "_left", "_seconds", "_since")
 
-    def __init__(self, seconds: float = 0.0005) -> None:
-        self.seconds = seconds
+    def __init__(self) -> None:
+        self._seconds = SLICE_SECONDS
         self.start()
 
     def start(self, at: float | None = None) -> None:
@@ -158,7 +161,7 @@ class Slicer:
         if self._left:
             return False
         self._left = self._gap = min(2 * self._gap, _STEPS)
-        return perf_counter() - self._since >= self.seconds
+        return perf_counter() - self._since >= self._seconds
 
     async def yield_to_loop(self) -> None:
         """Let the event loop run other tasks, then begin a slice."""

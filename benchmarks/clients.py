@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import floor
 
-from aioinformer import ListWatch, ReflectorOptions, SharedIndexInformer
+from aioinformer import ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.resources import catalog
 from aioinformer.transport.http import HttpTransport
 
@@ -150,7 +150,7 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False, 
 
 def pods_informer(transport: Any, *, pages: bool = False, first: int = 0, **options: Any) -> SharedIndexInformer[Any]:
     """Return an informer for all pods, or for the first ones."""
-    reflector = ReflectorOptions(streaming_list=not pages)
+    reflector = RunOptions(streaming_list=not pages)
     lister_watcher = ListWatch(transport, PODS, label_selector=f"first={first}" if first else "")
     return SharedIndexInformer(lister_watcher, options=reflector, **options)
 

@@ -37,7 +37,7 @@ SECTIONS = (
         "TLS: aioinformer in JSON by HTTP/1.1, client-go in the given format by HTTP/2. *Catching up*: the client is "
         "stopped, 8,000 pods change, and the client goes on. At the steady rate, changes come one by one. No process "
         "is pinned to a core, so the seconds of the first list contain what the server needs to encode it. A streaming "
-        "list costs it more than pages (`ReflectorOptions(streaming_list=False)`): each object is an event of its own.",
+        "list costs it more than pages (`RunOptions(streaming_list=False)`): each object is an event of its own.",
         (("steady_us_per_event", "µs"), ("catch_up_us_per_event", "µs")),
         {"steady_us_per_event": 300, "catch_up_us_per_event": 300},
     ),

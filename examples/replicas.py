@@ -1,7 +1,7 @@
 """The core of the ReplicaSet controller, for a resource of its own: PodSets keep a number of pods.
 
-Their names are made by the server, so a pod cannot be found by its name. Expectations let no run
-count before the cache shows all pods that earlier runs have created and deleted.
+Their names are made by the server, so a pod cannot be found by its name. No run counts before the
+cache shows all pods that earlier runs have created and deleted with `request.client`.
 
 kubectl apply -f examples/replicas.yaml && python examples/replicas.py
 """
@@ -9,10 +9,11 @@ kubectl apply -f examples/replicas.yaml && python examples/replicas.py
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
-from aioinformer import Resource, set_controller_reference
-from aioinformer.controller import Expectations, Manager, Request, set_status
+from aioinformer import ApiNotFound, Resource, set_controller_reference
+from aioinformer.controller import Manager, Request, set_status
 from aioinformer.models import core_v1
 
 POD_SETS = Resource[Any]("example.com", "v1", "podsets", "PodSet")
@@ -20,12 +21,10 @@ WRITES = {POD_SETS: ("patch",), core_v1.PODS: ("create", "delete")}
 MOST_AT_ONCE = 50
 
 manager = Manager("replicas")
-expectations = Expectations()
 
 
-@manager.controller(POD_SETS, owns=[expectations.owns(core_v1.PODS)], writes=WRITES)
+@manager.controller(POD_SETS, owns=[core_v1.PODS], writes=WRITES)
 async def pod_sets(request: Request[Any]) -> None:
-    expectations.check(request)
     pod_set = request.object
     if pod_set is None or pod_set.metadata.deletion_timestamp:
         return
@@ -35,7 +34,7 @@ async def pod_sets(request: Request[Any]) -> None:
         await create_pods(request, pod_set["spec"]["template"], min(missing, MOST_AT_ONCE))
     async with asyncio.TaskGroup() as deletions:
         for pod in sorted(pods, key=worth)[: max(-missing, 0)]:
-            deletions.create_task(expectations.delete(request, core_v1.PODS, pod))
+            deletions.create_task(delete_pod(request, pod))
     await set_status(request, replicas=len(pods))
 
 
@@ -50,8 +49,13 @@ async def create_pods(request: Request[Any], template: Any, count: int) -> None:
         batch = min(max(created, 1), count - created)
         async with asyncio.TaskGroup() as creations:
             for _ in range(batch):
-                creations.create_task(expectations.create(request, core_v1.PODS, pod))
+                creations.create_task(request.client.core.v1.pods.create(pod))
         created += batch
+
+
+async def delete_pod(request: Request[Any], pod: core_v1.Pod) -> None:
+    with suppress(ApiNotFound):
+        await request.client.core.v1.pods.delete(pod, uid=pod.metadata.uid or "")
 
 
 def is_active(pod: core_v1.Pod) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aioinformer
-from aioinformer import ReflectorOptions, SharedInformerFactory
+from aioinformer import SharedInformerFactory, concurrency
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 PACKAGE = Path(aioinformer.__file__).parent
 #: The server for tests.
 EXCLUDED = PACKAGE / "testing"
-#: No slice of work ends by the clock, so that the trace does not depend on how busy the machine is.
-OPTIONS = ReflectorOptions(slice_seconds=100)
 TIMEOUT = 10.0
 #: Seconds after which the informer has nothing left to do before the next event.
 IDLE = 0.05
@@ -217,7 +215,8 @@ async def trace_event() -> Trace:
         called.set()
 
     transport = ScriptedTransport([pod(0)])
-    factory = SharedInformerFactory(transport, options=OPTIONS)
+    concurrency.SLICE_SECONDS = 100  # no slice ends by the clock, however busy the machine is
+    factory = SharedInformerFactory(transport)
     registration = factory.core.v1.pods.informer().add_event_handler(on_add=on_add)
     async with factory, asyncio.timeout(TIMEOUT):
         await registration.wait_for_sync()

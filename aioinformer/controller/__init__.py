@@ -7,7 +7,6 @@ __getattr__, __dir__ = _lazy_exports(
     {
         "declaration": "Controller controller",
         "health": "Health",
-        "helpers.expectations": "Expectations",
         "helpers.finalizing": "Ending finalizing",
         "helpers.pruning": "AppliedSet ForeignObject apply_set",
         "helpers.status": "set_status",

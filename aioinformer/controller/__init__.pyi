@@ -2,7 +2,6 @@
 from aioinformer.controller.declaration import Controller as Controller
 from aioinformer.controller.declaration import controller as controller
 from aioinformer.controller.health import Health as Health
-from aioinformer.controller.helpers.expectations import Expectations as Expectations
 from aioinformer.controller.helpers.finalizing import Ending as Ending
 from aioinformer.controller.helpers.finalizing import finalizing as finalizing
 from aioinformer.controller.helpers.pruning import AppliedSet as AppliedSet

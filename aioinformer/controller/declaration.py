@@ -14,7 +14,6 @@ from aioinformer.controller.inputs.sources import Every, Source, source_of
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
-from aioinformer.handlers.resync import checked_period
 from aioinformer.reflector.options import check_seconds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
@@ -52,8 +51,6 @@ class ControllerOptions(TypedDict, Generic[Writes], total=False):
     queue: QueueOptions | None
     writes: Writes | None
     elected: bool
-    resync_period: float
-    grace: float | None
     informer: InformerOptions[Any] | None
 
 
@@ -69,7 +66,7 @@ class Controller(Generic[T]):
 
         owns: resources whose objects the primary's objects own: a change of one runs its owner.
         watches: resources whose objects map to keys of the primary.
-        sources: other causes: async iterables of keys, and timers.
+        sources: other causes: async iterables of keys, and timers, which replace the resyncs of the manager.
         when: which adds and updates of the primary run the reconciler; by default, those that change its content.
 
         workers: how many keys are reconciled at the same time.
@@ -81,8 +78,6 @@ class Controller(Generic[T]):
             None: its writes are not checked.
 
         elected: whether only the leader runs it, if the manager has leader election.
-        resync_period: seconds between runs for all objects; 0 for the manager's period.
-        grace: seconds that running attempts have to end at the stop; None for the manager's.
         informer: options of the primary's informer; see `InformerOptions`.
 
     Attributes:
@@ -115,8 +110,6 @@ class Controller(Generic[T]):
         writes: Writes | None = None,
         # Operation
         elected: bool = True,
-        resync_period: float = 0.0,
-        grace: float | None = None,
         informer: InformerOptions[Any] | None = None,
     ) -> None:
         if not _NAME.fullmatch(str(name)):
@@ -151,14 +144,13 @@ class Controller(Generic[T]):
         if not isinstance(elected, bool):
             raise OptionError(f"{where}: elected must be True or False, not {elected!r}")
         self.elected = elected
-        self.resync_period = checked_period(resync_period, f"{where}: resync_period")
-        if grace is not None:
-            check_seconds(grace, f"{where}: grace")
-        self.grace = grace
         if informer is not None and not isinstance(informer, Mapping):
             raise UsageError(f"{where}: informer must be a mapping such as {{'namespace': 'shop'}}, not {informer!r}")
         if informer is not None and {"when", "resync_period"} & set(informer):
-            raise UsageError(f"{where}: pass when and resync_period to the controller, and not in informer")
+            raise UsageError(
+                f"{where}: informer takes neither when nor resync_period; pass when to the controller, and a period as "
+                "sources=[Every(seconds)]"
+            )
         self.when = when
         self.informer: InformerOptions[Any] = {**informer} if informer else {}
         self._primary: Primary[T] = Primary(resource, when=when, **self.informer)

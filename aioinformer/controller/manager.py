@@ -80,7 +80,7 @@ class Manager:
 
         grace: seconds that running attempts have to end at the stop, before they are cancelled.
         restart: when a controller that has failed is restarted.
-        resync_period: of controllers that have none of their own, in seconds; 0 for never.
+        resync_period: seconds between runs for all objects, for controllers without a source `Every`; 0 for never.
 
         metrics: collects the metrics of informers and queues.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.

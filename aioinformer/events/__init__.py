@@ -8,12 +8,12 @@ __getattr__, __dir__ = _lazy_exports(
         "broadcaster": "EventWatch",
         "correlator": (
             "Correlator CorrelatorOptions EventAggregator EventCorrelateResult EventCorrelator EventLogger "
-            "EventSourceObjectSpamFilter LRUCache combined_message event_aggregator_by_reason event_key spam_key"
+            "EventSourceObjectSpamFilter event_key spam_key"
         ),
         "event": "Event NORMAL WARNING",
         "recorder": "Recorder check generate_event_name",
-        "series": "EventSeriesCorrelator SeriesOptions series_key",
+        "series": "EventSeriesCorrelator series_key",
         "sink": "CoreEventSink EventSink SeriesEventSink",
-        "writer": "EventRecording RecordingOptions RecordingStatistics",
+        "writer": "EventRecording RecordingStatistics",
     },
 )

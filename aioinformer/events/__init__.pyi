@@ -7,9 +7,6 @@ from aioinformer.events.correlator import EventCorrelateResult as EventCorrelate
 from aioinformer.events.correlator import EventCorrelator as EventCorrelator
 from aioinformer.events.correlator import EventLogger as EventLogger
 from aioinformer.events.correlator import EventSourceObjectSpamFilter as EventSourceObjectSpamFilter
-from aioinformer.events.correlator import LRUCache as LRUCache
-from aioinformer.events.correlator import combined_message as combined_message
-from aioinformer.events.correlator import event_aggregator_by_reason as event_aggregator_by_reason
 from aioinformer.events.correlator import event_key as event_key
 from aioinformer.events.correlator import spam_key as spam_key
 from aioinformer.events.event import NORMAL as NORMAL
@@ -19,11 +16,9 @@ from aioinformer.events.recorder import Recorder as Recorder
 from aioinformer.events.recorder import check as check
 from aioinformer.events.recorder import generate_event_name as generate_event_name
 from aioinformer.events.series import EventSeriesCorrelator as EventSeriesCorrelator
-from aioinformer.events.series import SeriesOptions as SeriesOptions
 from aioinformer.events.series import series_key as series_key
 from aioinformer.events.sink import CoreEventSink as CoreEventSink
 from aioinformer.events.sink import EventSink as EventSink
 from aioinformer.events.sink import SeriesEventSink as SeriesEventSink
 from aioinformer.events.writer import EventRecording as EventRecording
-from aioinformer.events.writer import RecordingOptions as RecordingOptions
 from aioinformer.events.writer import RecordingStatistics as RecordingStatistics

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from aioinformer.events.correlator import Correlator
     from aioinformer.events.event import Event
     from aioinformer.events.sink import EventSink
-    from aioinformer.events.writer import RecordingOptions
 
 T = TypeVar("T", bound="EventRecording | EventWatch")
 
@@ -158,15 +157,12 @@ class EventBroadcaster:
 
     # Receivers.
 
-    def start_recording_to_sink(
-        self, sink: EventSink, correlator: Correlator | None = None, options: RecordingOptions | None = None
-    ) -> EventRecording:
+    def start_recording_to_sink(self, sink: EventSink, correlator: Correlator | None = None) -> EventRecording:
         """Write the Events that are recorded from now on to a sink, once the broadcaster runs.
 
         Args:
             sink: such as `CoreEventSink(transport)` or `await discover_event_sink(transport)`.
             correlator: decides which Events are written; by default, a new one of the sink's kind.
-            options: how Events are written.
 
         Returns:
             The recording; its `statistics()` count what happened to the Events.
@@ -185,7 +181,7 @@ class EventBroadcaster:
         name = f"event recording to {type(sink).__name__}"
         if any(isinstance(receiver, EventRecording) and receiver.sink is sink for receiver in self._receivers):
             raise UsageError(f"{name} was started already; a second one would write every event twice")
-        return self._add_receiver(EventRecording(sink, correlator, options, name=name))
+        return self._add_receiver(EventRecording(sink, correlator, name=name))
 
     def start_event_watcher(self, handler: Callable[[Event], Any]) -> EventWatch:
         """Call a function with each Event that is recorded from now on, uncorrelated, once the broadcaster runs.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from aioinformer.workqueue.rate_limiters import TokenBucket
 
@@ -82,32 +82,30 @@ def _source_and_object(event: Event) -> tuple[str, ...]:
     return (event.controller, event.instance, obj.kind, obj.namespace, obj.name, obj.uid, obj.api_version)
 
 
+#: How many entries each step of a correlation remembers.
+CACHE_SIZE: Final = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class CorrelatorOptions:
-    """The limits and functions of the correlation; the defaults are client-go's.
+    """The limits of the correlation; the defaults are client-go's.
 
     Attributes:
-        lru_cache_size: how many entries each of the three steps remembers.
         burst_size: how many Events of one source about one object may be written at once.
         qps: how many Events are added to that burst each second.
         max_events: from this number of different messages on, similar Events are combined.
         max_interval: the count of similar Events restarts after this many seconds without one.
-        key_func: returns the key of similar Events, and what distinguishes them.
-        message_func: returns the message of a combined Event.
         spam_key_func: returns the key of the bucket that an Event belongs to.
     """
 
-    lru_cache_size: int = 4096
     burst_size: int = 25
     qps: float = 1 / 300
     max_events: int = 10
     max_interval: float = 600.0
-    key_func: Callable[[Event], tuple[Hashable, Hashable]] = event_aggregator_by_reason
-    message_func: Callable[[Event], str] = combined_message
     spam_key_func: Callable[[Event], Hashable] = spam_key
 
     def __post_init__(self) -> None:
-        for name in ("lru_cache_size", "burst_size", "max_events"):
+        for name in ("burst_size", "max_events"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
         for name in ("qps", "max_interval"):
@@ -118,7 +116,7 @@ class CorrelatorOptions:
 class LRUCache(Generic[V]):
     """A mapping with a limited size that forgets the least recently used entry first."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int = CACHE_SIZE) -> None:
         self._size = size
         self._values: OrderedDict[Hashable, V] = OrderedDict()
 
@@ -161,12 +159,12 @@ class EventAggregator:
 
     def __init__(self, options: CorrelatorOptions) -> None:
         self._options = options
-        self._seen: LRUCache[_Similar] = LRUCache(options.lru_cache_size)
+        self._seen: LRUCache[_Similar] = LRUCache()
 
     def event_aggregate(self, event: Event, now: float) -> tuple[Hashable, Event]:
         """Return the key to count the Event by, and the Event, or the combined one in its place."""
         options = self._options
-        similar_key, local_key = options.key_func(event)
+        similar_key, local_key = event_aggregator_by_reason(event)
         similar = self._seen.get(similar_key)
         if similar is None or now - similar.last > options.max_interval:
             similar = _Similar(now)
@@ -175,14 +173,14 @@ class EventAggregator:
         if local_key in similar.messages or len(similar.messages) < options.max_events - 1:
             similar.messages.add(local_key)
             return event_key(event), event
-        return ("combined", similar_key), replace(event, note=options.message_func(event), annotations=None)
+        return ("combined", similar_key), replace(event, note=combined_message(event), annotations=None)
 
 
 class EventLogger:
     """Counts the repetitions of each Event."""
 
-    def __init__(self, options: CorrelatorOptions) -> None:
-        self._first: LRUCache[Event] = LRUCache(options.lru_cache_size)
+    def __init__(self) -> None:
+        self._first: LRUCache[Event] = LRUCache()
 
     def event_observe(self, event: Event, key: Hashable) -> Event:
         """Return the Event; a repetition gets the name of the first one and a higher count."""
@@ -198,7 +196,7 @@ class EventSourceObjectSpamFilter:
 
     def __init__(self, options: CorrelatorOptions) -> None:
         self._options = options
-        self._buckets: LRUCache[TokenBucket] = LRUCache(options.lru_cache_size)
+        self._buckets: LRUCache[TokenBucket] = LRUCache()
 
     def filter(self, event: Event, now: float) -> bool:
         """Count the Event against its limit; return whether to skip it."""
@@ -214,7 +212,7 @@ class EventCorrelator:
     """Aggregates, counts and filters Events.
 
     Args:
-        options: limits and functions.
+        options: the limits.
     """
 
     period = 0.0
@@ -222,7 +220,7 @@ class EventCorrelator:
     def __init__(self, options: CorrelatorOptions | None = None) -> None:
         options = options or CorrelatorOptions()
         self._aggregator = EventAggregator(options)
-        self._logger = EventLogger(options)
+        self._logger = EventLogger()
         self._spam_filter = EventSourceObjectSpamFilter(options)
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:

@@ -11,7 +11,7 @@ series is limited (client-go's is not).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aioinformer.events.correlator import EventCorrelateResult, LRUCache
 
@@ -21,25 +21,9 @@ if TYPE_CHECKING:
     from aioinformer.events.event import Event
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesOptions:
-    """The times and the size of the correlation; times in seconds.
-
-    Attributes:
-        refresh: how often the count of a running series is written.
-        finish: a series ends after this time without an Event.
-        size: how many series are remembered. The least recently used one is forgotten first, with its unwritten count.
-    """
-
-    refresh: float = 1800.0
-    finish: float = 360.0
-    size: int = 4096
-
-    def __post_init__(self) -> None:
-        if not 0 < self.finish <= self.refresh:
-            raise ValueError(f"times must be 0 < finish <= refresh, not {self.finish!r} and {self.refresh!r}")
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, not {self.size!r}")
+#: Seconds after which the count of a running series is written, and after which a series without an Event ends.
+_REFRESH: Final = 1800.0
+_FINISH: Final = 360.0
 
 
 @dataclass(slots=True)
@@ -66,16 +50,12 @@ def series_key(event: Event) -> Hashable:
 
 
 class EventSeriesCorrelator:
-    """Combines repeated Events into series.
+    """Combines repeated Events into series."""
 
-    Args:
-        options: times and size.
-    """
+    period = _FINISH
 
-    def __init__(self, options: SeriesOptions | None = None) -> None:
-        self._options = options or SeriesOptions()
-        self._series: LRUCache[_Series] = LRUCache(self._options.size)
-        self.period = self._options.finish
+    def __init__(self) -> None:
+        self._series: LRUCache[_Series] = LRUCache()
 
     def event_correlate(self, event: Event, now: float) -> EventCorrelateResult:
         """Decide how to write an Event that is recorded now."""
@@ -94,16 +74,16 @@ class EventSeriesCorrelator:
         """Return the unwritten counts of series that have ended, and of running ones every `refresh` seconds."""
         results = []
         for key, series in self._series.items():
-            over = now - series.last >= self._options.finish
+            over = now - series.last >= _FINISH
             if over:
                 self._series.pop(key)
-            if series.event.count > series.written and (over or now - series.written_at >= self._options.refresh):
+            if series.event.count > series.written and (over or now - series.written_at >= _REFRESH):
                 results.append(self._write(key, series, now))
         return results
 
     def finish(self) -> Sequence[EventCorrelateResult]:
         """Return the unwritten counts of all series, and forget the series."""
-        series, self._series = self._series.items(), LRUCache(self._options.size)
+        series, self._series = self._series.items(), LRUCache()
         return [EventCorrelateResult(key, each.event) for key, each in series if each.event.count > each.written]
 
     def _write(self, key: Hashable, series: _Series, now: float) -> EventCorrelateResult:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import random as random_module
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aioinformer.concurrency import TaskGroup, running_loop
 from aioinformer.errors import ApiError, DecodeError, TransportError
@@ -39,31 +39,13 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.events")
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingOptions:
-    """How Events are written to a sink; times in seconds.
-
-    Attributes:
-        queue_size: how many Events may wait; further ones are dropped.
-        workers: how many Events are written at a time.
-        tries: how many tries each write gets, including the first.
-        retry_period: the time between two tries.
-        retry_jitter: each period is extended by a random share of up to this fraction.
-    """
-
-    queue_size: int = 1000
-    workers: int = 8
-    tries: int = 12
-    retry_period: float = 10.0
-    retry_jitter: float = 0.25
-
-    def __post_init__(self) -> None:
-        for name in ("queue_size", "workers", "tries"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
-        for name in ("retry_period", "retry_jitter"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)!r}")
+#: How many Events may wait; how many are written at a time; how many tries each write gets.
+_QUEUE_SIZE: Final = 1000
+_WORKERS: Final = 8
+_TRIES: Final = 12
+#: Seconds between two tries, and the share of it by which each one is extended at random at most.
+_RETRY_PERIOD: Final = 10.0
+_RETRY_JITTER: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +85,6 @@ class EventRecording:
     Args:
         sink: the sink.
         correlator: decides which Events are written; `sink.new_correlator()` by default.
-        options: how Events are written.
         name: for tasks and log lines.
         random: returns a number in [0, 1), for the jitter.
 
@@ -115,7 +96,6 @@ class EventRecording:
         self,
         sink: EventSink,
         correlator: Correlator | None = None,
-        options: RecordingOptions | None = None,
         *,
         name: str = "event recording",
         random: Callable[[], float] = random_module.random,
@@ -123,7 +103,6 @@ class EventRecording:
         self.name = name
         self.sink = sink
         self._correlator = correlator or sink.new_correlator()
-        self._options = options or RecordingOptions()
         self._random = random
         self._queue: DelayingQueue[Hashable] = DelayingQueue(name)
         self._waiting: dict[Hashable, _Waiting] = {}
@@ -144,8 +123,7 @@ class EventRecording:
         async with TaskGroup() as tasks:
             due_writes = tasks.create_task(self._enqueue_due_writes(), name=f"{self.name}: series")
             workers = [
-                tasks.create_task(self._work(), name=f"{self.name}: worker {number}")
-                for number in range(self._options.workers)
+                tasks.create_task(self._work(), name=f"{self.name}: worker {number}") for number in range(_WORKERS)
             ]
             await asyncio.wait(workers)
             due_writes.cancel()
@@ -185,7 +163,7 @@ class EventRecording:
         waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.event = result.event
-        elif self._queue.shutting_down or len(self._waiting) >= self._options.queue_size:
+        elif self._queue.shutting_down or len(self._waiting) >= _QUEUE_SIZE:
             if not self._dropped:
                 reason = "recording has ended" if self._queue.shutting_down else f"{len(self._waiting)} are waiting"
                 _log.warning("%s: events are dropped, because %s", self.name, reason)
@@ -236,7 +214,7 @@ class EventRecording:
         else:
             self._written += 1
             return None
-        if retriable and waiting.tries < self._options.tries and not self._queue.shutting_down:
+        if retriable and waiting.tries < _TRIES and not self._queue.shutting_down:
             return self._retry_delay(waiting, failure)
         self._refused += 1
         event = waiting.event
@@ -262,10 +240,9 @@ class EventRecording:
             await self.sink.create(event)
 
     def _retry_delay(self, waiting: _Waiting, failure: Exception) -> float:
-        options = self._options
         # The first delay is a random share of the period: writes that fail together are not retried together.
-        share = self._random() if waiting.tries == 1 else 1 + options.retry_jitter * self._random()
-        return max(share * options.retry_period, getattr(failure, "retry_after", None) or 0.0)
+        share = self._random() if waiting.tries == 1 else 1 + _RETRY_JITTER * self._random()
+        return max(share * _RETRY_PERIOD, getattr(failure, "retry_after", None) or 0.0)
 
     def _requeue(self, key: Hashable, waiting: _Waiting, delay: float) -> None:
         self._retries += 1

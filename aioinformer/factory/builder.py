@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aioinformer.functions import plain_function
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.metrics import identity_for, name_for
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import check_metrics, check_options, check_seconds, check_share
+from aioinformer.reflector.options import check_metrics, check_options
 from aioinformer.resources.scopes import Scope, check_namespace, key_of
 from aioinformer.transport.clients import Client
 
@@ -37,7 +38,6 @@ class InformerBuilder:
         defaults: the options of informers that do not have their own.
         namespace: the default namespace; "" for all.
         tweak_list_options: changes the options of every list and watch in place.
-        shutdown_grace: how long a handler call may continue after the stop, in seconds.
         name: of the informers, for metrics.
         metrics: collects the informers' metrics.
 
@@ -45,7 +45,6 @@ class InformerBuilder:
         client: the server.
         defaults: the options of informers that do not have their own.
         namespace: the default namespace.
-        shutdown_grace: how long a handler call may continue after the stop, in seconds.
         name: of the informers, for metrics; None if they have none.
 
     Raises:
@@ -60,18 +59,14 @@ class InformerBuilder:
         *,
         namespace: str,
         tweak_list_options: Callable[[ListOptions], None] | None,
-        shutdown_grace: float,
         name: InformerName | str | None,
         metrics: MetricsProvider | None,
     ) -> None:
         check_namespace(namespace)
-        check_seconds(shutdown_grace, "shutdown_grace")
-        check_options(defaults.options)
-        check_share(defaults.max_undecodable)
+        check_options(defaults.options, RunOptions)
         check_metrics(metrics)
         self.defaults = defaults
         self.namespace = namespace
-        self.shutdown_grace = shutdown_grace
         self._tweak = plain_function(tweak_list_options, "tweak_list_options")
         self._metrics = metrics
         self.client = Client(client, argument)
@@ -118,7 +113,6 @@ class InformerBuilder:
             source or self.list_watch(key.resource, key.scope),
             indexers=options.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
-            shutdown_grace=self.shutdown_grace,
             identifier=identity_for(self.name, self._metrics, key.resource, key.query),
             metrics=self._metrics,
             **making.arguments(),

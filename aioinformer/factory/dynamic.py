@@ -18,7 +18,7 @@ from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.handlers.resync import checked_period
-from aioinformer.informer.options import Making, named_options
+from aioinformer.informer.options import Making, RunOptions, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import InformerName, MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.reflector.options import ListOptions
     from aioinformer.resources.scopes import Scope
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -114,10 +114,7 @@ class DynamicInformers:
         resync_period: the default for all informers, in seconds; 0 for never.
         namespace: "" for all namespaces. It does not apply to cluster-scoped resources.
         tweak_list_options: changes the options of every list and watch in place.
-        options: for all informers: paging, timeouts, backoff.
-        max_undecodable: for all informers: the share of objects that may fail to decode, from 0 to 1, before the
-            informer is not ready; None for no limit.
-        shutdown_grace: how long a handler call may continue after the stop, in seconds.
+        options: how the informers run: paging, timeouts, backoff, their queue, readiness, the grace of handlers.
 
         name: of the informers, for metrics; released when they have stopped. The informer of definitions for `follow`
             is not included. By default, and if a string is in use, the first free name of `default`, `default-2` and so
@@ -132,19 +129,16 @@ class DynamicInformers:
         *,
         namespace: str = "",
         tweak_list_options: Callable[[ListOptions], None] | None = None,
-        options: ReflectorOptions | None = None,
-        max_undecodable: float | None = None,
-        shutdown_grace: float = 1.0,
+        options: RunOptions | None = None,
         name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
         self._builder = InformerBuilder(
             transport,
             "transport",
-            Making(resync_period=checked_period(resync_period), max_undecodable=max_undecodable, options=options),
+            Making(resync_period=checked_period(resync_period), options=RunOptions() if options is None else options),
             namespace=namespace,
             tweak_list_options=tweak_list_options,
-            shutdown_grace=shutdown_grace,
             name=name,
             metrics=metrics,
         )
@@ -207,10 +201,7 @@ class DynamicInformers:
         assert definitions is not None
         lister_watcher: ListWatch[Any] = ListWatch(self._builder.client.transport, definitions)
         informer: SharedIndexInformer[Any] = SharedIndexInformer(
-            lister_watcher,
-            decoder=CustomResourceDefinition,
-            options=self._builder.defaults.options,
-            shutdown_grace=self._builder.shutdown_grace,
+            lister_watcher, decoder=CustomResourceDefinition, options=self._builder.defaults.options
         )
         self._informers.add_other(informer)
         informer.add_event_handler(

@@ -12,7 +12,7 @@ from aioinformer.factory.builder import InformerBuilder
 from aioinformer.factory.informer_set import InformerSet
 from aioinformer.functions import plain_function
 from aioinformer.handlers.resync import checked_period
-from aioinformer.informer.options import Making, named_options
+from aioinformer.informer.options import Making, RunOptions, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import InformerName, MetricsProvider
-    from aioinformer.reflector.options import ListOptions, ReflectorOptions
+    from aioinformer.reflector.options import ListOptions
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -57,10 +57,7 @@ class SharedInformerFactory(Accessors):
         custom_resync: `gvr` of a resource ("apps/v1/deployments", core: "v1/pods") -> its resync period.
 
         transform: for all informers: called with each object before it is cached and delivered; its result is cached.
-        options: for all informers: paging, timeouts, backoff.
-        max_undecodable: for all informers: the share of objects that may fail to decode, from 0 to 1, before the
-            informer is not ready; None for no limit.
-        shutdown_grace: how long a handler call may continue after the stop, in seconds.
+        options: how the informers run: paging, timeouts, backoff, their queue, readiness, the grace of handlers.
 
         name: of the informers, for metrics; `shutdown` releases it. By default, and if a string is in use, the first
             free name of `default`, `default-2` and so on.
@@ -81,9 +78,7 @@ class SharedInformerFactory(Accessors):
         custom_resync: Mapping[str, float] | None = None,
         # Informers
         transform: Callable[[Any], Any] | None = None,
-        options: ReflectorOptions | None = None,
-        max_undecodable: float | None = None,
-        shutdown_grace: float = 1.0,
+        options: RunOptions | None = None,
         # Metrics
         name: InformerName | str | None = None,
         metrics: MetricsProvider | None = None,
@@ -100,8 +95,7 @@ class SharedInformerFactory(Accessors):
         defaults = Making(
             transform=plain_function(transform, "transform"),
             resync_period=checked_period(resync_period),
-            max_undecodable=max_undecodable,
-            options=options,
+            options=RunOptions() if options is None else options,
         )
         self._builder = InformerBuilder(
             client,
@@ -109,7 +103,6 @@ class SharedInformerFactory(Accessors):
             defaults,
             namespace=namespace,
             tweak_list_options=tweak_list_options,
-            shutdown_grace=shutdown_grace,
             name=name,
             metrics=metrics,
         )
@@ -244,7 +237,7 @@ class SharedInformerFactory(Accessors):
         return self._informers.unready()
 
     async def shutdown(self) -> None:
-        """Stop all informers and wait for them, for at most `shutdown_grace` and ten seconds. May be called again.
+        """Stop all informers and wait, for at most their `shutdown_grace` and ten seconds. May be called again.
 
         Raises:
             Exception: an informer had crashed with it.

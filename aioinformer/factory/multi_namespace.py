@@ -88,8 +88,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             called once with "", to learn the resource.
         namespaces: the initial namespaces; may be empty.
         resync_period: as for `SharedIndexInformer`.
-        options: as for `SharedIndexInformer`. With `queue="in_order"`, the order holds within each namespace, and a
-            relist of one namespace becomes visible at once.
+        options: as for `SharedIndexInformer`. With `RunOptions(queue="in_order")`, the order holds within each
+            namespace, and a relist of one namespace becomes visible at once.
 
     Raises:
         UsageError: the resource is cluster-scoped, or an option is invalid.

@@ -75,7 +75,6 @@ class InformerPool:
             Making(),
             namespace="",
             tweak_list_options=None,
-            shutdown_grace=1.0,
             name=name,
             metrics=metrics,
         )

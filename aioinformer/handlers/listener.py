@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
+from aioinformer import concurrency
 from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, create_task, is_ending, uncancel
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
@@ -96,7 +97,6 @@ class ProcessorListener(Generic[T]):
         name: for tasks and logs.
         deliver: calls the handler with a notification.
         resync: says when the listener takes part in resyncs.
-        slice_seconds: how long synchronous handlers may block the event loop at a time.
         handler: as the user passed it, for names in logs.
         stalls: logs functions that block the event loop.
 
@@ -121,7 +121,6 @@ class ProcessorListener(Generic[T]):
         name: str,
         deliver: Delivery,
         resync: ResyncSchedule,
-        slice_seconds: float = 0.0005,
         *,
         handler: Any = None,
         stalls: Stalls | None = None,
@@ -143,7 +142,7 @@ class ProcessorListener(Generic[T]):
         self._deliver = deliver
         self._functions = HandlerNames(handler)
         self._stalls = stalls or Stalls(name)
-        self._slice_seconds = slice_seconds
+        self._slice_seconds = concurrency.SLICE_SECONDS
         self._added: asyncio.Queue[Batch[T]] = asyncio.Queue()
         self._next: asyncio.Queue[Batch[T]] = asyncio.Queue()
         #: How many notifications wait in batches that have not begun, and how many were added in all.

@@ -114,7 +114,6 @@ class Registrations(Generic[T]):
         to_view: record -> object for handlers.
         on_view_error: called with the key and the exception if `to_view` raises.
         resync_period: of the informer, in seconds; 0 for never.
-        slice_seconds: how long a synchronous handler may block the event loop before other tasks run.
         stalls: reports handlers that block the loop.
 
     Attributes:
@@ -127,7 +126,6 @@ class Registrations(Generic[T]):
         "_numbers",
         "_on_view_error",
         "_processor",
-        "_slice_seconds",
         "_stalls",
         "_store",
         "_synced",
@@ -144,7 +142,6 @@ class Registrations(Generic[T]):
         on_view_error: Callable[[str, BaseException], None],
         *,
         resync_period: float,
-        slice_seconds: float,
         stalls: Stalls | None = None,
     ) -> None:
         self.periods = ResyncPeriods(resync_period)
@@ -153,7 +150,6 @@ class Registrations(Generic[T]):
         self._store = store
         self._to_view = to_view
         self._on_view_error = on_view_error
-        self._slice_seconds = slice_seconds
         self._stalls = stalls
         self._numbers = count(1)
         self._begun = False
@@ -170,7 +166,7 @@ class Registrations(Generic[T]):
         schedule = ResyncSchedule(self.periods.negotiate(resync_period, name, final=self._begun))
         schedule.adopt(self.periods.check, _now())
         listener: ProcessorListener[T] = ProcessorListener(
-            name, deliver, schedule, self._slice_seconds, handler=handler, stalls=self._stalls
+            name, deliver, schedule, handler=handler, stalls=self._stalls
         )
         if self._begun:
             # A filter's predicate may add a handler in the middle of a batch. Changes in the store that the other

@@ -5,8 +5,7 @@ from aioinformer.exports import lazy_exports as _lazy_exports
 __getattr__, __dir__ = _lazy_exports(
     __name__,
     {
-        "options": "InformerOptions",
-        "pipeline": "QueueName",
+        "options": "InformerOptions QueueName",
         "snapshots": (
             "FactorySnapshot HandlerCallSnapshot HandlerErrorSnapshot HandlerSnapshot InformerSnapshot "
             "ScopeSnapshot SourceSnapshot"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,8 +14,7 @@ from aioinformer.cache.objects.fields import FieldIndexFunc
 from aioinformer.cache.objects.storage import Storage, StorageTier
 from aioinformer.errors import OptionError, UnknownOption, UsageError, did_you_mean
 from aioinformer.handlers.resync import checked_period
-from aioinformer.informer.pipeline import QueueKind, QueueName
-from aioinformer.reflector.options import check_indexers, check_options, check_share, checked_fields
+from aioinformer.reflector.options import ReflectorOptions, check_indexers, check_options, check_seconds, checked_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,12 +23,49 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.store import Indexer
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
-    from aioinformer.reflector.options import ReflectorOptions
-    from aioinformer.reflector.reflector import WatchErrorHandler
     from aioinformer.resources.field_selectors import FieldSelector
     from aioinformer.resources.label_selectors import LabelSelector
 
 T = TypeVar("T")
+
+#: The values of `RunOptions.queue`.
+QueueName: TypeAlias = "Literal['delta', 'in_order'] | QueueKind"
+
+
+class QueueKind(StrEnum):
+    """The kinds of queues."""
+
+    DELTA = "delta"
+    IN_ORDER = "in_order"
+
+
+class RunOptions(ReflectorOptions, frozen=True):
+    """How an informer runs; times in seconds. The options of its reflector are those of `ReflectorOptions`.
+
+    Attributes:
+        queue: the queue between reflector and cache: "delta" combines the queued changes of an object, "in_order" keeps
+            the order between objects and replaces the cache in one step; see `aioinformer.informer.pipeline`.
+        max_undecodable: the informer is not ready while a larger share of the objects, from 0 to 1, cannot be decoded;
+            None for no limit.
+        shutdown_grace: how long a running handler may continue after the stop, before it is cancelled. If it has not
+            ended ten seconds after that, it is named in the log and abandoned.
+
+    Raises:
+        OptionError: a value is out of range.
+    """
+
+    queue: QueueName = QueueKind.DELTA
+    max_undecodable: float | None = None
+    shutdown_grace: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.queue not in tuple(QueueKind):
+            raise OptionError(f"queue={self.queue!r} does not exist; choose one of {', '.join(QueueKind)}")
+        share: object = self.max_undecodable
+        if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
+            raise OptionError(f"max_undecodable must be a share from 0 to 1, or None for no limit, not {share!r}")
+        check_seconds(self.shutdown_grace, "shutdown_grace")
 
 
 class CommonOptions(TypedDict, Generic[T], total=False):
@@ -40,11 +77,8 @@ class CommonOptions(TypedDict, Generic[T], total=False):
     indexers: Indexers[T] | None
     transform: Transform[T] | None
     fields: Iterable[str]
-    queue: QueueName
     resync_period: float | None
-    metadata_only: bool
-    max_undecodable: float | None
-    options: ReflectorOptions | None
+    options: RunOptions | None
 
 
 class InformerOptions(CommonOptions[T], total=False):
@@ -64,12 +98,8 @@ class InformerOptions(CommonOptions[T], total=False):
             factory's.
         storage: the storage tier: "bytes", "stripped", "compressed", "projection", "metadata", "dict".
         fields: paths to decode with the metadata, such as "spec.nodeName".
-        queue: the queue between reflector and cache, "delta" or "in_order"; see `aioinformer.informer.pipeline`.
         resync_period: in seconds, 0 for never; replaces the factory's.
-        metadata_only: the same as `storage="metadata"`.
-        max_undecodable: the share of objects that may fail to decode, from 0 to 1, before the informer is not ready;
-            replaces the factory's.
-        options: paging, timeouts, backoff; replaces the factory's.
+        options: how the informer runs; replaces the factory's.
     """
 
     decoder: BodyDecoder[T] | None
@@ -85,11 +115,7 @@ class OwnOptions(TypedDict, Generic[T], total=False):
     indexers: Indexers[T] | None
     transform: Transform[T] | None
     fields: Iterable[str]
-    queue: QueueName
-    options: ReflectorOptions | None
-    max_undecodable: float | None
-    shutdown_grace: float
-    watch_error_handler: WatchErrorHandler | None
+    options: RunOptions | None
     name: str
     identifier: InformerNameAndResource | None
     metrics: MetricsProvider | None
@@ -97,14 +123,19 @@ class OwnOptions(TypedDict, Generic[T], total=False):
 
 KNOWN: Final = tuple(InformerOptions.__annotations__)
 #: For these, None means that the option is omitted.
-_OPTIONAL: Final = frozenset({"indexers", "decoder", "transform", "resync_period", "max_undecodable", "options"})
+_OPTIONAL: Final = frozenset({"indexers", "decoder", "transform", "resync_period", "options"})
+#: Names of other options -> how to set them.
+_ELSEWHERE: Final = {
+    "metadata_only": 'storage="metadata"',
+    **{name: f"options=RunOptions({name}=…)" for name in RunOptions.__struct_fields__},
+}
 
 
 class Making(msgspec.Struct, frozen=True):
     """The configuration of one informer, without its indices.
 
     Attributes:
-        decoder, transform, storage, queue, resync_period, max_undecodable, options: as in `InformerOptions`.
+        decoder, transform, storage, resync_period, options: as in `InformerOptions`.
         fields: as in `InformerOptions`, unordered.
     """
 
@@ -112,10 +143,8 @@ class Making(msgspec.Struct, frozen=True):
     transform: Any = None
     storage: str = Storage.BYTES
     fields: frozenset[str] = frozenset()
-    queue: str = QueueKind.DELTA
     resync_period: float = 0.0
-    max_undecodable: float | None = None
-    options: ReflectorOptions | None = None
+    options: RunOptions = RunOptions()
 
     def with_options(self, options: Mapping[str, Any]) -> Making:
         """Return this configuration with the given options replaced.
@@ -144,8 +173,6 @@ class Making(msgspec.Struct, frozen=True):
                 continue
             if mine != requested:
                 found += _contrast(name, mine, requested)
-        if options.get("metadata_only") is False and self.storage == Storage.METADATA:
-            found.append("metadata_only is True, not False")
         return found
 
 
@@ -162,35 +189,22 @@ def named_options(options: Mapping[str, Any], caller: str) -> dict[str, Any]:
     Raises:
         UnknownOption: there is no such option.
         OptionError: a value is invalid.
-        UsageError: two options contradict each other.
+        UsageError: there is no such storage tier.
     """
     for name in options:
         if name not in KNOWN:
-            hint = did_you_mean(name, KNOWN)
+            hint = f"did you mean {_ELSEWHERE[name]}?" if name in _ELSEWHERE else did_you_mean(name, KNOWN)
             raise UnknownOption(
                 f"{caller} has no option {name!r}{hint and f' ({hint})'}; the options are {', '.join(KNOWN)}"
             )
     named = {name: value for name, value in options.items() if not (value is None and name in _OPTIONAL)}
     if "storage" in named:
         named["storage"] = Storage.of(named["storage"])
-    if named.get("metadata_only", False) not in (True, False):
-        raise OptionError(f"metadata_only must be True or False, not {named['metadata_only']!r}")
-    if named.get("metadata_only"):
-        if named.get("storage", Storage.METADATA) is not Storage.METADATA:
-            raise UsageError(
-                f"metadata_only=True and storage={str(named['storage'])!r} contradict each other: choose one"
-            )
-        named["storage"] = Storage.METADATA
-    elif "metadata_only" in named and named.get("storage") is Storage.METADATA:
-        raise UsageError('metadata_only=False and storage="metadata" contradict each other: choose one')
     if "fields" in named:
         named["fields"] = frozenset(checked_fields(named["fields"]))
-    if "queue" in named and named["queue"] not in tuple(QueueKind):
-        raise UsageError(f"queue={named['queue']!r} does not exist; choose one of {', '.join(QueueKind)}")
     if "resync_period" in named:
         named["resync_period"] = checked_period(named["resync_period"])
-    check_share(named.get("max_undecodable"))
-    check_options(named.get("options"))
+    check_options(named.get("options"), RunOptions)
     check_indexers(named.get("indexers"))
     return named
 
@@ -238,9 +252,9 @@ def _same_index(known: Any, requested: Any) -> bool:
 
 
 def _contrast(name: str, mine: Any, requested: Any) -> list[str]:
-    if name == "options" and mine is not None:
+    if name == "options":
         pairs = [(field, getattr(mine, field), getattr(requested, field)) for field in mine.__struct_fields__]
-        return [f"options.{part} is {old!r}, not {new!r}" for part, old, new in pairs if old != new]
+        return [f"options.{part} is {_shown(old)}, not {_shown(new)}" for part, old, new in pairs if old != new]
     return [f"{name} is {_shown(mine)}, not {_shown(requested)}"]
 
 

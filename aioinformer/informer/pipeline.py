@@ -14,18 +14,18 @@ keeps the order between objects, and replaces the cache in one step after a list
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.concurrency import Slicer, TaskGroup, discard, shielded
-from aioinformer.errors import EXHAUSTION, DecodeError, UsageError
+from aioinformer.errors import EXHAUSTION, DecodeError
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.registration import Registrations
 from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.informer.options import QueueKind
 from aioinformer.logs import get_logger
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.real_fifo import RealFIFO
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.waiters import KeyWaiters
     from aioinformer.handlers.stalls import Stalls
     from aioinformer.informer.health import Undecodable
+    from aioinformer.informer.options import RunOptions
     from aioinformer.queue.delta_fifo import KnownObjects, Queue
 
 T = TypeVar("T")
@@ -50,27 +51,6 @@ _log = get_logger("aioinformer.informer")
 _EXHAUSTION_PAUSE: Final = 1.0
 
 _key_of_record: Callable[[Record], str] = attrgetter("key")
-
-
-#: The values of the option `queue=`.
-QueueName: TypeAlias = "Literal['delta', 'in_order'] | QueueKind"
-
-
-class QueueKind(StrEnum):
-    """The kinds of queues."""
-
-    DELTA = "delta"
-    IN_ORDER = "in_order"
-
-
-def check_queue_kind(kind: str) -> None:
-    """Check that an option is the name of a queue.
-
-    Raises:
-        UsageError: it is not.
-    """
-    if kind not in set(QueueKind):
-        raise UsageError(f"queue={kind!r} does not exist; choose one of {', '.join(QueueKind)}")
 
 
 class Pipeline(Generic[T]):
@@ -84,8 +64,7 @@ class Pipeline(Generic[T]):
         compressor: of the compressed tier; None for other tiers.
 
         resync_period: the default resync period of handlers, in seconds; 0 for no resyncs.
-        queue: the kind of the queue.
-        slice_seconds: how long work may block the event loop at a time.
+        options: how the informer runs.
         report: is called with the error of each object that cannot be delivered.
         stalls: reports handlers that block the event loop, and objects that cannot be decoded.
         undecodable: the objects that cannot be decoded.
@@ -105,13 +84,11 @@ class Pipeline(Generic[T]):
         compressor: Compressor | None,
         *,
         resync_period: float,
-        queue: str,
-        slice_seconds: float,
+        options: RunOptions,
         report: Callable[[Exception], None],
         stalls: Stalls,
         undecodable: Undecodable,
     ) -> None:
-        check_queue_kind(queue)
         self._undecodable = undecodable
         self._report = report
         self._errors = stalls.errors
@@ -127,16 +104,14 @@ class Pipeline(Generic[T]):
             objects.to_view,
             self._view_failed,
             resync_period=resync_period,
-            slice_seconds=slice_seconds,
             stalls=stalls,
         )
         self._name = name
         self._store = indexer.store
         #: A tuple that is replaced, so that other threads may iterate over it.
         self._queues: tuple[ref[Queue[Record]], ...] = ()
-        self._kind = queue
+        self._options = options
         self._compressor = compressor
-        self._slice_seconds = slice_seconds
 
     def new_queue(self, known: KnownObjects | None = None) -> Queue[Record]:
         """Return a new, empty queue.
@@ -145,10 +120,10 @@ class Pipeline(Generic[T]):
             known: the part of the cache that belongs to the collection of the queue; by default, all of it.
         """
         queue: Queue[Record]
-        if self._kind == QueueKind.DELTA:
-            queue = DeltaFIFO(_key_of_record, known or self._store, slice_seconds=self._slice_seconds)
+        if self._options.queue == QueueKind.DELTA:
+            queue = DeltaFIFO(_key_of_record, known or self._store)
         else:
-            queue = RealFIFO(self._new_updates(known), _key_of_record, slice_seconds=self._slice_seconds)
+            queue = RealFIFO(self._new_updates(known), _key_of_record)
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
         return queue
 
@@ -174,7 +149,6 @@ class Pipeline(Generic[T]):
         *,
         synced: Callable[[], Awaitable[None]],
         closing: Callable[[], None],
-        shutdown_grace: float,
     ) -> None:
         """Run the listeners and the compressor beside `follow`, and end when it ends.
 
@@ -182,7 +156,6 @@ class Pipeline(Generic[T]):
             follow: fills the cache and keeps it fresh, until it is cancelled.
             synced: returns when the cache has synced.
             closing: is called when `follow` has ended. No handler may be added after it.
-            shutdown_grace: the number of seconds that a running handler has to finish.
         """
         self.handlers.begin()
         self._store.on_release = partial(discard, asyncio.get_running_loop())
@@ -194,7 +167,7 @@ class Pipeline(Generic[T]):
             finally:
                 closing()
                 with shielded():
-                    await self.processor.stop(shutdown_grace)
+                    await self.processor.stop(self._options.shutdown_grace)
                 if compression is not None:
                     compression.cancel()
 
@@ -211,7 +184,7 @@ class Pipeline(Generic[T]):
         Args:
             keys: of objects in the cache.
         """
-        slicer = Slicer(self._slice_seconds)
+        slicer = Slicer()
         forgotten = list(keys)
         while True:
             try:

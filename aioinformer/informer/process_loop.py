@@ -52,7 +52,6 @@ class CacheControllerConfig(msgspec.Struct):
         flush: is called before the event loop gets a turn, and at the end of each batch: deliver what `process`
             collected.
         on_version: is called after each batch with the version that has been reached; "" if it is unknown.
-        slice_seconds: how long processing may block the event loop at a time.
         counters: counts the time of batches; None to count nothing.
     """
 
@@ -61,7 +60,6 @@ class CacheControllerConfig(msgspec.Struct):
     process: PopProcessFunc[Record]
     flush: Callable[[], None] = lambda: None
     on_version: Callable[[str], None] = lambda version: None
-    slice_seconds: float = 0.0005
     counters: InformerCounters | None = None
 
 
@@ -127,7 +125,7 @@ class CacheController:
         return self.reflector.last_sync_resource_version
 
     async def _process_loop(self) -> None:
-        queue, flush, slicer = self._config.queue, self._config.flush, Slicer(self._config.slice_seconds)
+        queue, flush, slicer = self._config.queue, self._config.flush, Slicer()
         while True:
             try:
                 async with queue.batch(self._process_few) as batch:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.compressor import Compressor
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.waiters import Write
+    from aioinformer.informer.options import RunOptions
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
@@ -45,9 +46,9 @@ class InformerCache(Generic[T]):
     Args:
         resource: of the objects.
         name: for humans.
-        slice_seconds: how long indexing may block the event loop at a time.
+        options: how the informer runs.
 
-        indexers, decoder, transform, storage, fields, max_undecodable: as for `SharedIndexInformer`.
+        indexers, decoder, transform, storage, fields: as for `SharedIndexInformer`.
 
     Attributes:
         start_requested: whether the informer runs, has run, or is about to run.
@@ -60,14 +61,13 @@ class InformerCache(Generic[T]):
         self,
         resource: Resource[T],
         name: str,
-        slice_seconds: float,
+        options: RunOptions,
         *,
         indexers: Indexers[T] | None,
         decoder: BodyDecoder[T] | None,
         transform: Transform[T] | None,
         storage: str,
         fields: Iterable[str],
-        max_undecodable: float | None,
     ) -> None:
         self.resource = resource
         self.name = name or f"informer of {resource.group_resource}"
@@ -90,8 +90,8 @@ class InformerCache(Generic[T]):
             log_error=self._stalls.errors.report,
         )
         self._indexer.add_indexers({NAMESPACE_INDEX: meta_namespace_index_func, **(indexers or {})})
-        self._undecodable = Undecodable(self._indexer.store, max_undecodable, self._readability_changed)
-        self._slice_seconds = slice_seconds
+        self._undecodable = Undecodable(self._indexer.store, options.max_undecodable, self._readability_changed)
+        self._options = options
         self.start_requested = False
         self._synced = Latch()
         self._versions = VersionWaiters()
@@ -210,7 +210,7 @@ class InformerCache(Generic[T]):
             UsageError: a name is taken. No indexer was added.
         """
         self._before_indexers(indexers)
-        slicer = Slicer(self._slice_seconds)
+        slicer = Slicer()
         with closing(self._indexer.store.adding_indexers(indexers)) as steps:
             for _ in steps:
                 await slicer.pause()

@@ -24,19 +24,12 @@ from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.informer.observed import ObservedInformer
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.pipeline import Pipeline
 from aioinformer.informer.process_loop import CacheController, CacheControllerConfig, Source
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
-from aioinformer.reflector.options import (
-    ReflectorOptions,
-    check_indexers,
-    check_metrics,
-    check_options,
-    check_seconds,
-    check_share,
-    checked_fields,
-)
+from aioinformer.reflector.options import check_indexers, check_metrics, check_options, checked_fields
 from aioinformer.reflector.reflector import Reflector
 
 if TYPE_CHECKING:
@@ -51,7 +44,6 @@ if TYPE_CHECKING:
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.handlers.signatures import DeleteFunction, Handler
     from aioinformer.informer.options import OwnOptions
-    from aioinformer.informer.pipeline import QueueName
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
     from aioinformer.queue.delta_fifo import KnownObjects
     from aioinformer.reflector.listwatch import ListerWatcher
@@ -64,7 +56,7 @@ M = TypeVar("M")
 
 _log = get_logger("aioinformer.informer")
 
-_DEFAULT_OPTIONS: Final = ReflectorOptions()
+_DEFAULT_OPTIONS: Final = RunOptions()
 
 
 class SharedIndexInformer(ObservedInformer[T]):
@@ -86,14 +78,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         fields: paths that are decoded with the metadata, such as "spec.nodeName"; see `parse_path`. The paths of
             `indexers` are included.
 
-        queue: the queue between reflector and cache: "delta" combines the queued changes of an object, "in_order" keeps
-            the order between objects and replaces the cache in one step; see `aioinformer.informer.pipeline`.
-        options: paging, timeouts, backoff.
-        max_undecodable: the informer is not ready while a larger share of the objects, from 0 to 1, cannot be decoded;
-            None for no limit.
-        shutdown_grace: the number of seconds that a running handler has to finish at the stop, before it is cancelled.
-            If it has not ended ten seconds after that, it is named in the log and abandoned.
-        watch_error_handler: is called with each failure of a list or watch, and for objects that cannot be decoded.
+        options: how the informer runs: paging, timeouts, backoff, its queue, readiness, the grace of handlers.
         name: for tasks and logs.
         identifier: identifies the informer among all informers of the process; from `InformerName.with_resource`. By
             default, an informer with metrics is called `default`, `default-2` and so on.
@@ -143,36 +128,27 @@ class SharedIndexInformer(ObservedInformer[T]):
         storage: StorageTier = "bytes",
         fields: Iterable[str] = (),
         # The operation of the informer
-        queue: QueueName = "delta",
-        options: ReflectorOptions | None = None,
-        max_undecodable: float | None = None,
-        shutdown_grace: float = 1.0,
-        watch_error_handler: WatchErrorHandler | None = None,
+        options: RunOptions | None = None,
         name: str = "",
         identifier: InformerNameAndResource | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
         check_lister_watcher(lister_watcher)
-        check_options(options)
-        check_share(max_undecodable)
-        check_seconds(shutdown_grace, "shutdown_grace")
+        check_options(options, RunOptions)
         check_indexers(indexers)
         self._lister_watcher = lister_watcher
-        self._options = options or _DEFAULT_OPTIONS
         super().__init__(
             lister_watcher.resource,
             name,
-            self._options.slice_seconds,
+            options or _DEFAULT_OPTIONS,
             indexers=indexers,
             decoder=decoder,
             transform=transform,
             storage=storage,
             fields=checked_fields(fields),
-            max_undecodable=max_undecodable,
         )
         check_metrics(metrics)
-        self._shutdown_grace = shutdown_grace
-        self._watch_error_handler = plain_function(watch_error_handler, "watch_error_handler")
+        self._watch_error_handler: WatchErrorHandler | None = None
         self._pipeline: Pipeline[T] = Pipeline(
             self.name,
             self._indexer,
@@ -180,8 +156,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             self._keys,
             self._compressor,
             resync_period=resync_period,
-            queue=queue,
-            slice_seconds=self._options.slice_seconds,
+            options=self._options,
             report=self._report,
             stalls=self._stalls,
             undecodable=self._undecodable,
@@ -271,7 +246,9 @@ class SharedIndexInformer(ObservedInformer[T]):
     # Configuration.
 
     def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
-        """Set the function that is called with each failure of a list or watch. It must return quickly.
+        """Set the function that is called with each failure of a list or watch, and for objects that cannot be decoded.
+
+        It must return quickly.
 
         Raises:
             UsageError: the informer was started, or the function is a coroutine function.
@@ -316,12 +293,7 @@ class SharedIndexInformer(ObservedInformer[T]):
         self._loop = asyncio.get_running_loop()
         self._pipeline.processor.on_crash = self._crashed
         try:
-            await self._pipeline.run(
-                self._follow_until_crash,
-                synced=self.wait_for_sync,
-                closing=self._close,
-                shutdown_grace=self._shutdown_grace,
-            )
+            await self._pipeline.run(self._follow_until_crash, synced=self.wait_for_sync, closing=self._close)
         except BaseException as error:
             cause = collapsed(error)
             self._crashed(cause)
@@ -421,7 +393,6 @@ class SharedIndexInformer(ObservedInformer[T]):
             process=pipeline.updates.handle_deltas,
             flush=pipeline.processor.flush,
             on_version=on_version,
-            slice_seconds=self._options.slice_seconds,
             counters=self._counters,
         )
         return Source(lister_watcher, queue, CacheController(config))

@@ -256,7 +256,7 @@ class LeaderElector:
                 return
             if verdict is Verdict.NOT_LEADING:
                 self._attempts.log_waiting()
-                self._start_watch()
+                self._watch.start(self._machine.version)
             # As in client-go, `Retry-After` does not delay the next try: the lease may become free before that.
             await self._watch.wait(self._options.retry_period * (1 + JITTER * self._random()))
 
@@ -264,7 +264,7 @@ class LeaderElector:
         loop = asyncio.get_running_loop()
         try:
             while True:
-                self._start_watch()
+                self._watch.start(self._machine.version)
                 # `Retry-After` does not apply here either: without renewals the leadership ends.
                 await self._watch.wait(self._options.retry_period)
                 verdict = await self._attempts.attempt(self._machine.deadline - loop.time())
@@ -279,10 +279,6 @@ class LeaderElector:
             if not scope.expired():
                 scope.reschedule(loop.time())
             raise
-
-    def _start_watch(self) -> None:
-        if self._options.watch:
-            self._watch.start(self._machine.version)
 
     def _take_event(self, lease: Mapping[str, Any], deleted: bool) -> bool:
         """Take an event of the watch into account; return whether to try at once."""

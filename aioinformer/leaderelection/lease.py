@@ -55,9 +55,6 @@ class LeaderElectionOptions:
         release: release the lease when the guarded code has ended, so that other candidates need not wait until it
             expires.
         coordinated: let the server choose the leader; each candidate needs a `LeaseCandidate` of the same name.
-        watch: candidates watch the Lease. One that waits tries at once when the Lease is released. The leader creates
-            a deleted Lease again at once, and stops when it sees another holder. Without the permission to watch it,
-            they notice all of this at their next try.
     """
 
     lease_duration: float = 15
@@ -65,7 +62,6 @@ class LeaderElectionOptions:
     retry_period: float = 2.0
     release: bool = True
     coordinated: bool = False
-    watch: bool = True
 
     def __post_init__(self) -> None:
         if not self.lease_duration >= 1 or self.lease_duration != int(self.lease_duration):

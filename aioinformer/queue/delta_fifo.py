@@ -40,7 +40,6 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
         key_func: returns the key of an object.
         known_objects: what the consumer knows; without it, only what is queued is known.
         transformer: is applied to each object that is enqueued, except tombstones and resyncs.
-        slice_seconds: how long a replacement may block the event loop at a time.
     """
 
     def __init__(
@@ -49,9 +48,8 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
         known_objects: KnownObjects | None = None,
         *,
         transformer: Callable[[T], T] | None = None,
-        slice_seconds: float = 0.0005,
     ) -> None:
-        super().__init__(key_func, transformer, slice_seconds)
+        super().__init__(key_func, transformer)
         self._known = known_objects
         #: Queued deltas by key, in the order of `_line`. A single delta, or an object of a replacement, is stored
         #: without a list, because the garbage collector would walk one list for each key.

@@ -85,15 +85,12 @@ class FIFO(ABC, Generic[T, P]):
     Args:
         key_func: returns the key of an object.
         transformer: is applied to each object that is enqueued, except tombstones and resyncs.
-        slice_seconds: how long a change may block the event loop at a time.
     """
 
-    def __init__(
-        self, key_func: Callable[[Any], str], transformer: Callable[[T], T] | None, slice_seconds: float
-    ) -> None:
+    def __init__(self, key_func: Callable[[Any], str], transformer: Callable[[T], T] | None) -> None:
         self._key_func = key_func
         self._transformer = transformer
-        self._slicer = Slicer(slice_seconds)
+        self._slicer = Slicer()
         self._condition = asyncio.Condition()
         self._closed = False
         #: What waits, in order.

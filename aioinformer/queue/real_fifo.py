@@ -61,7 +61,6 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
         transformer: is applied to each object that is enqueued, except tombstones and resyncs. If it refuses one object
             of a replacement, the replacement is not enqueued.
         batch_size: the largest number of items in a batch.
-        slice_seconds: how long a replacement may block the event loop at a time.
     """
 
     def __init__(
@@ -71,11 +70,10 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
         *,
         transformer: Callable[[T], T] | None = None,
         batch_size: int = 1000,
-        slice_seconds: float = 0.0005,
     ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size={batch_size} must be 1 at least")
-        super().__init__(key_func, transformer, slice_seconds)
+        super().__init__(key_func, transformer)
         self._consumer = consumer
         self._batch_size = batch_size
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _log = get_logger("aioinformer.reflector")
 
-#: Enables the comparison if the options do not: "report", or "raise" (also "1" and "true").
+#: Enables the comparison: "report" to the watch error handler and the log, or "raise" (also "1" and "true").
 ENVIRONMENT_VARIABLE: Final = "AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR"
 
 _ALWAYS_RAISE: Final = ("1", "true", "raise")
@@ -68,7 +68,7 @@ class ConsistencyDetector:
 
     Args:
         lister_watcher: lists the collection.
-        options: page size, timeouts, largest object and slices of the list.
+        options: page size, timeouts and largest object of the list.
         on_arrival: as for `RecordDecoder`.
         decode: makes a record of the bytes of an object.
         report: is called with differences; None to raise them.
@@ -126,7 +126,7 @@ class ConsistencyDetector:
             self._report(difference)
 
     async def _compare(self, records: Collection[Record], version: str) -> InconsistentList | None:
-        slicer = Slicer(self._options.slice_seconds)
+        slicer = Slicer()
         left = {record.key: record for record in records}
         unexpected: list[str] = []
         different: list[str] = []
@@ -160,17 +160,12 @@ class ConsistencyDetector:
         return InconsistentList(version, missing, unexpected, different)
 
 
-def consistency_mode(option: str) -> str:
-    """Return whether streaming lists are compared: "off", "report" or "raise".
-
-    Args:
-        option: of `ReflectorOptions`; "" reads the environment variable.
+def consistency_mode() -> str:
+    """Return whether the environment variable demands that streaming lists are compared: "off", "report" or "raise".
 
     Raises:
         OptionError: the environment variable has another value.
     """
-    if option:
-        return option
     value = os.environ.get(ENVIRONMENT_VARIABLE, "").lower()
     if value in ("", "0", "false", "off"):
         return "off"

@@ -71,32 +71,21 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
             after a fail-over, in one body. client-go does this; it reduces the load on the server.
         min_watch_timeout: each watch requests to be ended by the server after a random time between this and twice
             this.
-        stream_patience: a streaming list without a new object for this time is replaced by a list in pages.
         idle_timeout: a watch without an event or bookmark (which come once a minute) for this time is opened again. If
             the next one is silent, too, the collection is quiet: then a watch ends by TCP keepalive, or at the time
-            requested from the server. A page of a list without a new object for this time is a failure.
+            requested from the server. A page of a list without a new object for this time is a failure; a streaming
+            list without one for a third of it is replaced by a list in pages.
         backoff: the delays after failures.
         max_frame: the largest object accepted, in bytes.
-        slice_seconds: how long work may block the event loop at a time.
-        consistency_check: whether each streaming list is compared with a list at its version: "off", "report" to the
-            watch error handler and the log, or "raise", which ends the informer. "" reads the environment variable
-            `AIOINFORMER_WATCHLIST_INCONSISTENCY_DETECTOR`, whose default is "off".
-        max_internal_error_retry_duration: for this time after the first internal error (500) in a watch, the watch is
-            opened again from the same version, after a delay. After this time, an error leads to a list. With 0, each
-            error leads to a list, because the server may send no other event for the object that caused it.
     """
 
     page_size: int = 500
     streaming_list: bool = True
     list_resource_version: str = ""
     min_watch_timeout: float = 300.0
-    stream_patience: float = 30.0
     idle_timeout: float = 90.0
     backoff: BackoffOptions = msgspec.field(default_factory=BackoffOptions)
     max_frame: int = DEFAULT_MAX_FRAME
-    slice_seconds: float = 0.0005
-    consistency_check: str = ""
-    max_internal_error_retry_duration: float = 0.0
 
     def __post_init__(self) -> None:
         page_size: object = self.page_size
@@ -104,18 +93,16 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
             raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
         if not self.min_watch_timeout >= 1:
             raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
-        for name in ("stream_patience", "idle_timeout", "max_frame", "slice_seconds"):
+        for name in ("idle_timeout", "max_frame"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be positive, not {getattr(self, name)!r}")
-        if not self.max_internal_error_retry_duration >= 0:
-            raise OptionError(
-                "max_internal_error_retry_duration must be 0 (never) or more, "
-                f"not {self.max_internal_error_retry_duration!r}"
-            )
-        if self.consistency_check not in ("", "off", "report", "raise"):
-            raise OptionError(f'consistency_check must be "off", "report" or "raise", not {self.consistency_check!r}')
         if self.list_resource_version not in ("", "0"):
             raise OptionError(f'list_resource_version must be "" or "0", not {self.list_resource_version!r}')
+
+    @property
+    def stream_patience(self) -> float:
+        """The time without a new object after which a streaming list is replaced by a list in pages."""
+        return self.idle_timeout / 3
 
     def stream(self, version: str, share: float) -> ListOptions:
         """Return the request for a streaming list.
@@ -185,18 +172,6 @@ def checked_fields(paths: Any) -> list[str]:
     return found
 
 
-def check_share(share: Any, name: str = "max_undecodable") -> None:
-    """Check that an option is a number from 0 to 1, or None.
-
-    Raises:
-        OptionError: it is not.
-    """
-    if share is None:
-        return
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise OptionError(f"{name} must be a share from 0 to 1, or None for no limit, not {share!r}")
-
-
 def check_seconds(seconds: Any, name: str) -> None:
     """Check that an option is a number of seconds.
 
@@ -218,14 +193,14 @@ def check_metrics(metrics: Any) -> None:
         raise OptionError(f"metrics must be a provider such as PrometheusMetrics(), not {kind}")
 
 
-def check_options(options: Any) -> None:
-    """Check that options are `ReflectorOptions`, or None.
+def check_options(options: Any, kind: type[ReflectorOptions] = ReflectorOptions) -> None:
+    """Check that options are of a kind, or None.
 
     Raises:
         OptionError: they are not.
     """
-    if options is not None and not isinstance(options, ReflectorOptions):
-        raise OptionError(f"options must be a ReflectorOptions(...), not {type(options).__name__}")
+    if options is not None and not isinstance(options, kind):
+        raise OptionError(f"options must be {kind.__name__}(…), not {type(options).__name__}")
 
 
 def check_indexers(indexers: Any) -> None:

@@ -151,7 +151,7 @@ class Reflector:
         self._on_state = on_state
         self._before_read = before_read
         self._recorder = ListWatchRecorder(self.name, _now, counters)
-        check = consistency_mode(self._options.consistency_check)
+        check = consistency_mode()
         self._detector = (
             ConsistencyDetector(
                 lister_watcher,

@@ -77,7 +77,7 @@ class WatchParser:
     next_page = ""
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
-        self._slicer = Slicer(options.slice_seconds)
+        self._slicer = Slicer()
         self._values = ValueStream(options.max_frame)
         self._decoder = decoder
         self._changed = self._decoding(decoder.from_watch, decoder.from_watch_in_steps)
@@ -140,7 +140,7 @@ class PageParser:
     """
 
     def __init__(self, decoder: RecordDecoder, options: ReflectorOptions) -> None:
-        self._slicer = Slicer(options.slice_seconds)
+        self._slicer = Slicer()
         self._parser: ListParser[Record] = ListParser(
             decoder.from_list, options.max_frame, in_steps=decoder.from_list_in_steps
         )

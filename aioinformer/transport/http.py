@@ -96,8 +96,6 @@ class HttpTransport:
         read_bufsize: bytes that may wait for the reader before reading pauses. Default: 1 MiB for streams, such as
             watches, and 128 KiB for other bodies.
         compression: request gzip. Costs CPU time on both sides; useful on slow networks.
-        coalesce_reads: let the kernel collect the events of a busy watch: three at a time, or those of a good
-            millisecond, for at most 3 ms. Watches with fewer than about 600 events a second are not delayed.
         max_requests: how many requests are under way at once, None for no limit. Further ones wait in the order in
             which they came, and the wait counts in their timeout. Watches and followed logs are not counted; requests
             for leases and for tokens have as many slots of their own.
@@ -122,7 +120,6 @@ class HttpTransport:
         header_timeout: float = 60.0,
         read_bufsize: int | None = None,
         compression: bool = False,
-        coalesce_reads: bool = True,
         max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
         own_headers, own_proxy_headers = PrivateHeaders(headers or {}), PrivateHeaders(proxy_headers or {})
@@ -161,7 +158,6 @@ class HttpTransport:
         self._connect_timeout = connect_timeout
         self._header_timeout = header_timeout
         self._read_bufsize = read_bufsize
-        self._coalesce_reads = coalesce_reads
         self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
@@ -304,7 +300,7 @@ class HttpTransport:
         else:
             if request.stream and request.total_timeout is None:
                 StreamBody.take(response.content)
-            wrapped = HttpResponse(response, self._server, coalesce=request.stream and self._coalesce_reads)
+            wrapped = HttpResponse(response, self._server, coalesce=request.stream)
             self._responses.add(wrapped)
             if self._check is None:
                 self._check = asyncio.get_running_loop().call_later(_CHECK_EVERY, self._check_connections)

@@ -46,7 +46,6 @@ class KubernetesTransport:
             have a name more than once.
         connect_timeout: as for `HttpTransport`.
         header_timeout: as for `HttpTransport`.
-        read_bufsize: as for `HttpTransport`.
         compression: as for `HttpTransport`.
         max_requests: as for `HttpTransport`.
 
@@ -62,7 +61,6 @@ class KubernetesTransport:
         headers: Mapping[str, str] | None = None,
         connect_timeout: float = 10.0,
         header_timeout: float = 60.0,
-        read_bufsize: int | None = None,
         compression: bool = False,
         max_requests: int | None = DEFAULT_REQUESTS,
     ) -> None:
@@ -78,7 +76,6 @@ class KubernetesTransport:
             proxy_headers=configuration.proxy_headers,
             connect_timeout=connect_timeout,
             header_timeout=header_timeout,
-            read_bufsize=read_bufsize,
             compression=compression,
             max_requests=max_requests,
         )

@@ -19,7 +19,7 @@ async def process_batch(
     flush: Callable[[], None] = lambda: None,
 ) -> str:
     """Process everything that waits, in slices, and return the version that is reached."""
-    slicer = Slicer(queue._slicer.seconds)
+    slicer = Slicer()
     async with queue.batch() as batch:
         slicer.start()
         try:

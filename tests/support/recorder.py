@@ -62,14 +62,18 @@ async def informer_of(
 ) -> AsyncIterator[tuple[Collection, SharedIndexInformer[Any], list[str]]]:
     """Run an informer of pods with these names, or of a collection.
 
-    The options are those of the informer, `on_add`, `on_update` and `on_delete` of a first handler, and `states`, a
-    list of its states. Yield the collection, the informer after its sync, and the notifications of a `Recorder`.
+    The options are those of the informer, `on_add`, `on_update` and `on_delete` of a first handler, its
+    `watch_error_handler`, and `states`, a list of its states. Yield the collection, the informer after its sync, and
+    the notifications of a `Recorder`.
     """
     [collection] = [each for each in pods if isinstance(each, Collection)] or [Collection(*map(str, pods))]
     functions = {name: options.pop(name) for name in ("on_add", "on_update", "on_delete") if name in options}
     states: list[str] | None = options.pop("states", None)
+    watch_error_handler = options.pop("watch_error_handler", None)
     recorder = Recorder()
     informer: SharedIndexInformer[Any] = SharedIndexInformer(collection, **options)
+    if watch_error_handler is not None:
+        informer.set_watch_error_handler(watch_error_handler)
     if states is not None:
         informer.add_state_handler(lambda state: states.append(str(state)))
     if functions:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import gc
 import inspect
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer import concurrency
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -29,10 +31,20 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> QueueKind:
     """Run a test with each queue, if its guarantees do not depend on the queue."""
     kind: QueueKind = request.param
-    defaults = SharedIndexInformer.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "queue", kind)
+    make: Any = SharedIndexInformer.__init__
+
+    def with_queue(self: Any, *arguments: Any, options: Any = None, **more: Any) -> None:
+        given = RunOptions() if options is None else options
+        make(self, *arguments, options=replace(given, queue=kind) if isinstance(given, RunOptions) else given, **more)
+
+    monkeypatch.setattr(SharedIndexInformer, "__init__", with_queue)
     return kind
+
+
+@pytest.fixture
+def fine_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let long work yield to the event loop as often as it can."""
+    monkeypatch.setattr(concurrency, "SLICE_SECONDS", 1e-9)
 
 
 @pytest.fixture(autouse=True)

@@ -38,10 +38,10 @@ from aioinformer.cli.program import Program
 from aioinformer.cli.serve import listening
 from aioinformer.concurrency import TaskGroup, collapsed, create_task
 from aioinformer.errors import AioinformerError, UsageError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.resources import catalog
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class BenchProgram(Program):
         self, transport: Transport, namespace: str, maps: ConfigMaps, delivered: Deliveries
     ) -> None:
         blocked, delivered_late = BlockedWatches(transport), Deliveries()
-        informer = _informer(blocked, namespace, ReflectorOptions(streaming_list=False))
+        informer = _informer(blocked, namespace, RunOptions(streaming_list=False))
         registration = informer.add_event_handler(on_update=delivered_late.on_update)
         begin = perf_counter()
         async with informer:
@@ -196,9 +196,7 @@ class BenchProgram(Program):
             self._write(f"{what:<21}  {shown}\n".encode())
 
 
-def _informer(
-    transport: Transport, namespace: str, options: ReflectorOptions | None = None
-) -> SharedIndexInformer[Any]:
+def _informer(transport: Transport, namespace: str, options: RunOptions | None = None) -> SharedIndexInformer[Any]:
     resource = catalog.find("", "v1", "configmaps")
     assert resource is not None, "ConfigMaps are built in"
     return SharedIndexInformer(ListWatch(transport, resource, namespace, LABEL), options=options)

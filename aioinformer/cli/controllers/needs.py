@@ -100,9 +100,8 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         why = (f"leader election by the Lease {election.name}",)
         yield Rule(_LEASES, "", ("create",), election.namespace, reasons=why)
         yield Rule(_LEASES, "", ("get", "update"), election.namespace, (election.name,), why)
-        if election.options.watch:
-            sooner = ("replicas notice a release or deletion of the Lease at once, instead of at their next try",)
-            yield Rule(_LEASES, "", ("watch",), election.namespace, (election.name,), sooner)
+        sooner = ("replicas notice a release or deletion of the Lease at once, instead of at their next try",)
+        yield Rule(_LEASES, "", ("watch",), election.namespace, (election.name,), sooner)
 
 
 def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

@@ -1,1 +1,1 @@
-"""What most reconcilers write: finalizers, the status, sets of objects, and expectations."""
+"""What most reconcilers write: finalizers, the status and sets of objects."""

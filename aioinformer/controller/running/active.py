@@ -145,7 +145,7 @@ class ActiveController:
         """
         self._context = contextvars.copy_context()
         self._failed = asyncio.get_running_loop().create_future()
-        period = self.controller.resync_period or self._services.resync_period
+        period = self._services.resync_period
         following = create_task(self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs")
         try:
             await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)

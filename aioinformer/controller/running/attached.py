@@ -57,7 +57,7 @@ class Services(msgspec.Struct, frozen=True):
         metrics: of the queues; None for none.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
-        resync_period: of controllers that have none of their own.
+        resync_period: of controllers without a timer of their own.
         strict: whether an undeclared write raises.
         dry_run: whether writes are logged and not sent.
     """
@@ -218,15 +218,18 @@ class Inputs:
     async def follow(self, on_synced: Callable[[], None], resync_period: float) -> None:
         """Run the sources and the resyncs until cancelled.
 
-        `on_synced` is called when all objects of the first lists are enqueued. A `resync_period` of 0 is none.
+        `on_synced` is called when all objects of the first lists are enqueued. A `resync_period` of 0 is none, and a
+        controller with a timer has only that.
 
         Raises:
             Exception: an informer or a source ended with it.
         """
         name = f"controller {self._controller.name}"
         tasks = [create_task(_until_end(each), name=f"{name}: {each.informer.name}") for each in self._attached]
-        resyncs = [Every(resync_period)] if resync_period else []
-        for source in (*self._controller.sources, *resyncs):
+        sources = self._controller.sources
+        if resync_period and not any(isinstance(source, Every) for source in sources):
+            sources = (*sources, Every(resync_period))
+        for source in sources:
             running = source.run(self._add, self.keys, self._controller.resource)
             tasks.append(create_task(running, name=f"{name}: source {source.name}"))
         syncs = create_task(self._wait_for_sync(on_synced), name=f"{name}: sync")

@@ -32,7 +32,7 @@ class Restart(msgspec.Struct, frozen=True):
 
     Attributes:
         policy: "on-failure" or "never".
-        backoff: the delays before restarts; after `reset_after` seconds without a failure, they begin anew.
+        backoff: the delays before restarts; after two minutes without a failure, they begin anew.
         limit: the controller has failed for good after this many restarts in a row; None for no limit.
 
     Raises:
@@ -40,7 +40,7 @@ class Restart(msgspec.Struct, frozen=True):
     """
 
     policy: Literal["on-failure", "never"] = "on-failure"
-    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0, reset_after=300.0)
+    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0)
     limit: int | None = 10
 
     def __post_init__(self) -> None:
@@ -102,8 +102,7 @@ class Supervised:
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
         """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
-        grace = self._manager.grace if self.controller.grace is None else self.controller.grace
-        report = await self.active.stop(grace, hurry)
+        report = await self.active.stop(self._manager.grace, hurry)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

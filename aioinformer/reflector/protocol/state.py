@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.backoff import MAX_RETRY_AFTER, Backoff
+from aioinformer.backoff import MAX_RETRY_AFTER, RESET_AFTER, Backoff
 from aioinformer.errors import ApiError
 from aioinformer.reflector.protocol.changes import Quarantine
 from aioinformer.reflector.state import Phase
@@ -49,13 +49,12 @@ class Pace:
         attempts: the number of delays in a row that failures caused; 0 after a success.
     """
 
-    __slots__ = ("_backoff", "_held_until", "_holds", "_reset_after", "_used", "attempts", "not_before")
+    __slots__ = ("_backoff", "_held_until", "_holds", "_used", "attempts", "not_before")
 
     def __init__(self, options: BackoffOptions, *, random: Callable[[], float]) -> None:
         self.not_before = 0.0
         self.attempts = 0
         self._backoff = Backoff(options, random=random)
-        self._reset_after = options.reset_after
         #: How many delays of the server have replaced those of the backoff since the last rest, and when the last ends.
         self._holds = 0
         self._held_until = float("-inf")
@@ -117,7 +116,7 @@ class Pace:
 
     def at_rest(self, now: float) -> bool:
         """Return whether the last failure was so long ago that the next delay would be the shortest one."""
-        return self._backoff.at_rest(now) and now - self._held_until >= self._reset_after
+        return self._backoff.at_rest(now) and now - self._held_until >= RESET_AFTER
 
 
 class ProtocolState:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import DecodeError, TransportError
 from aioinformer.reflector.protocol.messages import Read, Send
 from aioinformer.reflector.protocol.state import Stage
@@ -134,7 +133,6 @@ class Watches:
     """
 
     __slots__ = (
-        "_internal_errors",
         "_options",
         "_random",
         "_sent_at",
@@ -155,11 +153,6 @@ class Watches:
         self._options = options
         self._random = random
         self._timeout, self._sent_at = 0, 0.0
-        self._internal_errors = RetryWithDeadline(
-            _is_internal_error,
-            options.max_internal_error_retry_duration,
-            options.backoff.reset_after,
-        )
 
     # Opening.
 
@@ -329,12 +322,11 @@ class Watches:
     def on_error_event(self, error: ApiError, now: float) -> None:
         """Decide what follows a watch that ended with an error event.
 
-        The server may be unable to show an object (unreadable in its storage, then deleted unsafely). A list shows the
-        remaining objects. If the server is busy, or the options tolerate internal errors, the watch is opened again.
+        The server may be unable to show an object (unreadable in its storage, then deleted unsafely), and may send no
+        other event for it. A list shows the remaining objects. If the server is busy, the watch is opened again.
         """
         self._state.set_list_reason("error")
-        retry = self._internal_errors.count_failure(error, now)
-        self._state.fail(error, now, Stage.OPEN if retry or error.status == 429 else Stage.DECIDE)
+        self._state.fail(error, now, Stage.OPEN if error.status == 429 else Stage.DECIDE)
 
     def on_broken_line(self, error: DecodeError, now: float) -> None:
         """Read a broken line once more. If it is broken again, a list shows the changes that it may have contained."""
@@ -345,7 +337,3 @@ class Watches:
         else:
             message = f"{error}: reading again from version {version}"
             self._state.recover(error, now, Stage.OPEN, kind="line", message=message, otherwise=Stage.DECIDE)
-
-
-def _is_internal_error(error: BaseException) -> bool:
-    return getattr(error, "status", 0) == 500

@@ -60,6 +60,8 @@ class _Lane:
     watched: bool = False
 
 
+#: Seconds after which a request is overdue.
+AGEING: Final = 30.0
 #: Lanes in the order of their turns.
 _Ring: TypeAlias = "OrderedDict[_Lane, None]"
 
@@ -68,12 +70,10 @@ class Lanes:
     """Requests that are ready, in the order that `schedule` documents. Each operation takes O(log n) on average.
 
     Args:
-        ageing: seconds after which a request is overdue.
         limit: the number of runs that a group may have at a time; None for no limit.
     """
 
-    def __init__(self, ageing: float, limit: int | None) -> None:
-        self._ageing = ageing
+    def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._size = 0
         self._groups: dict[Hashable, _Group] = {}
@@ -174,7 +174,7 @@ class Lanes:
             if not ring:
                 del self._rings[priority]
                 self._priorities.remove(priority)
-        overdue = lane.first is not None and lane.first.since + self._ageing <= now
+        overdue = lane.first is not None and lane.first.since + AGEING <= now
         if available and overdue:
             self._overdue[lane] = None
         else:
@@ -184,6 +184,6 @@ class Lanes:
                 group.lanes.pop(priority, None)
                 if not group.lanes and not group.runs:
                     self._groups.pop(group.id, None)
-        elif not overdue and not lane.watched and self._ageing < float("inf"):
+        elif not overdue and not lane.watched:
             lane.watched = True
-            heappush(self._ages, (lane.first.since + self._ageing, next(self._numbers), lane))
+            heappush(self._ages, (lane.first.since + AGEING, next(self._numbers), lane))

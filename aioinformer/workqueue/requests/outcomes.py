@@ -24,11 +24,9 @@ class QueueOptions(msgspec.Struct, frozen=True):
     """The options of a queue of requests.
 
     Attributes:
-        backoff: the delays after failed attempts of a key. A success resets them; `reset_after` is not used.
+        backoff: the delays after failed attempts of a key. Only a success resets them.
         max_attempts: a key is parked when this many attempts in a row have failed; None for no limit.
         min_interval: seconds between the starts of two runs of a key, retries included.
-        ageing: a request that has waited this many seconds no longer waits for all of a higher priority; `math.inf`
-            for never. `aioinformer.workqueue.requests.schedule` states the bound.
         group: returns the group of a key, always the same one; its namespace by default. Groups take turns.
         group_limit: how many runs of a group there may be at a time; None for no limit.
 
@@ -39,7 +37,6 @@ class QueueOptions(msgspec.Struct, frozen=True):
     backoff: BackoffOptions = BackoffOptions(initial=0.05, factor=2.0, cap=300.0, jitter=1.0)
     max_attempts: int | None = None
     min_interval: float = 0.0
-    ageing: float = 30.0
     group: Callable[[ObjectName], Hashable] = attrgetter("namespace")
     group_limit: int | None = None
 
@@ -50,8 +47,6 @@ class QueueOptions(msgspec.Struct, frozen=True):
                 raise OptionError(f"QueueOptions: {name} must be at least 1 or None, not {value!r}")
         if not 0 <= self.min_interval < float("inf"):
             raise OptionError(f"QueueOptions: min_interval must be seconds, 0 or more, not {self.min_interval!r}")
-        if not self.ageing > 0:
-            raise OptionError(f"QueueOptions: ageing must be positive seconds, not {self.ageing!r}")
 
 
 class Run(msgspec.Struct, eq=False):

@@ -9,7 +9,7 @@ Guarantees:
 - Of the requests that are ready, those of the highest priority are handed out first. Among equal priorities, groups
   take turns, and the requests of a group are first in, first out. A request whose priority rises goes to the end of
   its new lane. A lane is one group and priority.
-- Nothing starves. A request that has waited `ageing` seconds in its lane is overdue. While there are overdue requests,
+- Nothing starves. A request that has waited 30 seconds in its lane is overdue. While there are overdue requests,
   every second one that is handed out is overdue, of any priority, and their lanes take turns. So an overdue
   request at place p of its lane, with n lanes in all, starts within about 2pn runs. Groups at their limit are skipped.
 - A failed attempt is followed by a delay that grows with each one. The first change of an input after the failure, or
@@ -82,7 +82,7 @@ class Schedule:
         self._numbers = count()
         self._shut_down = False
         # For the queue to read: the requests that are ready, runs that are not finished, and keys with problems.
-        self.lanes = Lanes(options.ageing, options.group_limit)
+        self.lanes = Lanes(options.group_limit)
         self.running: dict[ObjectName, Run] = {}
         self.failing: dict[ObjectName, Failing] = {}
         self.parked: dict[ObjectName, Parked] = {}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from aioinformer import HttpTransport, Phase, Resource, SharedInformerFactory, UsageError, connect
+from aioinformer.informer.options import RunOptions
 from aioinformer.testing import ApiServer
 from tests.project.docs.blocks import PROJECT, Block, in_language
 
@@ -125,7 +126,7 @@ async def _handlers() -> None:
         informer.add_event_handler(on_add=raises)
         informer.add_event_handler(on_add=stays)
 
-    await _with_pod(add, called.wait, shutdown_grace=0.1)
+    await _with_pod(add, called.wait, options=RunOptions(shutdown_grace=0.1))
 
 
 async def _expired() -> None:

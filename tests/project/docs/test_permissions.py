@@ -14,7 +14,7 @@ from aioinformer import (
     HttpTransport,
     LeaderElector,
     Phase,
-    ReflectorOptions,
+    RunOptions,
     SharedInformerFactory,
     discover_event_sink,
 )
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROLE, BINDING = yaml.safe_load_all(BLOCK.code)
 POD = {"metadata": {"name": "web-0"}, "spec": {"containers": [{"name": "main", "image": "example.com/web"}]}}
 #: A streaming list needs only the verb "watch"; a relist may need both.
-IN_PAGES = ReflectorOptions(streaming_list=False)
+IN_PAGES = RunOptions(streaming_list=False)
 USER = "system:serviceaccount:shop:my-controller"
 
 

@@ -15,7 +15,7 @@ import msgspec
 import pydantic
 from kubernetes_asyncio.client import V1ObjectMeta, V1Pod
 
-from aioinformer import Client, Condition, Lister, ObjectName, Resource, ResourceClient, get_condition
+from aioinformer import Client, Condition, Lister, ObjectName, Resource, ResourceClient, RunOptions, get_condition
 from aioinformer.client import Status, Subresource
 from aioinformer.controller import (
     Cause,
@@ -256,7 +256,7 @@ def inputs(change: Change) -> None:
     assert_type(Watch(core_v1.NODES, to=lambda node: [], label_selector={"zone": "a"}), Watch[core_v1.Node])
     assert_type(Watch(core_v1.NODES, to=lambda node: [], field_selector="metadata.name=a"), Watch[core_v1.Node])
     assert_type(Watch(WEBSITES, to=lambda site: site.metadata.name or [], resync_period=60), Watch[Website])
-    assert_type(Watch(PLAIN, to=lambda plain: plain["spec"]["owner"], queue="in_order"), Watch[Any])
+    assert_type(Watch(PLAIN, to=lambda plain: plain["spec"]["owner"], options=RunOptions(queue="in_order")), Watch[Any])
     assert_type(Watch(core_v1.PODS, to=key_of, when=lambda change: change.new is not None), Watch[core_v1.Pod])
     assert_type(Owns(core_v1.SECRETS), Owns[core_v1.Secret])
     assert_type(Owns(core_v1.SECRETS, controller_only=False, namespace="shop"), Owns[core_v1.Secret])
@@ -265,7 +265,7 @@ def inputs(change: Change) -> None:
     assert_type(Owns(WEBSITES, transform=lambda site: site), Owns[Website])
     assert_type(Primary(WEBSITES, label_selector="app=web"), Primary[Website])
     assert_type(Primary(core_v1.PODS, indexers={"node": "spec.nodeName"}), Primary[core_v1.Pod])
-    assert_type(Primary(core_v1.PODS, max_undecodable=0.1, metadata_only=True), Primary[core_v1.Pod])
+    assert_type(Primary(core_v1.PODS, resync_period=60, storage="metadata"), Primary[core_v1.Pod])
 
 
 def name_of(node: core_v1.Node) -> str:
@@ -298,8 +298,8 @@ def writes(manager: Manager) -> None:
 def options(manager: Manager) -> None:
     manager.controller(WEBSITES, owns=[core_v1.SECRETS, Owns(PLAIN)], watches=[Watch(core_v1.NODES, to=name_of)])
     manager.controller(WEBSITES, sources=[Every(600)], workers=1, timeout=3, elected=False)
-    manager.controller(WEBSITES, informer={"namespace": "shop", "storage": "bytes"}, grace=None)
-    Controller("websites", WEBSITES, of_websites, informer={"resync_period": None}, resync_period=60)
+    manager.controller(WEBSITES, informer={"namespace": "shop", "storage": "bytes"})
+    Controller("websites", WEBSITES, of_websites, sources=[Every(60)])
     Manager("websites", [Controller("a", WEBSITES, of_websites), Controller("b", core_v1.PODS, of_pods)])
 
 
@@ -366,8 +366,6 @@ def controllers(manager: Manager) -> None:
         queue=QueueOptions(max_attempts=3),
         writes={core_v1.SECRETS: ("create", "patch"), WEBSITES: ["status/patch"]},
         elected=False,
-        resync_period=60,
-        grace=5,
         informer={"namespace": "shop", "label_selector": "app=web"},
     )(reconcile)
     assert_type(declared, Controller[Website])

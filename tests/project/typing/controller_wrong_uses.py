@@ -178,19 +178,19 @@ def inputs() -> None:
     Watch(core_v1.NODES, to=node_name, labels="app=web")  # wrong
     Watch(core_v1.NODES, to=node_name, storage="bites")  # wrong
     Watch(core_v1.NODES, to=node_name, resync_period="1m")  # wrong
-    Watch(core_v1.NODES, to=node_name, queue="fifo")  # wrong
+    Watch(core_v1.NODES, to=node_name, options="fifo")  # wrong
     Watch(core_v1.PODS, to=node_name)  # wrong
     Watch(core_v1.NODES)  # wrong
     Watch("v1/nodes", to=str)  # wrong
     Owns(core_v1.SECRETS, controler_only=False)  # wrong
     Owns(core_v1.SECRETS, controller_only="no")  # wrong
     Owns(core_v1.SECRETS, label_selectors="app=web")  # wrong
-    Owns(core_v1.SECRETS, max_undecodable="0.1")  # wrong
+    Owns(core_v1.SECRETS, resync_period="0.1")  # wrong
     Owns("v1/secrets")  # wrong
     Primary(core_v1.PODS, resync=60)  # wrong
     Primary(core_v1.PODS, field=["spec.nodeName"])  # wrong
     Primary(core_v1.PODS, when="updated")  # wrong
-    Primary(core_v1.PODS, metadata_only="yes")  # wrong
+    Primary(core_v1.PODS, storage="disk")  # wrong
 
 
 def writes(manager: Manager) -> None:

@@ -24,10 +24,10 @@ from aioinformer import (
     ListPager,
     ListWatch,
     NamespaceLister,
-    ReflectorOptions,
     Resource,
     ResourceClient,
     ResourceEventHandlerFuncs,
+    RunOptions,
     SharedIndexInformer,
     SharedInformerFactory,
     SyncResult,
@@ -89,6 +89,7 @@ def gadget_of(raw: bytes) -> Gadget:
     return msgspec.json.decode(raw, type=Gadget)
 
 
+LENIENT = RunOptions(max_undecodable=0.1)
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", decoder=Widget)
 GADGETS = Resource("example.com", "v1", "gadgets", "Gadget", namespaced=False, decoder=gadget_of)
 PLAIN = Resource("example.com", "v1", "plains", "Plain")
@@ -120,7 +121,10 @@ async def waits(factory: SharedInformerFactory) -> None:
     result = await factory.wait_for_cache_sync()
     assert_type(result, SyncResult)
     assert_type(result["v1/pods"], bool)
-    assert_type(factory.core.v1.nodes.lister(label_selector="zone=a", max_undecodable=0.1), ClusterLister[core_v1.Node])
+    assert_type(
+        factory.core.v1.nodes.lister(label_selector="zone=a", options=LENIENT),
+        ClusterLister[core_v1.Node],
+    )
     assert_type(factory.core.v1.nodes.lister().undecodable(), list[str])
 
 
@@ -167,7 +171,7 @@ def options(factory: SharedInformerFactory) -> None:
     assert_type(pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(field_selector="spec.nodeName=a"), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(resync_period=60.0), SharedIndexInformer[core_v1.Pod])
-    assert_type(pods.informer(queue="in_order"), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(options=RunOptions(queue="in_order")), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="metadata"), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="projection", fields=["spec.nodeName"]), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="dict"), SharedIndexInformer[FrozenDict[str, Any]])
@@ -177,8 +181,7 @@ def options(factory: SharedInformerFactory) -> None:
     assert_type(pods.informer(indexers={"node": "spec.nodeName"}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(indexers={"node": nodes_of}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(transform=without_status), SharedIndexInformer[core_v1.Pod])
-    assert_type(pods.informer(max_undecodable=0.1), SharedIndexInformer[core_v1.Pod])
-    assert_type(pods.informer(options=ReflectorOptions(page_size=100)), SharedIndexInformer[core_v1.Pod])
+    assert_type(pods.informer(options=RunOptions(page_size=100)), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(decoder=Gadget), SharedIndexInformer[Gadget])
     assert_type(pods.informer(decoder=gadget_of), SharedIndexInformer[Gadget])
     assert_type(pods.lister(decoder=Widget).get("a/b").spec.size, int)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, SharedIndexInformer, set_condition
+from aioinformer import ListWatch, Resource, ResourceEventHandlerFuncs, RunOptions, SharedIndexInformer, set_condition
 from aioinformer.controller import Controller, Manager, QueueOptions, controller
 from aioinformer.models import ObjectMeta, apps_v1, batch_v1, core_v1, meta_v1, rbac_v1
 
@@ -134,13 +134,13 @@ def handlers(informer: SharedIndexInformer[core_v1.Pod]) -> None:
 
 def options(factory: SharedInformerFactory, transport: HttpTransport) -> None:
     factory.core.v1.pods.informer(storage="bites")  # wrong
-    factory.core.v1.pods.informer(queue="fifo")  # wrong
+    factory.core.v1.pods.informer(options={"queue": "fifo"})  # wrong
     factory.core.v1.pods.informer(resync=60.0)  # wrong
     factory.core.v1.pods.informer(resync_period="1m")  # wrong
     factory.core.v1.pods.lister(labels="app=web")  # wrong
     factory.core.v1.pods.informer(indexers={"node": nodes_of})  # wrong
     factory.core.v1.pods.informer(storage="dict", decoder=Widget)  # wrong
-    SharedIndexInformer(ListWatch(transport, core_v1.PODS), queue="lifo")  # wrong
+    SharedIndexInformer(ListWatch(transport, core_v1.PODS), options=RunOptions(queue="lifo"))  # wrong
 
 
 def factories(factory: SharedInformerFactory) -> None:

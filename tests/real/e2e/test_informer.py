@@ -13,8 +13,8 @@ from aioinformer import (
     ListWatch,
     NotFound,
     Phase,
-    ReflectorOptions,
     Resource,
+    RunOptions,
     SharedIndexInformer,
     SharedInformerFactory,
     connect,
@@ -61,14 +61,14 @@ async def create_configmaps(operator: Operator, namespace: str, *names: str, **l
 @pytest.mark.parametrize(
     "options",
     [
-        ReflectorOptions(),
-        ReflectorOptions(streaming_list=False, page_size=3),
-        ReflectorOptions(streaming_list=False, list_resource_version="0"),
+        RunOptions(),
+        RunOptions(streaming_list=False, page_size=3),
+        RunOptions(streaming_list=False, list_resource_version="0"),
     ],
     ids=["streaming list", "pages of three", "list from the watch cache"],
 )
 async def test_cache_equals_the_server(
-    operator: Operator, transport: Transport, namespace: str, options: ReflectorOptions
+    operator: Operator, transport: Transport, namespace: str, options: RunOptions
 ) -> None:
     await create_configmaps(operator, namespace, *(f"map-{number}" for number in range(8)))
     async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS, namespace), options=options) as informer:

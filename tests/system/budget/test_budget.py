@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pytest
 
-from aioinformer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer import SharedIndexInformer, concurrency
 from aioinformer.resources.catalog import find
 from tests.support.stream import Stream, added, modified
 
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 BUDGET = Path(__file__).with_name("budget.json")
 PODS, BATCH, BATCHES = 200, 100, 10
-#: Long enough that no slice ends by the clock: counts must not depend on the load of the machine.
-OPTIONS = ReflectorOptions(slice_seconds=100)
 #: Relative; one more call for an event exceeds it.
 TOLERANCE = 0.005
 
@@ -47,6 +44,12 @@ CASES: dict[str, Case] = {
     "an index by path": {"indexers": {"node": "spec.nodeName"}},
     "stripped": {"storage": "stripped"},
 }
+
+
+@pytest.fixture(autouse=True)
+def endless_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no slice end by the clock: counts must not depend on the load of the machine."""
+    monkeypatch.setattr(concurrency, "SLICE_SECONDS", 100)
 
 
 class Counter:
@@ -93,7 +96,7 @@ async def _in_batches(case: Case, counter: T, batch: int = BATCH) -> T:
     stream = Stream(pods)
     options = dict(case)
     handlers = options.pop("handlers", 1)
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(stream, options=OPTIONS, **options)
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(stream, **options)
     for _ in range(handlers - 1):
         informer.add_event_handler(on_update=silent)
     registration = informer.add_event_handler(on_update=on_update)

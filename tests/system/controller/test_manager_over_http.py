@@ -18,12 +18,12 @@ from aioinformer import Resource, SharedInformerFactory
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import LeaderElection, Manager, Request, Watch, apply_set, finalizing
 from aioinformer.errors import UsageError
+from aioinformer.informer.options import RunOptions
 from aioinformer.models import (
     ObjectMeta,
     core_v1,
 )
 from aioinformer.prometheus import PrometheusMetrics
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.bench import CLEANUP, WIDGETS, definition
 from tests.system.controller.test_health_server import get
 
@@ -89,7 +89,7 @@ async def test_set_is_compared_with_what_the_controller_owns(api_server: ApiServ
 async def test_kind_that_is_not_served_delays_its_controller_alone(api_server: ApiServer) -> None:
     manager = Manager("shop", client=api_server.url)
     seen: asyncio.Queue[str] = asyncio.Queue()
-    soon = ReflectorOptions(backoff=BackoffOptions(initial=0.01, cap=0.02))
+    soon = RunOptions(backoff=BackoffOptions(initial=0.01, cap=0.02))
 
     @manager.controller(WIDGETS, informer={"options": soon})
     async def widgets(request: Request[Any]) -> None:

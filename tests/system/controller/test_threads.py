@@ -225,9 +225,9 @@ def holder(server: ApiServer) -> str:
     return str(server.get("leases", "shop")["spec"].get("holderIdentity") or "")
 
 
-def replica(server: ApiServer, name: str, controller: Controller[Any]) -> Manager:
+def replica(server: ApiServer, name: str, controller: Controller[Any], grace: float = 10.0) -> Manager:
     election = LeaderElection("shop", options=QUICK, identity=name)
-    return Manager("shop", [controller], client=server.url, leader_election=election)
+    return Manager("shop", [controller], client=server.url, leader_election=election, grace=grace)
 
 
 @pytest.mark.behaviour("C-114")
@@ -263,7 +263,7 @@ async def test_lease_is_not_released_under_a_thread(
     create(api_server)
     other, tasks = Work(), asyncio.all_tasks()
     other.go_on.set()
-    async with replica(api_server, "first", controller := call(work, grace=0.2)) as first:
+    async with replica(api_server, "first", controller := call(work), grace=0.2) as first:
         await until(lambda: work.running)
         if removed:
             await first.remove(controller)

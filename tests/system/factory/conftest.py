@@ -9,7 +9,7 @@ import pytest
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.informer.options import RunOptions
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.support.api import Api
@@ -38,4 +38,4 @@ async def transport(server: ApiServer) -> AsyncIterator[HttpTransport]:
 
 @pytest.fixture
 def dynamic(transport: HttpTransport) -> DynamicInformers:
-    return DynamicInformers(transport, options=ReflectorOptions(backoff=BackoffOptions(initial=0.02, cap=0.1)))
+    return DynamicInformers(transport, options=RunOptions(backoff=BackoffOptions(initial=0.02, cap=0.1)))

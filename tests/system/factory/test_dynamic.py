@@ -144,10 +144,10 @@ async def test_unlistable_resource_is_refused(dynamic: DynamicInformers) -> None
 
 
 @pytest.mark.conformance("FAC-13", "FAC-14")
-async def test_metadata_only_option(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
+async def test_metadata_tier_requests_metadata_only(api: Api, dynamic: DynamicInformers, server: ApiServer) -> None:
     await api("POST", CONFIGMAPS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"big": "content"}})
     async with dynamic:
-        informer = await dynamic.informer("configmaps", metadata_only=True)
+        informer = await dynamic.informer("configmaps", storage="metadata")
         await informer.wait_for_sync()
         kept = informer.lister().get("default/a")
         assert kept["metadata"]["labels"] == {"x": "y"}

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from aioinformer.errors import DecodeError, FrameTooLarge
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ListOptions, ReflectorOptions
+from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.pager import ListPager
 from aioinformer.reflector.sharding import HASHES, ShardedListWatch, ShardRange, ShardSelector, shard_selectors
 from aioinformer.resources.resource import Resource
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 CONFIG_MAPS: Resource[Any] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
 SHARDS = shard_selectors(3)
 WAYS = {
-    "streaming": ReflectorOptions(),
-    "pages": ReflectorOptions(streaming_list=False, page_size=7),
-    "whole": ReflectorOptions(streaming_list=False, page_size=0),
-    "metadata": ReflectorOptions(),
+    "streaming": RunOptions(),
+    "pages": RunOptions(streaming_list=False, page_size=7),
+    "whole": RunOptions(streaming_list=False, page_size=0),
+    "metadata": RunOptions(),
 }
 
 
@@ -158,7 +159,7 @@ async def test_deeply_nested_object_is_left_out(watch: bool) -> None:
 
 
 async def test_oversized_event_leads_to_a_list(server: ApiServer, transport: HttpTransport) -> None:
-    async with informer_of(transport, everything(), options=ReflectorOptions(max_frame=2000)) as informer:
+    async with informer_of(transport, everything(), options=RunOptions(max_frame=2000)) as informer:
         await informer.wait_for_sync()
         server.create("configmaps", {"metadata": {"name": "a", "namespace": "default"}, "data": {"x": "x" * 3000}})
         server.delete("configmaps", "a", "default")
@@ -172,7 +173,7 @@ async def test_oversized_object_of_another_shard_is_refused(watch: bool) -> None
     large = b'{"metadata":{"name":"a","uid":"u","resourceVersion":"8"},"data":{"x":"%b"}}' % (b"x" * 3000)
     body = b'{"type":"ADDED","object":%b}\n' if watch else b'{"metadata":{"resourceVersion":"9"},"items":[%b]}'
     lister = ShardedListWatch(Scripted(body % large, 500), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
-    options = ReflectorOptions(max_frame=2000)
+    options = RunOptions(max_frame=2000)
     request = options.watch("7", 0.0) if watch else options.first_page("")
     response = await lister.request(request)
     with pytest.raises(FrameTooLarge, match="max_frame"):

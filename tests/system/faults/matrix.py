@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from aioinformer.backoff import BackoffOptions
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
@@ -26,7 +28,7 @@ from tests.support.witness import Witness, truth
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
     from aioinformer.reflector.state import InformerState
 
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 QUICK: dict[str, Any] = {
     "backoff": BackoffOptions(initial=0.02, cap=0.1),
     "idle_timeout": 2.0,
-    "stream_patience": 1.0,
     "page_size": 7,
     "max_frame": 1_000_000,
 }
@@ -53,13 +54,13 @@ class WatchedServer:
     """
 
     def __init__(
-        self, server: ApiServer, transport: HttpTransport, random: Random, options: ReflectorOptions, queue: QueueName
+        self, server: ApiServer, transport: HttpTransport, random: Random, options: RunOptions, queue: QueueName
     ) -> None:
         resource = find("", "v1", "configmaps")
         assert resource is not None
         self.server = server
         self.informer: SharedIndexInformer[Any] = SharedIndexInformer(
-            ListWatch(transport, resource), options=options, queue=queue
+            ListWatch(transport, resource), options=replace(options, queue=queue)
         )
         self.witness = Witness()
         self.states: list[InformerState] = []
@@ -133,7 +134,7 @@ async def watched_server(random: Random, *, queue: QueueName = "delta", **option
         ApiServer(bookmark_interval=0.1) as server,
         HttpTransport(server.url, header_timeout=0.5) as transport,
     ):
-        watched = WatchedServer(server, transport, random, ReflectorOptions(**{**QUICK, **options}), queue)
+        watched = WatchedServer(server, transport, random, RunOptions(**{**QUICK, **options}), queue)
         watched.change(40)
         yield watched
 
@@ -240,9 +241,7 @@ async def measure(row: Row, lasts: float | None = None) -> Cell:
         server = await stack.enter_async_context(ApiServer(bookmark_interval=0.5))
         transport = await stack.enter_async_context(HttpTransport(server.url))
         streaming = row.fault != "half_page"
-        watched = WatchedServer(
-            server, transport, Random(row.title), ReflectorOptions(streaming_list=streaming), "delta"
-        )
+        watched = WatchedServer(server, transport, Random(row.title), RunOptions(streaming_list=streaming), "delta")
         watched.change(40)
         await stack.enter_async_context(watched.informer)
         await watched.catch_up()

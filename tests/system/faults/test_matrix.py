@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import fault_matrix
 import pytest
 
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind
 from aioinformer.reflector.state import Phase
 from tests.system.faults import controllers
 from tests.system.faults.matrix import LASTS, ROWS, measure, watched_server
 
 if TYPE_CHECKING:
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
     from tests.system.faults.matrix import Row
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.resources.catalog import find
 from aioinformer.testing import FAULTS, ApiServer
 from aioinformer.transport.http import HttpTransport
@@ -153,7 +153,7 @@ async def failed_requests(name: str, params: dict[str, Any], *, synced: bool) ->
             server.create("configmaps", {"metadata": {"name": f"c{number}"}})
         counting = CountingTransport(transport)
         # Streaming lists have no pages.
-        options = ReflectorOptions(streaming_list=name != "half_page")
+        options = RunOptions(streaming_list=name != "half_page")
         informer = SharedIndexInformer(ListWatch(counting, resource), options=options)
         fault = server.fault(name, **params)
         if synced:

@@ -19,10 +19,10 @@ import pytest
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector import response_reader as responses
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import InformerState, Phase
 from aioinformer.resources.catalog import find
 from aioinformer.transport import Request
@@ -136,7 +136,7 @@ def for_ever(first: bytes, again: bytes) -> Script:
 
 
 CAP = 1_000_000
-OPTIONS = ReflectorOptions(
+OPTIONS = RunOptions(
     streaming_list=False, idle_timeout=0.2, max_frame=CAP, backoff=BackoffOptions(initial=0.01, cap=0.02)
 )
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -237,9 +237,8 @@ async def followed(script: Script) -> tuple[list[Exception], int]:
         raw_server(script) as server,
         HttpTransport(server.url, header_timeout=0.2) as transport,
     ):
-        informer: SharedIndexInformer[Any] = SharedIndexInformer(
-            ListWatch(transport, resource), options=OPTIONS, watch_error_handler=errors.append
-        )
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, resource), options=OPTIONS)
+        informer.set_watch_error_handler(errors.append)
         watching = asyncio.Event()
         informer.add_state_handler(lambda state: watching.set() if state.healthy else watching.clear())
         async with informer, asyncio.timeout(30):
@@ -324,9 +323,7 @@ async def test_watch_waits_for_its_head_as_long_as_for_an_event(monkeypatch: pyt
         async with HttpTransport(f"http://127.0.0.1:{port}", header_timeout=0.2) as transport:
             with pytest.raises(TransportError, match="the response timed out"):
                 await transport.request(Request("/watched-by-others", (("watch", "true"),)))
-            informer = SharedIndexInformer(
-                ListWatch(transport, resource), options=ReflectorOptions(streaming_list=False)
-            )
+            informer = SharedIndexInformer(ListWatch(transport, resource), options=RunOptions(streaming_list=False))
             informer.add_state_handler(shown)
             async with informer:
                 await watching.wait()

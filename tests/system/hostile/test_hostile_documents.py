@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aioinformer.backoff import MAX_RETRY_AFTER
 from aioinformer.cache.objects.record import Record, decode_record, labels_of
 from aioinformer.errors import AioinformerError, ApiError, DecodeError, FrameTooLarge
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.informer.options import RunOptions
 from aioinformer.reflector.protocol.messages import Failed
 from aioinformer.reflector.state import Phase
 from aioinformer.reflector.watch_decoder import decode_watch_line
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request
 
 
-PAGES = ReflectorOptions(streaming_list=False)
+PAGES = RunOptions(streaming_list=False)
 HEAD = b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"items":['
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aioinformer.errors import AioinformerError, TransportError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.watch import RetryWatcher
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.pager import ListPager
 from tests.support.collection import Collection, Response, cut, line
 from tests.support.virtual_time import VirtualTimeLoop, settled
@@ -26,7 +27,7 @@ from tests.support.virtual_time import VirtualTimeLoop, settled
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
     from aioinformer.reflector.options import ListOptions
 
 
@@ -87,12 +88,11 @@ class HostileCollection(Collection):
         return max(sum(begin <= time < begin + seconds for time in self.times) for begin in self.times)
 
 
-async def survives(pods: HostileCollection, options: ReflectorOptions, queue: QueueName = "delta") -> list[Exception]:
+async def survives(pods: HostileCollection, options: RunOptions, queue: QueueName = "delta") -> list[Exception]:
     """Assert that an informer survives all hostile responses and recovers; return the errors that it reported."""
     errors: list[Exception] = []
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(
-        pods, options=options, queue=queue, watch_error_handler=errors.append
-    )
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, options=replace(options, queue=queue))
+    informer.set_watch_error_handler(errors.append)
     async with informer:
         async with asyncio.timeout(_PATIENCE * (1 + len(pods.refusals))):
             await pods.exhausted.wait()
@@ -121,8 +121,8 @@ async def _arrived(informer: SharedIndexInformer[Any], pods: Collection) -> bool
 
 
 SMALL = 4096
-PAGES = ReflectorOptions(streaming_list=False, page_size=2, max_frame=SMALL)
-STREAMS = ReflectorOptions(max_frame=SMALL)
+PAGES = RunOptions(streaming_list=False, page_size=2, max_frame=SMALL)
+STREAMS = RunOptions(max_frame=SMALL)
 
 
 def pod(name: str, version: Any, **fields: Any) -> dict[str, Any]:
@@ -151,7 +151,7 @@ WATCH = b"".join(
 )
 
 
-def run(*responses: tuple[list[bytes], str], options: ReflectorOptions, queue: QueueName = "delta") -> list[Exception]:
+def run(*responses: tuple[list[bytes], str], options: RunOptions, queue: QueueName = "delta") -> list[Exception]:
     pods = HostileCollection(responses)
     errors: list[Exception] = []
 
@@ -166,7 +166,7 @@ def run(*responses: tuple[list[bytes], str], options: ReflectorOptions, queue: Q
 
 @pytest.mark.parametrize("ending", ["end", "cut"])
 @pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM, STREAMS)], ids=["list", "stream"])
-def test_list_may_end_anywhere(body: bytes, options: ReflectorOptions, ending: str) -> None:
+def test_list_may_end_anywhere(body: bytes, options: RunOptions, ending: str) -> None:
     for first in range(0, len(body), 20):
         run(*(([body[:offset]], ending) for offset in range(first, min(first + 20, len(body)))), options=options)
 
@@ -178,7 +178,7 @@ def test_watch_may_end_anywhere(ending: str) -> None:
 
 
 @pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM + WATCH, STREAMS)], ids=["list", "stream"])
-def test_response_may_arrive_byte_by_byte(body: bytes, options: ReflectorOptions) -> None:
+def test_response_may_arrive_byte_by_byte(body: bytes, options: RunOptions) -> None:
     run(([body[at : at + 1] for at in range(len(body))], "end"), options=options)
 
 
@@ -270,7 +270,7 @@ def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
 @settings(max_examples=150)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
 def test_any_responses_are_survived(
-    responses: list[tuple[list[bytes], str]], options: ReflectorOptions, queue: QueueName
+    responses: list[tuple[list[bytes], str]], options: RunOptions, queue: QueueName
 ) -> None:
     run(*responses, options=options, queue=queue)
 
@@ -291,7 +291,7 @@ def dripping(pods: HostileCollection, first: bytes, drop: bytes, every: float = 
 
 
 def drips(
-    first: bytes, drop: bytes, every: float, options: ReflectorOptions, *before: tuple[list[bytes], str]
+    first: bytes, drop: bytes, every: float, options: RunOptions, *before: tuple[list[bytes], str]
 ) -> list[Exception]:
     """Run an informer with a response that trickles, after some others."""
     errors: list[Exception] = []

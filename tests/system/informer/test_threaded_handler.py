@@ -13,6 +13,7 @@ import pytest
 from aioinformer.errors import UsageError
 from aioinformer.handlers.notifications import FilteringResourceEventHandler
 from aioinformer.handlers.threaded import ThreadedHandler
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.resources.keys import deletion_handling_object_name
 from tests.support.collection import Collection
@@ -137,7 +138,7 @@ async def test_stop_does_not_wait_beyond_the_grace(
     executor: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     pods = Collection("a")
-    informer = SharedIndexInformer(pods, shutdown_grace=0.01)
+    informer = SharedIndexInformer(pods, options=RunOptions(shutdown_grace=0.01))
     blocking = Blocking()
     registration = informer.add_event_handler(ThreadedHandler(blocking, executor))
     async with informer, asyncio.timeout(10):

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from aioinformer import Client, HttpTransport, ListPager, ListWatch, ReflectorOptions, SharedIndexInformer
+from aioinformer import Client, HttpTransport, ListPager, ListWatch, RunOptions, SharedIndexInformer
 from aioinformer.logs import Trace
 from aioinformer.models.core_v1 import CONFIG_MAPS
 from aioinformer.testing import ApiServer
@@ -74,7 +74,7 @@ async def test_each_kind_of_list_is_reported(
         for number in range(12):
             server.create("configmaps", {"metadata": {"name": f"a{number}", "namespace": "default"}})
         if lister == "informer":
-            options = ReflectorOptions(streaming_list=False, page_size=1)
+            options = RunOptions(streaming_list=False, page_size=1)
             async with SharedIndexInformer(ListWatch(transport, CONFIG_MAPS), options=options) as informer:
                 await informer.wait_for_sync()
         elif lister == "pager":

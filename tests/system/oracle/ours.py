@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import DecodeError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from aioinformer.resources.resource import Resource
 from aioinformer.transport.http import HttpTransport
@@ -74,7 +74,7 @@ async def play(script: Script) -> Record:
         TimeoutError: the script did not end.
     """
     witness = Witness()
-    options = ReflectorOptions(streaming_list=script.streaming, **script.options)
+    options = RunOptions(streaming_list=script.streaming, **script.options)
     async with Player(script) as player, HttpTransport(player.url) as transport:
         informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, WIDGETS), options=options)
         informer.add_event_handler(witness)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from aioinformer import BackoffOptions, Lister, ReflectorOptions, SharedIndexInformer, SharedInformerFactory
+from aioinformer import BackoffOptions, Lister, RunOptions, SharedIndexInformer, SharedInformerFactory
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.storage import Storage
@@ -47,10 +47,9 @@ if TYPE_CHECKING:
 CONTENT, TOKEN = "hunter2-in-the-secret", "hunter2-in-the-token"
 ENCODED = base64.b64encode(CONTENT.encode()).decode()
 WORDS = (CONTENT, ENCODED, TOKEN)
-QUICK = ReflectorOptions(
+QUICK = RunOptions(
     backoff=BackoffOptions(initial=0.01, cap=0.02),
     idle_timeout=1.0,
-    stream_patience=1.0,
     max_frame=500_000,
     page_size=2,
 )
@@ -132,8 +131,8 @@ async def test_faults_do_not_reveal_secrets(storage: StorageTier) -> None:
                     options=QUICK,
                     metrics=PrometheusMetrics(registry),
                     identifier=name.with_resource(resource),
-                    watch_error_handler=lambda error: said.extend(traceback.format_exception(error)),
                 )
+                informer.set_watch_error_handler(lambda error: said.extend(traceback.format_exception(error)))
                 informer.add_event_handler(Raising())
                 informer.add_state_handler(lambda state: said.append(repr(state)))
                 async with informer:
@@ -220,9 +219,8 @@ async def test_failing_callback_is_reported_by_exception_type() -> None:
     errors: list[Exception] = []
     async with ApiServer() as server, HttpTransport(server.url) as transport:
         server.create("secrets", secret("s"))
-        informer: SharedIndexInformer[Any] = SharedIndexInformer(
-            ListWatch(transport, resource), transform=refuse, watch_error_handler=errors.append
-        )
+        informer: SharedIndexInformer[Any] = SharedIndexInformer(ListWatch(transport, resource), transform=refuse)
+        informer.set_watch_error_handler(errors.append)
         informer.add_state_handler(lambda state: states.append(repr(state)))
         async with informer:
             await informer.wait_for_sync()

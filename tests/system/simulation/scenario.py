@@ -14,14 +14,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.backoff import BackoffOptions
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.informer.options import RunOptions
 from tests.system.simulation.collection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from aioinformer.cache.objects.storage import StorageTier
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
 
 
 #: name -> the response: status, body, and whether watches receive it as an event.
@@ -173,7 +173,7 @@ class Scenario:
     queue: QueueName
     storage: StorageTier
     resync: float
-    options: ReflectorOptions
+    options: RunOptions
     handlers: tuple[Manner, ...]
     actions: tuple[Action, ...]
     starts: float
@@ -226,9 +226,9 @@ def draw(seed: int) -> Scenario:
     )
 
 
-def _options(random: Random) -> ReflectorOptions:
+def _options(random: Random) -> RunOptions:
     streaming = random.random() < 0.5
-    return ReflectorOptions(
+    return RunOptions(
         page_size=random.choice((0, 1, 3, 3, 500)),
         streaming_list=streaming,
         list_resource_version=random.choice(("", "", "", "0")),

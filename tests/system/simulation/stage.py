@@ -7,6 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from aioinformer.errors import InformerStopped
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.listwatch import ListWatch
@@ -89,8 +91,7 @@ class Stage:
             indexers=self.indexers,
             storage=scenario.storage,
             fields=["spec.nodeName"] if scenario.storage == "projection" else (),
-            queue=scenario.queue,
-            options=scenario.options,
+            options=msgspec.structs.replace(scenario.options, queue=scenario.queue),
             name="informer",
         )
         if refusing:

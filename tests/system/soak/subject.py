@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from aioinformer import BackoffOptions, ListWatch, ReflectorOptions, SharedIndexInformer, meta_namespace_key_func
+from aioinformer import BackoffOptions, ListWatch, RunOptions, SharedIndexInformer, meta_namespace_key_func
 from aioinformer.handlers.threaded import ThreadedHandler
 from aioinformer.resources.catalog import find
 from aioinformer.transport.auth.credentials import connect
@@ -77,8 +77,8 @@ _KEPT_ALIVE = 40.0
 _VISIT = 4.0
 
 _QUICK = BackoffOptions(cap=5.0)
-STREAMS = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, stream_patience=10.0)
-PAGES = ReflectorOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, streaming_list=False, page_size=40)
+STREAMS = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=30.0)
+PAGES = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, streaming_list=False, page_size=40)
 
 #: Every queue, every storage tier, both kinds of list, with default and with short times.
 FORMS: dict[str, dict[str, Any]] = {

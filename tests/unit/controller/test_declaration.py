@@ -69,10 +69,8 @@ def decorated(request: Any) -> Any:
         ({"writes": {MAPS: "create"}}, r"writes\[v1/configmaps\] must be a list"),
         ({"writes": {MAPS: ["make"]}}, "no verb 'make'"),
         ({"elected": "no"}, "elected must be True or False"),
-        ({"resync_period": -1}, "resync_period"),
-        ({"grace": -1}, "grace must be a number of seconds"),
         ({"informer": 5}, "informer must be a mapping"),
-        ({"informer": {"resync_period": 5}}, "pass when and resync_period to the controller"),
+        ({"informer": {"resync_period": 5}}, r"a period as sources=\[Every"),
         ({"informer": {"nmespace": "shop"}}, "did you mean namespace"),
     ],
 )

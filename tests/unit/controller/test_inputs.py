@@ -66,13 +66,13 @@ async def test_owned_watched_and_external_objects_run_the_reconciler() -> None:
 
 async def test_resync_period_of_the_manager_is_the_default() -> None:
     runs, own = Runs(), Runs()
-    controllers = [Controller("it", CONFIG_MAPS, runs), Controller("own", PODS, own, resync_period=1000)]
+    controllers = [Controller("it", CONFIG_MAPS, runs), Controller("own", PODS, own, sources=[Every(1000)])]
     server = server_with("a")
     server.put("pods", pod("p"))
     async with manager_of(server, *controllers, resync_period=60):
         await asyncio.sleep(150)
         assert [each.causes[0].trigger for each in runs.requests] == ["initial", "resync", "resync"]
-        assert own.names == ["p"]
+        assert own.names == ["p"]  # its timer replaces the resyncs of the manager
 
 
 async def test_informers_of_an_embedding_service_are_used() -> None:

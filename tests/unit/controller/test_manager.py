@@ -34,7 +34,7 @@ from tests.unit.controller.setting import (
     subject_of_line,
 )
 
-AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0, reset_after=300.0), limit=3)
+AT_ONCE = Restart(backoff=BackoffOptions(initial=1.0, factor=1.0, jitter=0.0), limit=3)
 
 
 class Stubborn:
@@ -107,7 +107,7 @@ async def test_stop_lets_attempts_finish_within_the_grace() -> None:
 @pytest.mark.behaviour("C-64")
 async def test_stop_cancels_attempts_after_the_grace(caplog: pytest.LogCaptureFixture) -> None:
     stubborn = Stubborn(seconds=3600)
-    manager = manager_of(server_with("a"), Controller("it", CONFIG_MAPS, stubborn, grace=2), grace=100)
+    manager = manager_of(server_with("a"), Controller("it", CONFIG_MAPS, stubborn), grace=2)
     async with manager:
         await asyncio.sleep(10)
         before = now()

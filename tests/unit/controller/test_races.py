@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import LeaderElectionOptions
 from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
 from aioinformer.controller.running.attached import Inputs
@@ -33,7 +32,7 @@ from tests.unit.controller.setting import (
 if TYPE_CHECKING:
     from aioinformer.transport import Request as HttpRequest
 
-ELECTION = LeaderElection("it", options=LeaderElectionOptions(watch=False), identity="me")
+ELECTION = LeaderElection("it", identity="me")
 ONE_ATTEMPT = QueueOptions(max_attempts=1)
 
 
@@ -123,8 +122,8 @@ async def test_abandoned_attempt_may_not_write() -> None:
             await request.client.core.v1.pods.create(pod("late"))
         errors.append(str(refusal.value))
 
-    controller = Controller("it", CONFIG_MAPS, reconcile, grace=0)
-    async with manager_of(server, controller) as manager:
+    controller = Controller("it", CONFIG_MAPS, reconcile)
+    async with manager_of(server, controller, grace=0) as manager:
         await started()
         await manager.remove(controller)
         await asyncio.sleep(100)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, TransportError
 from aioinformer.events.correlator import CorrelatorOptions, EventCorrelator
 from aioinformer.events.series import EventSeriesCorrelator
-from aioinformer.events.writer import EventRecording, RecordingOptions
+from aioinformer.events.writer import EventRecording
 from tests.support.event_samples import Sink, event
 from tests.support.virtual_time import settled
 
@@ -27,8 +27,8 @@ def sink() -> Sink:
 
 
 @asynccontextmanager
-async def recording(sink: Sink, **options: Any) -> AsyncIterator[EventRecording]:
-    recording = EventRecording(sink, options=RecordingOptions(**options), random=lambda: 0.5)
+async def recording(sink: Sink) -> AsyncIterator[EventRecording]:
+    recording = EventRecording(sink, random=lambda: 0.5)
     task = asyncio.create_task(recording.run())
     try:
         yield recording
@@ -214,10 +214,11 @@ async def test_ended_series_is_written_without_another_event() -> None:
     assert sink.writes[2:] == ["patch cart.1 10"]
 
 
-async def test_queued_write_of_an_ended_series_is_not_replaced() -> None:
+async def test_queued_write_of_an_ended_series_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aioinformer.events.writer._TRIES", 100)
     sink = Sink(EventSeriesCorrelator())
     sink.failures += [NO_ANSWER] * 40
-    async with recording(sink, tries=100) as writer:
+    async with recording(sink) as writer:
         writer.record(event(name="cart.1"))
         await asyncio.sleep(400)
         writer.record(event(name="cart.2"))
@@ -243,9 +244,3 @@ async def test_drain_tries_once_and_counts_the_refused(sink: Sink) -> None:
         await writer.drain()
     assert len(sink.writes) == 2
     assert writer.statistics().refused == 1
-
-
-@pytest.mark.parametrize("option", ["queue_size", "workers", "tries", "retry_period", "retry_jitter"])
-def test_error_names_the_invalid_option(option: str) -> None:
-    with pytest.raises(ValueError, match=option):
-        RecordingOptions(**{option: -1})

@@ -10,7 +10,7 @@ import pytest
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.dynamic import DynamicInformer
 from aioinformer.factory.reselecting import ReselectingInformer
-from aioinformer.reflector.options import ReflectorOptions
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.resource import Resource
 from tests.support.collection import Collection, Response
@@ -19,9 +19,9 @@ from tests.support.virtual_time import settled
 
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_withdrawn_resource_is_deleted_and_not_requested(queue: str) -> None:
+async def test_withdrawn_resource_is_deleted_and_not_requested(queue: QueueKind) -> None:
     pods = Collection("a", "b")
-    informer = DynamicInformer(pods, queue=queue)
+    informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
     informer.add_event_handler(recorder)
     informer.serve(False)
@@ -45,9 +45,9 @@ async def test_withdrawn_resource_is_deleted_and_not_requested(queue: str) -> No
 
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 30, 3))
-async def test_resource_served_again_is_listed(queue: str, turns: int) -> None:
+async def test_resource_served_again_is_listed(queue: QueueKind, turns: int) -> None:
     pods = Collection("a", "b")
-    informer = DynamicInformer(pods, queue=queue)
+    informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
     informer.add_event_handler(recorder)
     async with informer:
@@ -70,11 +70,12 @@ async def test_resource_served_again_is_listed(queue: str, turns: int) -> None:
     assert known == {"b", "c", "d"}
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
 @pytest.mark.parametrize("turns", range(0, 260, 5))
-async def test_changes_in_flight_at_withdrawal_are_dropped(queue: str, turns: int) -> None:
+async def test_changes_in_flight_at_withdrawal_are_dropped(queue: QueueKind, turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(60)))
-    informer = DynamicInformer(pods, queue=queue, options=ReflectorOptions(slice_seconds=1e-9))
+    informer = DynamicInformer(pods, options=RunOptions(queue=queue))
     recorder = Recorder()
     informer.add_event_handler(recorder)
     async with informer:
@@ -119,10 +120,10 @@ def names(informer: ReselectingInformer[Any]) -> list[str]:
 
 @pytest.mark.conformance("WEAK-30")
 @pytest.mark.parametrize("queue", ["delta", "in_order"])
-async def test_only_differences_of_selections_are_delivered(queue: str) -> None:
+async def test_only_differences_of_selections_are_delivered(queue: QueueKind) -> None:
     first, second = selections()
     recorder = Recorder()
-    informer = ReselectingInformer(first, queue=queue)
+    informer = ReselectingInformer(first, options=RunOptions(queue=queue))
     informer.add_event_handler(recorder)
     async with informer:
         await informer.wait_for_sync()

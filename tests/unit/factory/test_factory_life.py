@@ -11,6 +11,7 @@ import pytest
 
 from aioinformer.errors import InformerStopped, OptionError
 from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection
@@ -132,7 +133,7 @@ async def test_crash_reaches_waits_and_the_exit() -> None:
 
 
 async def test_informer_created_during_a_crash_fails() -> None:
-    world = World(shutdown_grace=30)
+    world = World(options=RunOptions(shutdown_grace=30))
     world.other.add_event_handler(Recorder(pace=3600))
     await asyncio.create_task(world.factory.__aenter__())
     await world.factory.wait_for_cache_sync()
@@ -146,7 +147,7 @@ async def test_informer_created_during_a_crash_fails() -> None:
 
 
 async def test_handler_may_shut_down_its_own_factory() -> None:
-    factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
+    factory = SharedInformerFactory(Cluster(Collection("a")), options=RunOptions(shutdown_grace=5))
     informer = factory.core.v1.pods.informer()
 
     async def on_add(pod: Any) -> None:
@@ -160,7 +161,7 @@ async def test_handler_may_shut_down_its_own_factory() -> None:
 
 
 def test_ctrl_c_stops_a_factory_cleanly() -> None:
-    factory = SharedInformerFactory(Cluster(Collection("a")), shutdown_grace=5)
+    factory = SharedInformerFactory(Cluster(Collection("a")), options=RunOptions(shutdown_grace=5))
     finished: list[str] = []
 
     async def on_add(pod: Any) -> None:
@@ -244,7 +245,7 @@ async def test_crash_of_a_single_informer_cancels_its_block(errors: Callable[[],
 
 
 async def test_crash_is_logged_and_shown_when_it_happens(errors: Callable[[], list[str]]) -> None:
-    world = World(shutdown_grace=30)
+    world = World(options=RunOptions(shutdown_grace=30))
     world.other.add_event_handler(Recorder(pace=3600))  # the stop takes 30 s
     seen: list[tuple[float, bool, dict[str, str]]] = []
     began = asyncio.get_running_loop().time()

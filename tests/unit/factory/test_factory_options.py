@@ -12,6 +12,7 @@ from aioinformer.factory.dynamic import DynamicInformer
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.factory.reselecting import ReselectingInformer
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.watch import RetryWatcher
 from aioinformer.leaderelection.elector import LeaderElector
@@ -66,10 +67,6 @@ async def test_settings_of_the_factory_and_the_resource_are_compared() -> None:
         factory.core.v1.nodes.informer(resync_period=30)
     with pytest.raises(UsageError, match="model of the Resource is 'V1Pod', not ''"):
         factory.informer_for(Resource("", "v1", "pods", "Pod"))
-    secrets = factory.core.v1.secrets.informer(metadata_only=True)
-    assert factory.core.v1.secrets.informer(storage="metadata") is secrets
-    with pytest.raises(UsageError, match="metadata_only is True, not False"):
-        factory.core.v1.secrets.informer(metadata_only=False)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +81,13 @@ async def test_settings_of_the_factory_and_the_resource_are_compared() -> None:
         ({"fields": "spec.nodeName"}, r"fields must be a list of paths, not a string: fields=\['spec.nodeName'\]"),
         ({"fields": [5]}, "fields must be paths such as"),
         ({"fields": 5}, "fields must be a list of paths, not 5"),
-        ({"queue": "lifo"}, "queue='lifo' does not exist; choose one of delta"),
         ({"resync_period": -1}, "resync_period must be 0"),
-        ({"metadata_only": "yes"}, "metadata_only must be True or False"),
-        ({"metadata_only": True, "storage": "dict"}, "metadata_only=True and storage='dict' contradict each other"),
-        ({"metadata_only": False, "storage": "metadata"}, 'metadata_only=False and storage="metadata" contradict'),
-        ({"max_undecodable": 2}, "max_undecodable must be a share from 0 to 1"),
-        ({"max_undecodable": True}, "max_undecodable must be a share"),
-        ({"options": {"page_size": 5}}, r"options must be a ReflectorOptions\(...\), not dict"),
+        ({"metadata_only": True}, "has no option 'metadata_only' .did you mean storage=\"metadata\"."),
+        ({"queue": "in_order"}, "has no option 'queue' .did you mean options=RunOptions.queue=…."),
+        ({"max_undecodable": 0.5}, "did you mean options=RunOptions.max_undecodable=…."),
+        ({"page_size": 5}, "did you mean options=RunOptions.page_size=…."),
+        ({"options": {"page_size": 5}}, r"options must be RunOptions\(…\), not dict"),
+        ({"options": ReflectorOptions()}, r"options must be RunOptions\(…\), not ReflectorOptions"),
     ],
 )
 async def test_invalid_value_is_refused_at_once(options: dict[str, Any], message: str) -> None:
@@ -107,10 +103,8 @@ MADE: dict[str, Any] = {
     "transform": unchanged,
     "storage": "bytes",
     "fields": ["spec.nodeName", "spec.hostname"],
-    "queue": "in_order",
     "resync_period": 60,
-    "max_undecodable": 0.5,
-    "options": ReflectorOptions(page_size=100),
+    "options": RunOptions(page_size=100, queue="in_order", shutdown_grace=5),
 }
 
 
@@ -120,13 +114,13 @@ MADE: dict[str, Any] = {
         ({"decoder": dict}, "decoder is Pod, not dict"),
         ({"transform": by_name}, "transform is unchanged, not by_name"),
         ({"storage": "stripped"}, "storage is 'bytes', not 'stripped'"),
-        ({"metadata_only": True}, "storage is 'bytes', not 'metadata'"),
         ({"fields": ["spec.nodeName"]}, r"fields is \['spec.hostname', 'spec.nodeName'\], not \['spec.nodeName'\]"),
-        ({"queue": "delta"}, "queue is 'in_order', not 'delta'"),
         ({"resync_period": 0}, "resync_period is 60.0, not 0.0"),
-        ({"max_undecodable": 0.1}, "max_undecodable is 0.5, not 0.1"),
-        ({"options": ReflectorOptions()}, "options.page_size is 100, not 500"),
-        ({"queue": "delta", "resync_period": 1}, "queue is .*; resync_period is 60.0, not 1.0"),
+        ({"options": RunOptions(page_size=100, shutdown_grace=5)}, "options.queue is 'in_order', not 'delta'"),
+        (
+            {"options": RunOptions(queue="in_order"), "resync_period": 1},
+            "resync_period is 60.0, not 1.0; options.page_size is 100, not 500; options.shutdown_grace is 5, not 1.0",
+        ),
     ],
 )
 async def test_options_that_differ_from_the_informer_are_refused(options: dict[str, Any], message: str) -> None:
@@ -169,17 +163,27 @@ def test_coroutine_functions_are_refused() -> None:
         SharedInformerFactory(Cluster(), tweak_list_options=tweak)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="tweak: expected a plain function"):
         ListWatch(Cluster(), PODS, tweak=tweak)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="watch_error_handler: expected a function"):
-        SharedIndexInformer(Collection(), watch_error_handler=5)  # type: ignore[call-overload]
+    with pytest.raises(UsageError, match="watch error handler: expected a function"):
+        SharedIndexInformer(Collection()).set_watch_error_handler(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("page_size", 1.5), ("page_size", "500"), ("min_watch_timeout", float("nan")), ("idle_timeout", float("nan"))],
+    [
+        ("page_size", 1.5),
+        ("page_size", "500"),
+        ("min_watch_timeout", float("nan")),
+        ("idle_timeout", float("nan")),
+        ("max_undecodable", -0.1),
+        ("max_undecodable", 2),
+        ("max_undecodable", True),
+        ("shutdown_grace", -1),
+        ("shutdown_grace", None),
+    ],
 )
-def test_non_numeric_reflector_options_are_refused(name: str, value: Any) -> None:
+def test_run_options_that_are_out_of_range_are_refused(name: str, value: Any) -> None:
     with pytest.raises(OptionError, match=f"{name} must be"):
-        ReflectorOptions(**{name: value})
+        RunOptions(**{name: value})
 
 
 async def test_closures_are_equal_if_their_values_are() -> None:
@@ -200,12 +204,9 @@ async def test_closures_are_equal_if_their_values_are() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shutdown_grace": -1}, "shutdown_grace must be a number of seconds, 0 or more, not -1"),
-        ({"shutdown_grace": None}, "shutdown_grace must be a number of seconds"),
-        ({"options": {}}, r"options must be a ReflectorOptions\(...\), not dict"),
+        ({"options": {}}, r"options must be RunOptions\(…\), not dict"),
         ({"metrics": True}, r"metrics must be a provider such as PrometheusMetrics\(\), not bool"),
         ({"metrics": Cluster}, "not the class Cluster"),
-        ({"max_undecodable": -0.1}, "max_undecodable must be a share from 0 to 1"),
     ],
 )
 def test_factory_and_informer_refuse_the_same_values(options: dict[str, Any], message: str) -> None:

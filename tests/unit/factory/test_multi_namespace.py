@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import PODS, Collection, Response
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
+PLAIN = RunOptions()
 
 
 class Namespaces(dict[str, Collection]):
     """A collection of pods for each namespace, and informers of them with a recorder."""
 
-    def __init__(self, queue: str = QueueKind.DELTA) -> None:
+    def __init__(self, queue: QueueKind = QueueKind.DELTA) -> None:
         super().__init__()
         self.queue = queue
         self.recorder = Recorder()
@@ -52,8 +52,8 @@ class Namespaces(dict[str, Collection]):
         collection.version = max(each.version for each in self.values())
         collection.put(name, namespace)
 
-    def informer(self, *namespaces: str, **options: Any) -> MultiNamespaceInformer[Any]:
-        return MultiNamespaceInformer(self.__getitem__, namespaces, queue=self.queue, **options)
+    def informer(self, *namespaces: str, options: RunOptions = PLAIN, **more: Any) -> MultiNamespaceInformer[Any]:
+        return MultiNamespaceInformer(self.__getitem__, namespaces, options=replace(options, queue=self.queue), **more)
 
     @asynccontextmanager
     async def running(self, *namespaces: str, **options: Any) -> AsyncIterator[MultiNamespaceInformer[Any]]:
@@ -116,18 +116,20 @@ async def test_added_namespace_is_cached_and_delivered(server: Namespaces) -> No
     assert len(server["two"].requests) == len(server["one"].requests)
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_concurrent_removals_all_wait_for_the_cache(server: Namespaces) -> None:
     server.having(one=" ".join(f"p{number}" for number in range(100)))
-    async with server.running("one", options=FINE) as informer:
+    async with server.running("one") as informer:
         removing = [asyncio.create_task(informer.remove_namespace("one")) for _ in range(2)]
         await removing[1]
         assert keys(informer) == []
         await removing[0]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_removed_namespace_is_delivered_as_deletes(server: Namespaces) -> None:
     server.having(one="a", two="b c")
-    informer = server.informer("one", "two", options=FINE)
+    informer = server.informer("one", "two")
     slow = Recorder(pace=10)
     informer.add_event_handler(slow)
     async with informer:
@@ -156,10 +158,11 @@ async def test_removed_namespace_may_be_added_again(server: Namespaces) -> None:
     assert server.recorder.received == ["add! a 1", "tombstone a 1", "add! a 1"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.parametrize("turns", range(0, 40, 2))
 async def test_handler_added_during_a_removal_gets_valid_history(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(100)))
-    informer = server.informer("one", "two", options=FINE)
+    informer = server.informer("one", "two")
     async with informer:
         await informer.wait_for_sync()
         removal = asyncio.create_task(informer.remove_namespace("two"))
@@ -189,9 +192,10 @@ async def test_relist_of_one_namespace_keeps_the_others(server: Namespaces) -> N
     assert server.recorder.received[3:] == ["tombstone a 1"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_in_order_relist_is_visible_at_once_beside_others() -> None:
     server = Namespaces(QueueKind.IN_ORDER).having(one=" ".join(f"p{number}" for number in range(200)), two="c")
-    informer = server.informer("one", "two", options=FINE)
+    informer = server.informer("one", "two")
     async with informer:
         await informer.wait_for_sync()
         await asyncio.sleep(2)
@@ -224,7 +228,7 @@ async def test_failing_lister_watcher_changes_nothing(server: Namespaces) -> Non
             raise ZeroDivisionError
         return server[namespace]
 
-    informer = MultiNamespaceInformer(lister_watcher_for, ["one"], queue=server.queue)
+    informer = MultiNamespaceInformer(lister_watcher_for, ["one"], options=RunOptions(queue=server.queue))
     async with informer:
         await informer.wait_for_sync()
         with pytest.raises(ZeroDivisionError):
@@ -308,10 +312,11 @@ async def test_cancelled_removal_is_completed(server: Namespaces) -> None:
         assert removal.cancelled()
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.parametrize("turns", range(12))
 async def test_namespace_removed_and_added_at_once_is_complete(server: Namespaces, turns: int) -> None:
     server.having(one="a", two=" ".join(f"p{number}" for number in range(400)))
-    async with server.running("one", "two", options=FINE) as informer:
+    async with server.running("one", "two") as informer:
         changes = []
         for _ in range(2):
             changes.append(asyncio.create_task(informer.remove_namespace("two")))

@@ -19,10 +19,9 @@ from aioinformer.events.broadcaster import EventBroadcaster
 from aioinformer.events.recorder import FakeRecorder
 from aioinformer.events.sink import CoreEventSink, discover_event_sink
 from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.leaderelection.elector import LeaderElector
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.resources.resource import Resource
 from tests.support.cluster import Cluster, built_in
 from tests.support.collection import Collection, line
@@ -32,7 +31,7 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -58,7 +57,7 @@ async def test_objects_are_cached_by_namespace_and_name() -> None:
 @pytest.mark.conformance("CTL-12")
 @pytest.mark.parametrize("queue", list(QueueKind))
 async def test_cache_content_decides_between_add_and_update(queue: QueueName) -> None:
-    async with informer_of("a", queue=queue) as (pods, _, received):
+    async with informer_of("a", options=RunOptions(queue=queue)) as (pods, _, received):
         for kind, name, version in ("MODIFIED", "b", 7), ("ADDED", "a", 8), ("ADDED", "b", 9):
             metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}
             pods.send(line(kind, {"metadata": metadata}))
@@ -99,7 +98,11 @@ async def test_update_is_cached_and_indexed_before_it_is_delivered(queue: QueueN
         seen.append((cached.metadata.labels["app"], indexer.list_index_func_values("app")))
 
     indexers = {"app": lambda pod: [pod.metadata.labels["app"]]}
-    async with informer_of(pods, queue=queue, indexers=indexers, on_update=on_update) as (_, informer, _):
+    async with informer_of(pods, options=RunOptions(queue=queue), indexers=indexers, on_update=on_update) as (
+        _,
+        informer,
+        _,
+    ):
         if missed:
             pods.mute()
         pods.put("a", metadata={"labels": {"app": "new"}})
@@ -142,15 +145,15 @@ async def test_custom_resource_lister_raises_not_found_as_the_server() -> None:
 NAMES = [f"pod-{number}" for number in range(64)]
 
 #: So short that each check of the clock yields to the loop.
-TINY = ReflectorOptions(slice_seconds=1e-9)
 
 
 def by_name(pod: Any) -> list[str]:
     return [pod.metadata.name]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_adding_indexers_yields_to_other_tasks() -> None:
-    async with informer_of(*NAMES, options=TINY) as (_, informer, _):
+    async with informer_of(*NAMES) as (_, informer, _):
         adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
         turns = 0
         while not adding.done():
@@ -161,8 +164,9 @@ async def test_adding_indexers_yields_to_other_tasks() -> None:
     assert [pod.metadata.name for pod in informer.get_indexer().by_index("name", "pod-7")] == ["pod-7"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_cancelled_addition_adds_no_indexers() -> None:
-    async with informer_of(*NAMES, options=TINY) as (_, informer, _):
+    async with informer_of(*NAMES) as (_, informer, _):
         adding = asyncio.create_task(informer.add_indexers_in_slices({"name": by_name}))
         await asyncio.sleep(0)
         adding.cancel()
@@ -199,7 +203,7 @@ async def test_relist_of_unchanged_objects_has_no_effect(streaming: bool, monkey
     for name in ("__init__", "evaluate", "add", "put", "remove"):
         monkeypatch.setattr(Index, name, counting(name, getattr(Index, name)))
     indexers = {"name": lambda pod: [pod.metadata.name], "node": "spec.nodeName"}
-    options = ReflectorOptions(streaming_list=streaming, page_size=2)
+    options = RunOptions(streaming_list=streaming, page_size=2)
     async with informer_of("a", "b", "c", indexers=indexers, options=options) as (pods, informer, received):
         bodies = {record.key: record.raw for record in informer.get_indexer().store.items()}
         lists = len(pods.requests)

@@ -62,6 +62,7 @@ async def stopped(running: asyncio.Task[None]) -> None:
         await running
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("CTL-04")
 async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
     processed: list[str] = []
@@ -71,12 +72,13 @@ async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
         processed.append(deltas[-1].object.key)
         running.cancel()
 
-    running = asyncio.create_task(controller_of(Collection(*"abcdefghij"), process, slice_seconds=1e-9).run())
+    running = asyncio.create_task(controller_of(Collection(*"abcdefghij"), process).run())
     with pytest.raises(asyncio.CancelledError):
         await running
     assert 0 < len(processed) < 10
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_stop_ends_a_batch_that_runs_out_of_memory() -> None:
     running: asyncio.Task[None]
 
@@ -84,9 +86,7 @@ async def test_stop_ends_a_batch_that_runs_out_of_memory() -> None:
         if running.cancelling():
             raise MemoryError
 
-    controller = controller_of(
-        Collection(*"abcdefghij"), lambda deltas, initial: running.cancel(), flush=flush, slice_seconds=1e-9
-    )
+    controller = controller_of(Collection(*"abcdefghij"), lambda deltas, initial: running.cancel(), flush=flush)
     running = asyncio.create_task(controller.run())
     await asyncio.wait({running}, timeout=60)
     assert running.cancelled()
@@ -149,6 +149,7 @@ async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     await stopped(running)
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("CTL-15")
 async def test_process_loop_flushes_before_other_tasks_run() -> None:
     processed = asyncio.Event()
@@ -164,7 +165,6 @@ async def test_process_loop_flushes_before_other_tasks_run() -> None:
         lambda deltas, initial: log.append("object"),
         flush=lambda: log.append("flush"),
         on_version=lambda version: processed.set(),
-        slice_seconds=1e-9,
     )
     tasks = [asyncio.create_task(controller.run()), asyncio.create_task(other_task())]
     await processed.wait()

@@ -11,10 +11,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection, cut
@@ -24,11 +25,11 @@ from tests.support.virtual_time import VirtualTimeLoop, settled
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-pytestmark = pytest.mark.usefixtures("queue")
+pytestmark = pytest.mark.usefixtures("queue", "fine_slices")
 
 _WAYS = {
-    "pages": ReflectorOptions(slice_seconds=1e-9, streaming_list=False, page_size=2),
-    "streams": ReflectorOptions(slice_seconds=1e-9),
+    "pages": RunOptions(streaming_list=False, page_size=2),
+    "streams": RunOptions(),
 }
 
 
@@ -109,7 +110,7 @@ async def test_cancel_again_during_the_stop(turns: int, caplog: pytest.LogCaptur
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods, options=_WAYS["pages"], shutdown_grace=60)
+    informer = SharedIndexInformer(pods, options=replace(_WAYS["pages"], shutdown_grace=60))
     informer.add_event_handler(Recorder(pace=3600))
 
     async def script() -> None:

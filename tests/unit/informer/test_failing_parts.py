@@ -19,10 +19,10 @@ from aioinformer.handlers.listener import Batch, ProcessorListener
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
+from aioinformer.informer.options import RunOptions
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO
 from aioinformer.queue.real_fifo import RealFIFO
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
 from aioinformer.reflector.state import Phase
@@ -36,7 +36,7 @@ from tests.support.witness import Witness, truth
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueKind
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -64,7 +64,7 @@ async def test_raising_request_is_retried(error: BaseException, streaming: bool)
     refusal = Response(503)
     refusal.end(asyncio.CancelledError())
     pods.refusals.extend([error, refusal])
-    async with informer_of(pods, options=ReflectorOptions(streaming_list=streaming)) as (_, informer, _):
+    async with informer_of(pods, options=RunOptions(streaming_list=streaming)) as (_, informer, _):
         await assert_follows(pods, informer)
 
 
@@ -86,7 +86,7 @@ async def test_unclosable_response_is_abandoned(
         raise error
 
     monkeypatch.setattr(Response, "close", close)
-    async with informer_of("a", options=ReflectorOptions(streaming_list=False)) as (pods, informer, _):
+    async with informer_of("a", options=RunOptions(streaming_list=False)) as (pods, informer, _):
         await asyncio.sleep(5)
         pods.end_watches()
         await assert_follows(pods, informer)
@@ -218,11 +218,10 @@ async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyP
         assert str(informer.state) == "watching"
 
 
-@pytest.mark.parametrize("kind", [DeltaFIFO, RealFIFO])
 async def test_version_is_not_reached_by_a_change_that_was_lost(
-    monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
+    monkeypatch: pytest.MonkeyPatch, queue: QueueKind
 ) -> None:
-    queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
+    kind: type[FIFO[Any, Any]] = DeltaFIFO if queue == "delta" else RealFIFO
     original, failures = kind._popping, [MemoryError()]
 
     def popping(self: FIFO[Any, Any]) -> Any:
@@ -231,7 +230,7 @@ async def test_version_is_not_reached_by_a_change_that_was_lost(
                 raise failures.pop()
             yield step
 
-    async with informer_of("a", "b", queue=queue) as (pods, informer, _):
+    async with informer_of("a", "b") as (pods, informer, _):
         monkeypatch.setattr(kind, "_popping", popping)
         with pods.at_once():
             pods.put("a")

@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, TransportError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.collection import Collection, Response, cut
 from tests.support.recorder import informer_of, states_of
@@ -18,7 +18,7 @@ from tests.support.virtual_time import settled
 pytestmark = pytest.mark.usefixtures("queue")
 
 
-PAGES = ReflectorOptions(streaming_list=False)
+PAGES = RunOptions(streaming_list=False)
 
 
 @pytest.mark.conformance("REF-06", "REF-10")

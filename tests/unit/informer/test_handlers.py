@@ -15,7 +15,6 @@ from aioinformer.handlers.notifications import (
     ResourceEventHandlerFuncs,
 )
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
@@ -183,6 +182,7 @@ async def test_handler_is_named_after_its_function_or_class() -> None:
     assert "raise_an_error" in informer.add_event_handler(on_add=raise_an_error).name
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_backlog_does_not_block_the_loop() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
@@ -193,7 +193,7 @@ async def test_backlog_does_not_block_the_loop() -> None:
             await asyncio.sleep(60)
         turns.append(loop.turns)
 
-    async with informer_of("a", options=ReflectorOptions(slice_seconds=1e-9), on_update=on_update) as (
+    async with informer_of("a", on_update=on_update) as (
         pods,
         informer,
         _,

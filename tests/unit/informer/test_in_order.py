@@ -18,9 +18,9 @@ from aioinformer.errors import UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, Notification
 from aioinformer.informer.cache_updates import CacheUpdates
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.queue.real_fifo import RealFIFO
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.batches import process_batch
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
+pytestmark = pytest.mark.usefixtures("fine_slices")
+
+IN_ORDER = RunOptions(queue="in_order")
 
 
 def in_order(pods: Collection, **options: Any) -> SharedIndexInformer[Any]:
-    return SharedIndexInformer(pods, queue="in_order", options=FINE, **options)
+    return SharedIndexInformer(pods, options=IN_ORDER, **options)
 
 
 def relist_with_many_changes(pods: Collection) -> None:
@@ -163,7 +165,7 @@ async def test_factory_passes_the_queue_option() -> None:
     pods = Collection("a", "b")
     recorder = Recorder()
     async with SharedInformerFactory(Cluster(pods)) as factory:
-        factory.core.v1.pods.informer(queue="in_order").add_event_handler(recorder)
+        factory.core.v1.pods.informer(options=RunOptions(queue="in_order")).add_event_handler(recorder)
         await factory.wait_for_cache_sync()
         with pods.at_once():
             for name in ("a", "b", "a"):
@@ -174,7 +176,7 @@ async def test_factory_passes_the_queue_option() -> None:
 
 def test_unknown_queue_is_refused() -> None:
     with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
-        SharedIndexInformer(Collection(), queue="fifo")  # type: ignore[call-overload]
+        SharedIndexInformer(Collection(), options=RunOptions(queue="fifo"))  # type: ignore[arg-type]
 
 
 class Listener(Witness):

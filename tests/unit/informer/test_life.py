@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.state import Phase
 from tests.support.collection import Collection
@@ -113,7 +114,7 @@ async def test_running_handler_may_finish_within_the_grace() -> None:
         await asyncio.sleep(3)
         finished.append(obj.metadata.name)
 
-    async with informer_of("a", "b", shutdown_grace=5, on_add=on_add):
+    async with informer_of("a", "b", options=RunOptions(shutdown_grace=5), on_add=on_add):
         pass
     assert finished == ["a"]
 
@@ -121,7 +122,7 @@ async def test_running_handler_may_finish_within_the_grace() -> None:
 async def test_stop_in_a_cancelled_scope_cancels_once() -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    informer = SharedIndexInformer(Collection("a"), shutdown_grace=5)
+    informer = SharedIndexInformer(Collection("a"), options=RunOptions(shutdown_grace=5))
     hot = asyncio.Event()
     informer.add_event_handler(on_add=lambda obj: hot.wait())
     with anyio.move_on_after(1):
@@ -145,7 +146,7 @@ async def test_hanging_handler_is_cancelled_after_the_grace(caplog: pytest.LogCa
         finally:
             cut.append(loop.time())
 
-    async with informer_of("a", shutdown_grace=5) as (_, informer, _):
+    async with informer_of("a", options=RunOptions(shutdown_grace=5)) as (_, informer, _):
         registration = informer.add_event_handler(on_add=hang)
         await settled()
         if removed:
@@ -163,7 +164,7 @@ async def test_uncancellable_handler_is_abandoned_and_logged(caplog: pytest.LogC
             with contextlib.suppress(asyncio.CancelledError):
                 await relented.wait()
 
-    async with informer_of("a", shutdown_grace=5, on_add=be_stubborn):
+    async with informer_of("a", options=RunOptions(shutdown_grace=5), on_add=be_stubborn):
         stop = loop.time()
     assert round(loop.time() - stop, 3) == 15
     assert re.search(r"be_stubborn at .*\) did not end within 10 s of its cancellation: abandoned", caplog.text)
@@ -185,7 +186,7 @@ def waits_of(informer: SharedIndexInformer[Any], registration: Any) -> asyncio.F
 @pytest.mark.conformance("SI-04")
 async def test_stop_accepts_no_handlers_and_sends_no_requests() -> None:
     pods = Collection("a")
-    informer = SharedIndexInformer(pods, shutdown_grace=5)
+    informer = SharedIndexInformer(pods, options=RunOptions(shutdown_grace=5))
     informer.add_event_handler(Recorder(pace=3))
     await informer.__aenter__()
     await settled()

@@ -15,7 +15,7 @@ from aioinformer.errors import TransportError, UsageError
 from aioinformer.factory.dynamic import DynamicInformers
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.metrics import InformerName, InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
@@ -28,7 +28,7 @@ from tests.support.virtual_time import settled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
 
 
 LABELS = {"name": "shop", "group": "", "version": "v1", "resource": "pods"}
@@ -70,7 +70,7 @@ async def test_scrape_has_informer_metrics_with_names_of_client_go(
     pods = Collection()
     for name in "ab":
         pods.put(name, "secret-namespace", metadata={"labels": {"secret": "label"}}, data="secret-value")
-    async with informer_of(pods, queue=queue, on_add=slow, **measured):
+    async with informer_of(pods, options=RunOptions(queue=queue), on_add=slow, **measured):
         pods.put("c")
         await asyncio.sleep(20)
         pods.end_watches()
@@ -121,7 +121,9 @@ async def test_informer_without_reserved_name_has_no_metrics(
 @pytest.mark.parametrize("queue", QueueKind)
 async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind) -> None:
     pods = Collection("a")
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, identifier=shop.with_resource(PODS))
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(
+        pods, options=RunOptions(queue=queue), identifier=shop.with_resource(PODS)
+    )
     queued: list[int] = []
 
     def look(obj: Any) -> list[str]:
@@ -279,7 +281,7 @@ async def test_slow_batch_is_logged_if_the_queue_is_long(
 ) -> None:
     caplog.set_level("INFO", "aioinformer.informer")
     pods = Collection("a")
-    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, queue=queue, name="pods")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, options=RunOptions(queue=queue), name="pods")
     now = 0.0
     monkeypatch.setattr("aioinformer.informer.process_loop.perf_counter", lambda: now)
 

@@ -13,7 +13,7 @@ import pytest
 from aioinformer.cache.objects.compression import SAMPLES, PackedRecord
 from aioinformer.cache.objects.record import labels_of
 from aioinformer.errors import InformerStopped, UsageError
-from aioinformer.informer.pipeline import QueueKind
+from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.collection import Collection
 from tests.support.recorder import informer_of
@@ -21,7 +21,7 @@ from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from aioinformer.cache.objects.storage import StorageTier
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -98,7 +98,7 @@ async def test_delete_of_a_refused_object_has_the_last_cached_state(at_once: boo
 @pytest.mark.parametrize("queue", QueueKind)
 @pytest.mark.parametrize("nameless", [{}, {"metadata": {"namespace": "default"}}, {"metadata": {"name": 5}}])
 async def test_list_with_an_unnamed_item_removes_nothing(queue: QueueKind, nameless: dict[str, Any]) -> None:
-    async with informer_of("a", "b", queue=queue) as (pods, informer, received):
+    async with informer_of("a", "b", options=RunOptions(queue=queue)) as (pods, informer, received):
         del pods.objects["default/b"]
         pods.objects["?"] = nameless
         pods.put("c")
@@ -185,7 +185,11 @@ async def test_undecodable_item_keeps_the_queued_version(queue: QueueName) -> No
             raise ValueError
         return pod
 
-    async with informer_of("a", queue=queue, transform=refuse_the_third) as (pods, informer, received):
+    async with informer_of("a", options=RunOptions(queue=queue), transform=refuse_the_third) as (
+        pods,
+        informer,
+        received,
+    ):
         pods.put("a", spec={"nodeName": "n1"})
         with pods.at_once():
             pods.unseen()

@@ -12,9 +12,9 @@ import pytest
 from aioinformer.errors import TransportError
 from aioinformer.factory.dynamic import DynamicInformer
 from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.outages import duration
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.state import Phase
 from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, cut, line
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("queue")
 
 
-PAGES = ReflectorOptions(streaming_list=False)
+PAGES = RunOptions(streaming_list=False)
 
 
 class Unversioned:
@@ -126,7 +126,7 @@ async def test_relist_adopts_another_form_of_the_same_version(streaming: bool) -
     informer = SharedIndexInformer(
         pods,
         indexers={"policy": lambda pod: [pod.spec.restart_policy or ""]},
-        options=ReflectorOptions(streaming_list=streaming),
+        options=RunOptions(streaming_list=streaming),
     )
     recorder = Recorder()
     async with informer:

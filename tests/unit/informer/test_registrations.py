@@ -9,7 +9,6 @@ import pytest
 
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection
 from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.usefixtures("queue")
 
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
 
 
 @pytest.mark.conformance("SI-20")
@@ -40,11 +38,12 @@ async def test_late_handler_gets_the_cache_as_initial_list() -> None:
     assert first.received == [*before, "add c 5"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("SI-20", "SI-21", "SI-35")
 @pytest.mark.parametrize("turns", range(0, 120, 3))
 async def test_handler_added_during_a_list_gets_each_object_once(turns: int) -> None:
     pods = Collection(*(f"p{number}" for number in range(300)))
-    informer = SharedIndexInformer(pods, options=FINE)
+    informer = SharedIndexInformer(pods)
     async with informer:
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -54,11 +53,12 @@ async def test_handler_added_during_a_list_gets_each_object_once(turns: int) -> 
         assert late.received == [f"add! p{number} {number + 1}" for number in range(300)]
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("SI-20")
 @pytest.mark.parametrize("turns", range(0, 60, 3))
 async def test_handler_added_during_changes_gets_valid_history(turns: int) -> None:
     late = Recorder()
-    async with informer_of(*(f"p{number}" for number in range(100)), options=FINE) as (pods, informer, _):
+    async with informer_of(*(f"p{number}" for number in range(100))) as (pods, informer, _):
         with pods.at_once():
             for number in range(100):
                 pods.put(f"p{number}")

@@ -15,6 +15,7 @@ from aioinformer import concurrency as slices
 from aioinformer.handlers import listener, stalls
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
+from aioinformer.informer.options import RunOptions
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.support.collection import Collection
 
+NO_GRACE = RunOptions(shutdown_grace=0)
 pytestmark = pytest.mark.usefixtures("queue")
 
 
@@ -177,7 +179,7 @@ async def hang(obj: Any) -> None:
 
 
 async def test_call_is_logged_after_30_s_and_then_each_minute(warnings: Callable[[], list[str]]) -> None:
-    async with informer_of("a", "b", "c", shutdown_grace=0, on_add=hang):
+    async with informer_of("a", "b", "c", options=RunOptions(shutdown_grace=0), on_add=hang):
         await asyncio.sleep(29)
         assert warnings() == []
         await asyncio.sleep(2)
@@ -200,7 +202,9 @@ async def test_idle_informer_has_no_timer() -> None:
         return len([timer for timer in loop._scheduled if not timer.cancelled()])
 
     before = timers()
-    async with informer_of("a", "b", shutdown_grace=0, on_update=lambda old, new: asyncio.sleep(3600)) as (pods, *_):
+    async with informer_of(
+        "a", "b", options=RunOptions(shutdown_grace=0), on_update=lambda old, new: asyncio.sleep(3600)
+    ) as (pods, *_):
         during = timers()
         await asyncio.sleep(31)
         assert during - timers() == 1

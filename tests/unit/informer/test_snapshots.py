@@ -12,6 +12,7 @@ import pytest
 from aioinformer.errors import TransportError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection
@@ -75,7 +76,7 @@ async def test_running_call_of_a_handler() -> None:
     async def on_add(obj: Any) -> None:
         await asyncio.sleep(3600 if obj.metadata.name == "b" else 4)
 
-    async with informer_of("a", "b", "c", shutdown_grace=0) as (_, informer, _):
+    async with informer_of("a", "b", "c", options=RunOptions(shutdown_grace=0)) as (_, informer, _):
         registration = informer.add_event_handler(on_add=on_add)
         assert (registration.pending, registration.calls) == (3, 0)
         await asyncio.sleep(10)

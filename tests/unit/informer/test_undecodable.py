@@ -13,6 +13,7 @@ import pytest
 from aioinformer.errors import DecodeError, NotFound
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.resource import Resource
@@ -22,7 +23,7 @@ from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
-    from aioinformer.informer.pipeline import QueueName
+    from aioinformer.informer.options import QueueName
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -92,7 +93,7 @@ async def test_one_decodable_object_makes_the_informer_ready() -> None:
 @pytest.mark.parametrize(("limit", "ready"), [(None, True), (0.5, True), (0.49, False), (0, False), (1, True)])
 async def test_informer_above_max_undecodable_is_not_ready(limit: float | None, ready: bool) -> None:
     pods = pods_of(a={}, b={})
-    async with SharedIndexInformer(pods, decoder=Pod, max_undecodable=limit) as informer:
+    async with SharedIndexInformer(pods, decoder=Pod, options=RunOptions(max_undecodable=limit)) as informer:
         await settled()
         assert informer.is_ready()
         pods.put("c", spec=BAD)  # no version of it is cached
@@ -107,9 +108,9 @@ async def test_informer_above_max_undecodable_is_not_ready(limit: float | None, 
 
 
 async def test_informer_max_undecodable_overrides_the_factory() -> None:
-    factory = SharedInformerFactory(Cluster(pods_of(a=BAD, b={})), max_undecodable=0.1)
+    factory = SharedInformerFactory(Cluster(pods_of(a=BAD, b={})), options=RunOptions(max_undecodable=0.1))
     strict = factory.informer_for(PODS, decoder=Pod)
-    lenient = factory.informer_for(PODS, decoder=Pod, label_selector="app", max_undecodable=0.5)
+    lenient = factory.informer_for(PODS, decoder=Pod, label_selector="app", options=RunOptions(max_undecodable=0.5))
     async with factory:
         await factory.wait_for_cache_sync()
         assert (strict.is_ready(), lenient.is_ready(), factory.is_ready()) == (False, True, False)
@@ -132,7 +133,7 @@ async def test_earlier_version_is_served_and_its_key_reported() -> None:
 
 async def test_deleted_object_is_not_found_at_once(queue: QueueName) -> None:
     pods = pods_of(a=BAD, b=BAD)
-    async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
+    async with SharedIndexInformer(pods, decoder=Pod, options=RunOptions(queue=queue)) as informer:
         await settled()
         pods.delete("a")
         await settled()
@@ -148,7 +149,7 @@ async def test_deleted_object_is_not_found_at_once(queue: QueueName) -> None:
 async def test_no_read_during_a_relist_misses_an_object(queue: QueueName) -> None:
     pods = pods_of(a=BAD, **{f"p{number}": {} for number in range(20)})
     seen: set[str] = set()
-    async with SharedIndexInformer(pods, decoder=Pod, queue=queue) as informer:
+    async with SharedIndexInformer(pods, decoder=Pod, options=RunOptions(queue=queue)) as informer:
         await settled()
         lister = informer.lister()
         pods.put("a", spec={})
@@ -197,7 +198,7 @@ async def test_failed_read_counts_until_the_next_version() -> None:
 @pytest.mark.parametrize("change", ["delete", "relist"])
 async def test_failed_read_ends_with_the_object(change: str, queue: QueueName) -> None:
     pods = pods_of(a={"nodeName": 5}, b={})
-    async with SharedIndexInformer(pods, queue=queue) as informer:
+    async with SharedIndexInformer(pods, options=RunOptions(queue=queue)) as informer:
         await settled()
         with pytest.raises(DecodeError):
             assert informer.lister().get("default/a").spec
@@ -252,7 +253,7 @@ async def test_namespaces_count_together_until_removed() -> None:
     two.put("b", namespace="two", spec=BAD)
     servers = {"": one, "one": one, "two": two}
     informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
-        lambda namespace: servers[namespace], ["one", "two"], decoder=Pod, max_undecodable=0.4
+        lambda namespace: servers[namespace], ["one", "two"], decoder=Pod, options=RunOptions(max_undecodable=0.4)
     )
     async with informer:
         assert await informer.wait_for_cache_sync(5) == {"v1/pods?namespace=one": True, "v1/pods?namespace=two": True}

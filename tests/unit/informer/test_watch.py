@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import ApiError, DecodeError, Expired, InformerStopped, UsageError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.watch import Event, InformerWatch, RetryWatcher, WatchClosed, until
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection, cut, line
 from tests.support.virtual_time import settled
 
@@ -42,7 +42,7 @@ async def test_cached_objects_come_before_changes() -> None:
 @pytest.mark.conformance("TW-07")
 async def test_missed_deletion_has_the_last_known_state() -> None:
     pods = Collection("a", "b")
-    options = ReflectorOptions(streaming_list=False)
+    options = RunOptions(streaming_list=False)
     async with SharedIndexInformer(pods, options=options) as informer, InformerWatch(informer) as events:
         await take(events, 2)
         pods.unseen()

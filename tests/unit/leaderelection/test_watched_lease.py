@@ -12,6 +12,7 @@ import pytest
 
 from aioinformer.leaderelection.elector import LeadershipLost, Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.leaderelection.watch import LeaseWatch
 from tests.support.lease_server import LeaseServer
 from tests.support.virtual_time import VirtualTimeLoop
 from tests.unit.leaderelection.candidates import candidate, led_for, now, work
@@ -154,12 +155,6 @@ async def test_watch_ends_before_the_block_begins(server: LeaseServer) -> None:
         assert not server.watches
 
 
-async def test_watch_can_be_switched_off(server: LeaseServer) -> None:
-    server.take("other")
-    async with candidate(server, options=LeaderElectionOptions(watch=False)).leading():
-        assert not server.watch_requests
-
-
 def test_elector_can_wait_in_another_event_loop(server: LeaseServer) -> None:
     elector = candidate(server)
 
@@ -177,7 +172,19 @@ def test_elector_can_wait_in_another_event_loop(server: LeaseServer) -> None:
 
 #: With these times, what happens within seconds does not happen because of the retry period.
 SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0)
-BLIND = LeaderElectionOptions(watch=False)
+
+
+@pytest.fixture
+def blind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let candidates see no event, as without the permission to watch."""
+    monkeypatch.setattr(LeaseWatch, "start", lambda self, version: None)
+
+
+@pytest.fixture(params=[True, False], ids=["watch", "no watch"])
+def watch(request: pytest.FixtureRequest) -> bool:
+    if not request.param:
+        request.getfixturevalue("blind")
+    return bool(request.param)
 
 
 async def leads_after(server: LeaseServer, options: LeaderElectionOptions) -> float:
@@ -192,24 +199,22 @@ async def leads_after(server: LeaseServer, options: LeaderElectionOptions) -> fl
 
 
 @pytest.mark.behaviour("C-75")
-@pytest.mark.parametrize("watch", [True, False])
 async def test_candidate_waits_for_the_term_of_a_deleted_lease(server: LeaseServer, watch: bool) -> None:
     server.take("other")
     asyncio.get_running_loop().call_later(5.5, server.delete)
-    waited = await leads_after(server, LeaderElectionOptions(watch=watch))
+    waited = await leads_after(server, LeaderElectionOptions())
     # Without a watch, the last renewal may have been as late as the answer that the Lease is gone.
     assert 15 <= waited <= 17 if watch else 20.5 <= waited <= 24
     assert server.spec["leaseTransitions"] == 2
 
 
 @pytest.mark.behaviour("C-75")
-@pytest.mark.parametrize("watch", [True, False])
 async def test_candidate_waits_for_a_renewal_right_before_the_deletion(watch: bool) -> None:
     server, loop = LeaseServer(), asyncio.get_running_loop()
     server.take("other")
     loop.call_later(5.5, server.take, "other")
     loop.call_later(5.6, server.delete)
-    assert 20.5 <= await leads_after(server, LeaderElectionOptions(watch=watch)) <= 24
+    assert 20.5 <= await leads_after(server, LeaderElectionOptions()) <= 24
 
 
 @pytest.mark.behaviour("C-75")
@@ -314,6 +319,7 @@ async def test_late_answer_to_a_renewal_does_not_revive_the_term() -> None:
 
 
 @pytest.mark.behaviour("C-110")
+@pytest.mark.usefixtures("blind")
 async def test_leader_stops_at_once_when_another_candidate_was_faster() -> None:
     server = LeaseServer()
 
@@ -325,7 +331,7 @@ async def test_leader_stops_at_once_when_another_candidate_was_faster() -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(5.5, server.delete)
         loop.call_later(5.5, setattr, server, "on_request", be_faster)
-        assert await led_for(candidate(server, options=BLIND)) == pytest.approx(6, abs=0.1)
+        assert await led_for(candidate(server)) == pytest.approx(6, abs=0.1)
     assert server.holder == "other"
 
 

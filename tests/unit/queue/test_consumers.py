@@ -77,16 +77,18 @@ async def test_version_alone_is_a_batch_once() -> None:
     assert await consumer == "6"
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("ARC-08", "CTL-15")
 async def test_batch_is_flushed_before_yielding_and_at_its_end() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj(f"o{number}") for number in range(100)])
     await check_flushes(queue)
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("CTL-15")
 async def test_changes_during_a_batch_go_into_the_next() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    queue: DeltaFIFO[Any] = DeltaFIFO()
     await queue.replace([obj(f"o{number}") for number in range(100)])
     seen: list[str] = []
     batch = asyncio.create_task(process_batch(queue, lambda deltas, initial: seen.append(queue.key_of(deltas))))
@@ -152,9 +154,10 @@ async def test_cancelled_pop_loses_nothing() -> None:
     assert len(queue) == 1
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("WEAK-23")
 async def test_replace_yields_to_the_event_loop() -> None:
-    queue: DeltaFIFO[Any] = DeltaFIFO(slice_seconds=1e-9)
+    queue: DeltaFIFO[Any] = DeltaFIFO()
     replacing = asyncio.create_task(queue.replace([obj(f"o{number}") for number in range(200)]))
     await turns()
     assert not replacing.done()
@@ -183,11 +186,12 @@ async def test_take_over_replaces_all_objects() -> None:
     assert version == "7"
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_interrupted_take_over_leaves_nothing_stuck() -> None:
     objects = listed(*[f"o{number}" for number in range(2000)])
     store: ThreadSafeStore[Any] = ThreadSafeStore()
     store.replace(objects)
-    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store, slice_seconds=1e-9)
+    queue: DeltaFIFO[Any] = DeltaFIFO(known_objects=store)
     popped: list[str] = []
     consumer = asyncio.create_task(process_batch(queue, lambda deltas, initial: popped.append(queue.key_of(deltas))))
     names = [*objects]

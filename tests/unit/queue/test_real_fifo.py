@@ -187,9 +187,10 @@ async def test_object_without_key_reaches_the_consumer() -> None:
     assert keys == ["b"]
 
 
+@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("RF-15")
 async def test_producer_waits_for_the_current_batch() -> None:
-    queue, consumer = make_queue(slice_seconds=1e-9)
+    queue, consumer = make_queue()
     await queue.replace([obj(f"o{number}", number) for number in range(100)])
     batch = asyncio.create_task(process_batch(queue, consumer.process))
     await asyncio.sleep(0)
@@ -217,8 +218,9 @@ async def test_failed_item_counts_as_processed() -> None:
     assert queue.has_synced()
 
 
+@pytest.mark.usefixtures("fine_slices")
 async def test_batch_is_flushed_before_pauses_and_at_its_end() -> None:
-    queue, _ = make_queue(slice_seconds=1e-9)
+    queue, _ = make_queue()
     await queue.apply([Delta(DeltaType.ADDED, obj(f"o{number}")) for number in range(100)])
     await check_flushes(queue)
 

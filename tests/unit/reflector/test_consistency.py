@@ -1,4 +1,4 @@
-"""The consistency check: a streaming list is compared with a list at its version, if an option asks for it."""
+"""The consistency check: a streaming list is compared with a list at its version, if the environment asks for it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import OptionError
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.consistency import ENVIRONMENT_VARIABLE, InconsistentList
-from aioinformer.reflector.options import ReflectorOptions
 from tests.support.collection import Collection, cut
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions
 
-RAISE = ReflectorOptions(consistency_check="raise")
-REPORT = ReflectorOptions(consistency_check="report")
+
+@pytest.fixture(autouse=True)
+def raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "raise")
 
 
 class InconsistentCollection(Collection):
@@ -38,7 +40,7 @@ class InconsistentCollection(Collection):
 
 @pytest.mark.conformance("CON-01")
 async def test_difference_stops_the_informer_and_names_keys(caplog: pytest.LogCaptureFixture) -> None:
-    informer = SharedIndexInformer(InconsistentCollection("a", "b", "c"), options=RAISE)
+    informer = SharedIndexInformer(InconsistentCollection("a", "b", "c"))
     with pytest.raises(InconsistentList) as raised:
         await informer.run()
     error = raised.value
@@ -49,11 +51,13 @@ async def test_difference_stops_the_informer_and_names_keys(caplog: pytest.LogCa
 
 
 @pytest.mark.conformance("CON-01")
-async def test_difference_is_reported_and_the_informer_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_difference_is_reported_and_the_informer_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "report")
     failures: list[Exception] = []
-    informer = SharedIndexInformer(
-        InconsistentCollection("a", "b", "c"), options=REPORT, watch_error_handler=failures.append
-    )
+    informer = SharedIndexInformer(InconsistentCollection("a", "b", "c"))
+    informer.set_watch_error_handler(failures.append)
     async with informer:
         await settled()
         assert informer.has_synced()
@@ -69,7 +73,7 @@ async def test_difference_is_reported_and_the_informer_goes_on(caplog: pytest.Lo
 @pytest.mark.parametrize("page_size", [2, 0])
 async def test_equal_list_is_read_once_at_the_version_of_the_stream(page_size: int) -> None:
     pods = Collection("a", "b", "c")
-    options = ReflectorOptions(consistency_check="raise", page_size=page_size)
+    options = RunOptions(page_size=page_size)
 
     def changed(pod: Any) -> Any:
         return {**pod.to_dict(), "seen": True}
@@ -86,7 +90,8 @@ async def test_equal_list_is_read_once_at_the_version_of_the_stream(page_size: i
 
 
 @pytest.mark.conformance("CON-01")
-async def test_lists_are_not_compared_by_default() -> None:
+async def test_lists_are_not_compared_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE)
     pods = InconsistentCollection("a", "b")
     async with SharedIndexInformer(pods):
         await asyncio.sleep(10)
@@ -95,36 +100,20 @@ async def test_lists_are_not_compared_by_default() -> None:
 
 @pytest.mark.conformance("CON-01")
 @pytest.mark.parametrize(
-    ("value", "option", "outcome"),
-    [
-        ("true", "", "raises"),
-        ("1", "", "raises"),
-        ("report", "", "reports"),
-        ("false", "", "nothing"),
-        ("true", "off", "nothing"),
-    ],
+    ("value", "outcome"), [("true", "raises"), ("1", "raises"), ("report", "reports"), ("false", "nothing")]
 )
-async def test_environment_variable_applies_without_option(
-    value: str, option: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+async def test_environment_variable_selects_what_follows(
+    value: str, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, value)
     failures: list[Exception] = []
-    informer = SharedIndexInformer(
-        InconsistentCollection("a"),
-        options=ReflectorOptions(consistency_check=option),
-        watch_error_handler=failures.append,
-    )
+    informer = SharedIndexInformer(InconsistentCollection("a"))
+    informer.set_watch_error_handler(failures.append)
     running = asyncio.create_task(informer.run())
     await settled()
     crashed = running.done() and isinstance(running.exception(), InconsistentList)
     running.cancel()
     assert {"raises": (True, 0), "reports": (False, 1), "nothing": (False, 0)}[outcome] == (crashed, len(failures))
-
-
-@pytest.mark.parametrize("value", ["yes", "Raise"])
-def test_invalid_option_raises(value: str) -> None:
-    with pytest.raises(OptionError, match='consistency_check must be "off", "report" or "raise"'):
-        ReflectorOptions(consistency_check=value)
 
 
 async def test_invalid_environment_variable_raises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +144,7 @@ class FlakyCollection(Collection):
 async def test_failed_list_is_retried_every_second(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "aioinformer.reflector")
     pods = FlakyCollection("a", failures=3)
-    async with SharedIndexInformer(pods, options=RAISE):
+    async with SharedIndexInformer(pods):
         await asyncio.sleep(2.5)
         before = caplog.text
         await asyncio.sleep(1)
@@ -167,7 +156,7 @@ async def test_failed_list_is_retried_every_second(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(("failures", "expired", "lists"), [(1, True, 1), (1000, False, 60)])
 async def test_comparison_ends_if_the_version_cannot_be_listed(failures: int, expired: bool, lists: int) -> None:
     pods = FlakyCollection("a", failures=failures, expired=expired)
-    async with SharedIndexInformer(pods, options=RAISE) as informer:
+    async with SharedIndexInformer(pods) as informer:
         await asyncio.sleep(70)
         assert not informer.is_stopped()
     assert sum(not request.watch for request in pods.requests) == lists
@@ -177,6 +166,6 @@ async def test_comparison_ends_if_the_version_cannot_be_listed(failures: int, ex
 async def test_stream_without_version_is_not_compared() -> None:
     pods = InconsistentCollection()
     pods.version = 0
-    async with SharedIndexInformer(pods, options=RAISE):
+    async with SharedIndexInformer(pods):
         await asyncio.sleep(10)
     assert all(request.watch for request in pods.requests)

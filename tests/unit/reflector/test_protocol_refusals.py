@@ -133,26 +133,6 @@ def test_watch_error_event_leads_to_a_list() -> None:
     assert list(talk.cache) == ["ns/a"]
 
 
-INSISTING = ReflectorOptions(streaming_list=False, max_internal_error_retry_duration=10.0)
-
-
-@pytest.mark.conformance("REF-02", "REF-40", "RWD-01")
-def test_internal_watch_errors_are_retried_for_a_limited_time() -> None:
-    talk = watching("a", options=INSISTING)
-    talk.error(500, after=60)
-    begun = talk.now
-    asked: list[str] = []
-    while not asked or asked[-1] == "watch @10":
-        assert talk.delay() > 0
-        asked.append(talk.ask())
-        if asked[-1] == "watch @10":
-            last = talk.now
-            talk.accept()
-            talk.error(500)
-    assert asked[1:] == ["watch @10"] * (len(asked) - 2) + ["list limit=500"]
-    assert last - begun > 10 > talk.asked[-3][0] - begun
-
-
 @pytest.mark.conformance("REF-06", "REF-08")
 def test_delays_double_up_to_thirty_seconds() -> None:
     talk = Conversation(PAGES)

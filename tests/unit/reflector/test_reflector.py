@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.metrics import InformerCounters
 from aioinformer.queue.delta_fifo import DeltaFIFO
@@ -46,7 +47,9 @@ async def test_stop_logs_no_warning_and_reports_no_error(caplog: pytest.LogCaptu
     caplog.set_level(logging.DEBUG)
     failures: list[Exception] = []
     for turns in range(12):
-        async with SharedIndexInformer(Collection("a"), watch_error_handler=failures.append):
+        informer = SharedIndexInformer(Collection("a"))
+        informer.set_watch_error_handler(failures.append)
+        async with informer:
             for _ in range(turns):
                 await asyncio.sleep(0)
     assert failures == []
@@ -111,7 +114,7 @@ async def test_error_handler_is_called_before_the_next_request() -> None:
         return await request(options)
 
     pods.request = noted  # type: ignore[method-assign]
-    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
+    informer = SharedIndexInformer(pods, options=RunOptions(streaming_list=False))
     informer.set_watch_error_handler(lambda error: happened.append("reported"))
     async with informer:
         await informer.wait_for_sync()
@@ -135,7 +138,7 @@ async def test_next_page_is_requested_while_one_is_read() -> None:
     pods.version = 1
     first, second = Response(), Response()
     pods.refusals.extend([first, second])
-    informer = SharedIndexInformer(pods, options=ReflectorOptions(streaming_list=False))
+    informer = SharedIndexInformer(pods, options=RunOptions(streaming_list=False))
     async with informer:
         await settled()
         head = b'{"metadata":{"resourceVersion":"1","continue":"more"},"items":['

@@ -98,10 +98,8 @@ def test_set_list_options_are_sent_in_wire_spelling() -> None:
     [
         {"page_size": -1},
         {"min_watch_timeout": 0.5},
-        {"stream_patience": 0},
         {"idle_timeout": -1},
         {"max_frame": 0},
-        {"slice_seconds": 0},
         {"list_resource_version": "5"},
     ],
 )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kubernetes_asyncio.client import ApiException
 
-from aioinformer.backoff import RetryWithDeadline
 from aioinformer.errors import ApiError
 from aioinformer.workqueue.retry import (
     DEFAULT_BACKOFF,
@@ -148,53 +147,8 @@ def test_kubernetes_asyncio_already_exists_is_no_conflict(body: str | bytes, con
         (lambda: RetryBackoff(steps=1, initial=-1.0), "initial"),
         (lambda: RetryBackoff(steps=1, initial=1.0, factor=0.5), "factor"),
         (lambda: RetryBackoff(steps=1, initial=1.0, jitter=-1.0), "jitter"),
-        (lambda: RetryWithDeadline(bool, 1.0, -1.0), "min_reset_period"),
     ],
 )
 def test_error_names_the_invalid_argument(make: Callable[[], Any], name: str) -> None:
     with pytest.raises(ValueError, match=name):
         make()
-
-
-# RetryWithDeadline.
-
-
-def with_deadline(max_duration: float = 10.0, min_reset_period: float = 60.0) -> RetryWithDeadline:
-    return RetryWithDeadline(lambda error: isinstance(error, LookupError), max_duration, min_reset_period)
-
-
-@pytest.mark.conformance("RWD-01")
-@pytest.mark.parametrize("max_duration", [0.0, -1.0])
-def test_no_retry_without_a_duration(max_duration: float) -> None:
-    assert not with_deadline(max_duration).count_failure(LookupError(), 0.0)
-
-
-@pytest.mark.conformance("RWD-01")
-def test_retry_until_the_first_failure_is_older_than_the_limit() -> None:
-    retry = with_deadline(10.0)
-    allowed = [retry.count_failure(LookupError(), at) for at in (100.0, 105.0, 110.0, 110.5)]
-    assert allowed == [True, True, True, False]
-
-
-@pytest.mark.conformance("RWD-01")
-def test_failure_after_a_refusal_counts_as_first() -> None:
-    retry = with_deadline(10.0)
-    allowed = [retry.count_failure(LookupError(), at) for at in (0.0, 11.0, 12.0, 22.0)]
-    assert allowed == [True, False, True, True]
-
-
-@pytest.mark.conformance("RWD-01")
-def test_failure_after_a_long_pause_counts_as_first() -> None:
-    retry = with_deadline(10.0, min_reset_period=60.0)
-    allowed = [retry.count_failure(LookupError(), at) for at in (0.0, 59.0, 100.0, 160.0, 165.0)]
-    assert allowed == [True, False, True, True, True]
-
-
-@pytest.mark.conformance("RWD-01")
-def test_other_errors_are_neither_retried_nor_counted() -> None:
-    retry = with_deadline(10.0)
-    assert not retry.count_failure(OSError(), 0.0)
-    assert retry.count_failure(LookupError(), 1.0)
-    assert not retry.count_failure(OSError(), 5.0)
-    assert retry.count_failure(LookupError(), 11.0)
-    assert not retry.count_failure(LookupError(), 12.0)

@@ -12,6 +12,7 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
+from aioinformer.workqueue.requests.lanes import AGEING
 from aioinformer.workqueue.requests.outcomes import (
     Again,
     Finished,
@@ -88,8 +89,8 @@ def test_function_of_the_options_defines_the_groups() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_overdue_request_starts_within_the_stated_bound(seed: int) -> None:
     """Two requests arrive for each one that starts: without ageing, the lower priorities would never start."""
-    random, ageing = Random(seed), 30.0
-    queue = schedule(ageing=ageing)
+    random = Random(seed)
+    queue = schedule()
     lanes: defaultdict[tuple[str, int], list[tuple[ObjectName, float]]] = defaultdict(list)
     #: For each overdue request: the number of the last run that may come before it.
     limits: dict[ObjectName, float] = {}
@@ -104,7 +105,7 @@ def test_overdue_request_starts_within_the_stated_bound(seed: int) -> None:
             lanes[group, priority].append((name, now))
         for lane in lanes.values():
             for place, (name, since) in enumerate(lane, 1):
-                if now < since + ageing:
+                if now < since + AGEING:
                     break
                 limits.setdefault(name, number + 2 * place * 20)  # 5 groups, 4 priorities
         run = queue.take(now)
@@ -120,7 +121,7 @@ def test_overdue_request_starts_within_the_stated_bound(seed: int) -> None:
 
 @pytest.mark.behaviour("C-07")
 def test_overdue_backlog_leaves_every_second_run_to_changes() -> None:
-    queue = schedule(ageing=30.0)
+    queue = schedule()
     for name in range(1000):
         queue.add(ObjectName("a", str(name)), Cause("initial"), 0.0, priority=LOW_PRIORITY)
     for name in range(5):
@@ -292,6 +293,6 @@ def test_misuse_is_refused_with_a_reason() -> None:
     for after in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="add\\(a/1\\): after must be seconds, 0 or more"):
             key.add(after=after)
-    for options in {"max_attempts": 0}, {"group_limit": 0}, {"min_interval": -1.0}, {"ageing": 0.0}:
+    for options in {"max_attempts": 0}, {"group_limit": 0}, {"min_interval": -1.0}:
         with pytest.raises(OptionError, match=f"QueueOptions: {next(iter(options))} must be"):
             QueueOptions(**options)

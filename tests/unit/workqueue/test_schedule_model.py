@@ -214,15 +214,13 @@ class ScheduleMachine(RuleBasedStateMachine):
         group_limit=st.sampled_from([None, None, 1]),
         min_interval=st.sampled_from([0.0, 0.0, 3.0]),
         max_attempts=st.sampled_from([None, None, 2]),
-        ageing=st.sampled_from([2.0, math.inf]),
     )
-    def begin(self, group_limit: int | None, min_interval: float, max_attempts: int | None, ageing: float) -> None:
+    def begin(self, group_limit: int | None, min_interval: float, max_attempts: int | None) -> None:
         options = QueueOptions(
             backoff=BACKOFF,
             group_limit=group_limit,
             min_interval=min_interval,
             max_attempts=max_attempts,
-            ageing=ageing,
         )
         self.now = 1000.0
         self.numbers = count()
