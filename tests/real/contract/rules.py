@@ -155,18 +155,6 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"min": "1", "max": 3}, 422),
         ],
     ),
-    "reasons": (
-        fields(
-            a=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueForbidden", "message": "not x"}),
-            b=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueRequired", "message": "not x"}),
-            c=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueDuplicate", "message": "not x"}),
-            d=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueInvalid"}),
-            e=ruled(fields(), {"rule": "false", "reason": "FieldValueDuplicate"}),
-            f=ruled(items(TEXT), {"rule": "false", "reason": "FieldValueRequired"}),
-            g=ruled(fields(), {"rule": "false", "reason": "FieldValueForbidden", "message": "never"}),
-        ),
-        [({key: "x"}, 422) for key in "abcd"] + [({"e": {}}, 422), ({"f": []}, 422), ({"g": {}}, 422)],
-    ),
     "messages": (
         ruled(
             fields(x=INTEGER, path=fields(**{"a.b": TEXT}), map={"type": "object", "additionalProperties": TEXT}),
@@ -242,33 +230,5 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"span": "3h"}, 422),
             ({"data": "YWI="}, 422),
         ],
-    ),
-    "embedded": (
-        fields(
-            inner=ruled(
-                {**fields(x=INTEGER), "x-kubernetes-embedded-resource": True},
-                "self.kind != 'Bad'",
-                "self.metadata.name.startsWith('a')",
-                "!has(self.x) || self.apiVersion == 'v1'",
-            ),
-            free={
-                **fields(known=INTEGER),
-                "x-kubernetes-preserve-unknown-fields": True,
-                RULES: [{"rule": "self.known > 0"}],
-            },
-        ),
-        [
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 201),
-            ({"inner": {"apiVersion": "v1", "kind": "Bad", "metadata": {"name": "a"}}}, 422),
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "b"}}}, 422),
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {}}}, 422),
-            ({"inner": {"apiVersion": "v2", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 422),
-            ({"free": {"known": 1, "other": {}}}, 201),
-            ({"free": {"known": 0}}, 422),
-        ],
-    ),
-    "other_faults": (
-        ruled(fields(x=INTEGER, y={**TEXT, "pattern": "^a"}, z={**TEXT, "enum": ["a"]}), "self.x > 0"),
-        [({"x": "0"}, 422), ({"x": 0, "y": "b"}, 422), ({"x": 1, "y": "b"}, 422), ({"x": 0, "z": "b"}, 422)],
     ),
 }

@@ -37,8 +37,7 @@ CONTENT_TYPES = {
 async def test_content_types(api: Conversation, content_type: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = "[]" if content_type.startswith(JSON_PATCH) else '{"data":{"k":"v"}}'
-    answer = await api("PATCH", A, body, content_type=content_type)
-    assert answer.status in (200, 415)
+    await api("PATCH", A, body, content_type=content_type)
 
 
 OPTIONS = {
@@ -54,8 +53,7 @@ OPTIONS = {
 @variants("query", OPTIONS)
 async def test_query_options(api: Conversation, query: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await api("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     await api("GET", A)
 
 
@@ -100,8 +98,7 @@ PATCHES: dict[str, Any] = {
 @variants("patch", PATCHES)
 async def test_merge_and_strategic_patch_of_a_configmap(api: Conversation, patch: Any, content_type: str) -> None:
     await api.create(CONFIGMAPS, CONFIGMAP)
-    answer = await api("PATCH", A, patch, content_type=content_type)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", A, patch, content_type=content_type)
     await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
@@ -119,8 +116,7 @@ DEEP: dict[str, Any] = {
 @variants("patch", DEEP)
 async def test_merge_and_strategic_patch_of_a_spec(api: Conversation, patch: Any, content_type: str) -> None:
     await api.create(DEPLOYMENTS, deployment(*CONTAINERS))
-    answer = await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
-    assert answer.status in (200, 422, 500)
+    await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
 
 
 FORMS: dict[str, str] = {
@@ -137,8 +133,7 @@ FORMS: dict[str, str] = {
 @variants("text", FORMS)
 async def test_merge_patch_must_be_an_object(api: Conversation, text: str, content_type: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await api("PATCH", A, text, content_type=content_type)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", A, text, content_type=content_type)
 
 
 @variants("content_type", EITHER)
@@ -214,8 +209,7 @@ OPERATIONS: dict[str, list[Any]] = {
 @variants("operations", OPERATIONS)
 async def test_operations_apply_in_order_or_not_at_all(api: Conversation, operations: list[Any]) -> None:
     await api.create(CONFIGMAPS, PATCHED)
-    answer = await api("PATCH", A, operations, content_type=JSON_PATCH)
-    assert answer.status in (200, 400, 422, 500)
+    await api("PATCH", A, operations, content_type=JSON_PATCH)
     await api("GET", A)
     await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
@@ -231,8 +225,7 @@ JSON_FORMS: dict[str, str] = {
 @variants("text", JSON_FORMS)
 async def test_json_patch_must_be_a_list(api: Conversation, text: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    answer = await api("PATCH", A, text, content_type=JSON_PATCH)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", A, text, content_type=JSON_PATCH)
 
 
 @pytest.mark.parametrize("count", [10_000, 10_001])

@@ -114,8 +114,7 @@ MISTAKES: dict[str, Row] = {
 async def test_strategic_merge_patch(api: Conversation, row: Row) -> None:
     path, made, patch = row
     await api.create(path, made)
-    answer = await api("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
-    assert answer.status in (200, 400, 422, 500)
+    await api("PATCH", f"{path}/a", patch, content_type=STRATEGIC)
     await api("PATCH", f"{path}/a", NO_FINALIZERS, content_type=MERGE_PATCH, recorded=False)
 
 
@@ -137,5 +136,4 @@ async def test_owner_references_merge_by_uid(api: Conversation, patch: list[dict
     ]
     await api("POST", CONFIGMAPS, named(ownerReferences=owners))
     said = [each | ({"uid": uids[int(each["uid"])]} if "uid" in each else {}) for each in patch]
-    answer = await api("PATCH", f"{CONFIGMAPS}/a", {"metadata": {"ownerReferences": said}}, content_type=STRATEGIC)
-    assert answer.status in (200, 422, 500)
+    await api("PATCH", f"{CONFIGMAPS}/a", {"metadata": {"ownerReferences": said}}, content_type=STRATEGIC)
