@@ -80,7 +80,7 @@ CONFIGMAP: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"x": "1", "y": "2"}, "finalizers": ["x/a"]},
     "data": {"k": "v", "l": "w"},
 }
-CONTAINERS = [{"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"}]
+CONTAINERS: list[dict[str, Any]] = [{"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"}]
 EITHER = {"merge": MERGE_PATCH, "strategic": STRATEGIC}
 
 PATCHES: dict[str, Any] = {
