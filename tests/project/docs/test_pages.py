@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
-import pkgutil
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-import aioinformer
 from tests.project.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 LANGUAGES = {"python", "console", "json", "text", "toml", "yaml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -61,11 +55,6 @@ def test_relative_links_exist(page: Path) -> None:
     assert [link for link in links if not (PROJECT / link).exists()] == []
 
 
-def test_examples_have_short_lines() -> None:
-    long = [f"{path.name}: {line}" for path in EXAMPLES for line in path.read_text().splitlines() if len(line) > 100]
-    assert long == []
-
-
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
 def test_imports_are_from_the_root_or_a_room(path: Path) -> None:
     text = path.read_text().replace("aioinformer.testing.harness", "aioinformer.testing")  # a room in a room
@@ -83,23 +72,3 @@ def test_user_pages_have_no_row_numbers(page: Path) -> None:
 def test_navigation_has_every_page() -> None:
     navigation = set(re.findall(r"[\w/-]+\.md", (PROJECT / "mkdocs.yml").read_text()))
     assert navigation == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
-
-
-def _docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield the docstrings of what a module exports, and of its public members, by name."""
-    for name in module.__all__:
-        exported = getattr(module, name)
-        if inspect.isclass(exported) or inspect.isroutine(exported):
-            yield name, inspect.getdoc(exported) or ""
-        for member, value in vars(exported).items() if inspect.isclass(exported) else ():
-            if not member.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
-                yield f"{name}.{member}", inspect.getdoc(value) or ""
-
-
-@pytest.mark.parametrize("name", ["", *(f".{each.name}" for each in pkgutil.iter_modules(aioinformer.__path__))])
-def test_public_docstrings_have_no_row_numbers(name: str) -> None:
-    if name == ".__main__":
-        return
-    module = importlib.import_module(f"aioinformer{name}")
-    if hasattr(module, "__all__"):
-        assert {where: ROW.findall(text) for where, text in _docstrings(module) if ROW.search(text)} == {}

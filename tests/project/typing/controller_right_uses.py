@@ -25,7 +25,6 @@ from aioinformer.controller import (
     Manager,
     Owns,
     Primary,
-    QueueOptions,
     References,
     Request,
     Result,
@@ -34,7 +33,6 @@ from aioinformer.controller import (
     controller,
     finalizing,
     set_status,
-    version_changed,
 )
 from aioinformer.models import (
     Object,
@@ -341,33 +339,3 @@ async def running(websites: Controller[Website]) -> None:
     websites.enqueue(ObjectName("shop", "a"))
     assert_type(websites.retry_parked(), int)
     assert_type(websites.retry_parked(["shop/a"]), int)
-
-
-async def reconcile(request: Request[Website]) -> Result | None:
-    assert_type(request.lister(core_v1.PODS).list(), list[core_v1.Pod])
-    assert_type(request.lister(Owns(core_v1.PODS)).list(), list[core_v1.Pod])
-    assert_type(request.lister(Watch(core_v1.PODS, to=lambda pod: [])).list(), list[core_v1.Pod])
-    assert_type(request.owned(core_v1.SECRETS), list[core_v1.Secret])
-    assert_type(await request.to_thread(sorted, ["b", "a"], reverse=True), list[str])
-    return Result(after=5)
-
-
-def controllers(manager: Manager) -> None:
-    assert_type(controller(WEBSITES, when=lambda change: change.new is not None)(reconcile), Controller[Website])
-    declared = manager.controller(
-        WEBSITES,
-        name="websites",
-        owns=[core_v1.SECRETS, Owns(core_v1.CONFIG_MAPS)],
-        watches=[Watch(core_v1.NODES, to=lambda node: [])],
-        sources=[Every(600)],
-        when=version_changed,
-        workers=2,
-        timeout=None,
-        queue=QueueOptions(max_attempts=3),
-        writes={core_v1.SECRETS: ("create", "patch"), WEBSITES: ["status/patch"]},
-        elected=False,
-        resync_period=60,
-        grace=5,
-        informer={"namespace": "shop", "label_selector": "app=web"},
-    )(reconcile)
-    assert_type(declared, Controller[Website])
