@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import llms_txt
-import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +37,3 @@ def test_lists_each_page_below_its_section(tmp_path: Path) -> None:
         "",
         "- [Handlers](handlers.html): A handler is awaited.",
     ]
-
-
-@pytest.mark.parametrize(
-    "markdown", ["", "# Only a title", '--8<-- "x"', "```python\nrun()\n```", "Term\n: its meaning"]
-)
-def test_page_without_a_sentence_has_none(markdown: str) -> None:
-    assert llms_txt.first_sentence(markdown) == ""

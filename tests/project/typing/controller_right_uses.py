@@ -229,24 +229,6 @@ def declared(manager: Manager) -> None:
     assert_type(Controller("pods", core_v1.PODS, lambda request: of_pods(request)), Controller[core_v1.Pod])
 
 
-def decorated(manager: Manager) -> None:
-    @manager.controller(WEBSITES)
-    async def websites(request: Request[Website]) -> None:
-        print(request.object.size if request.object else None)
-
-    @manager.controller(core_v1.PODS, name="evictions")
-    async def pods(request: Request[core_v1.Pod]) -> Result | None:
-        return None if request.object else Result(parked="there is no pod")
-
-    @manager.controller(PLAIN)
-    async def plains(request: Request) -> None:
-        print(request.object["spec"]["size"] if request.object else None)
-
-    assert_type(websites, Controller[Website])
-    assert_type(pods, Controller[core_v1.Pod])
-    assert_type(plains, Controller[Any])
-
-
 def inputs(change: Change) -> None:
     assert_type(Watch(core_v1.NODES, to=lambda node: node.metadata.name), Watch[core_v1.Node])
     assert_type(Watch(core_v1.NODES, to=lambda node: [], storage="metadata"), Watch[core_v1.Node])
@@ -277,18 +259,12 @@ def key_of(pod: core_v1.Pod) -> ObjectName:
 def writes(manager: Manager) -> None:
     manager.controller(WEBSITES, writes=READS)(of_websites)
     manager.controller(WEBSITES, writes={**READS, **EVENTS})(of_websites)
-    manager.controller(WEBSITES, writes={**READS, **LISTS})(of_websites)
     manager.controller(WEBSITES, writes={**READS, **EVENTS, **LISTS, **NAMED})(of_websites)
-    manager.controller(WEBSITES, writes={**NAMED, core_v1.NODES: ("patch",), PLAIN: ["patch"]})(of_websites)
     manager.controller(WEBSITES, writes=READS | EVENTS)(of_websites)
-    manager.controller(WEBSITES, writes=READS | LISTS)(of_websites)
     manager.controller(WEBSITES, writes=NAMED)(of_websites)
     manager.controller(WEBSITES, writes=None)(of_websites)
     controller(WEBSITES, writes={WEBSITES: {"status/patch"}})(of_websites)
-    controller(WEBSITES, writes=dict(READS))(of_websites)
     Controller("websites", WEBSITES, of_websites, writes=READS | EVENTS)
-    Controller("websites", WEBSITES, of_websites, writes={**READS, **LISTS})
-    Controller("websites", WEBSITES, of_websites, writes=None)
     merged = READS | LISTS
     controller(WEBSITES, writes=merged, workers=2)(of_websites)
 

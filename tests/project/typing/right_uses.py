@@ -224,7 +224,6 @@ def metadata(pod: core_v1.Pod) -> None:
 
 def other_kinds(
     deployment: apps_v1.Deployment,
-    stateful_set: apps_v1.StatefulSet,
     secret: core_v1.Secret,
     service: core_v1.Service,
     node: core_v1.Node,
@@ -238,13 +237,6 @@ def other_kinds(
         assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
         if deployment.spec.strategy and deployment.spec.strategy.rolling_update:
             assert_type(deployment.spec.strategy.rolling_update.max_surge, int | str | None)
-    for condition in (deployment.status and deployment.status.conditions) or ():
-        assert_type(condition.type, str)
-        assert_type(condition.last_transition_time, datetime | None)
-    if stateful_set.spec and stateful_set.spec.volume_claim_templates:
-        template = stateful_set.spec.volume_claim_templates[0]
-        assert_type(template, core_v1.EmbeddedPersistentVolumeClaim)
-        assert_type(template.spec, core_v1.PersistentVolumeClaimSpec | None)
     assert_type(secret.data, Mapping[str, str] | None)
     assert_type(secret.immutable, bool | None)
     assert_type(service.spec and service.spec.ports, Sequence[core_v1.ServicePort] | None)

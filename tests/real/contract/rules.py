@@ -175,37 +175,6 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
         ),
         [({"x": x}, 422) for x in range(1, 10)] + [({"x": 0}, 201)],
     ),
-    "places": (
-        fields(
-            list=items(ruled(INTEGER, "self > 0")),
-            keyed=items(
-                ruled(keyed(port=INTEGER), "self.port > 0", "self.name != 'bad'"),
-                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-            ),
-            map={"type": "object", "additionalProperties": ruled(TEXT, "self.size() < 3"), "maxProperties": 4},
-            maps={"type": "object", "additionalProperties": ruled(fields(x=INTEGER), "self.x > 0"), "maxProperties": 4},
-            number=ruled({"type": "number"}, "self < 1.5", "self != 1.0"),
-            flag=ruled({"type": "boolean"}, "self"),
-            either=ruled({"x-kubernetes-int-or-string": True, "maxLength": 8}, "type(self) == int || self == '10%'"),
-            nullable=ruled({**TEXT, "nullable": True}, "self != 'x'"),
-            nested=fields(deep=fields(deeper=ruled(items(TEXT), "self.isSorted()", "size(self) > 1"))),
-        ),
-        [
-            ({"list": [1, 0, 2]}, 422),
-            ({"keyed": [{"name": "a", "port": 1}, {"name": "bad", "port": 0}]}, 422),
-            ({"map": {"a": "aaa"}}, 422),
-            ({"map": {"a.b/c": "aaa"}}, 422),
-            ({"maps": {"k": {"x": 0}}}, 422),
-            ({"number": 2}, 422),
-            ({"number": 1}, 422),
-            ({"flag": False}, 422),
-            ({"either": "x"}, 422),
-            ({"either": 3, "nullable": None, "number": 1.25}, 201),
-            ({"nullable": "x"}, 422),
-            ({"nested": {"deep": {"deeper": ["b", "a"]}}}, 422),
-            ({"nested": {"deep": {"deeper": ["a"]}}}, 422),
-        ],
-    ),
     "formats": (
         ruled(
             fields(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 
-from tests.real.contract.conversation import MERGE_PATCH, PARTIAL_LIST
+from tests.real.contract.conversation import MERGE_PATCH
 from tests.real.contract.tables import variants
 
 if TYPE_CHECKING:
@@ -135,33 +134,6 @@ async def test_watch_in_either_group(api: Conversation, where: str) -> None:
     await api("DELETE", f"{EVENTS}/b", recorded=False)
     answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}", events=4)
     assert [event["type"] for event in answer.body] == ["ADDED", "MODIFIED", "DELETED", "DELETED"]
-
-
-@variants("where", BOTH)
-async def test_delete_in_either_group(api: Conversation, where: str) -> None:
-    await create_two(api)
-    await api("DELETE", f"{where}/a")
-    await api("DELETE", f"{where}/b")
-    answer = await api("GET", f"{NEW_EVENTS if where == EVENTS else EVENTS}/a")
-    assert answer.status == 404
-
-
-FIELDS = {
-    "kind": "involvedObject.kind=Pod",
-    "name": "involvedObject.name=q",
-    "reason": "reason=Killing",
-    "reporter": "reportingComponent=example.com/controller",
-    "type": "type!=Normal",
-    "controller": "reportingController=example.com/controller",
-}
-
-
-@variants("selector", FIELDS)
-@variants("where", BOTH)
-async def test_field_selectors(api: Conversation, where: str, selector: str) -> None:
-    await create_two(api)
-    await api.create(EVENTS, old_event(api, "c", involvedObject={"name": "q", "namespace": api.namespace}))
-    await api("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
 
 
 async def create_two(api: Conversation) -> None:

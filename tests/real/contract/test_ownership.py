@@ -45,17 +45,6 @@ async def test_apply_requires_a_field_manager(api: Conversation) -> None:
     assert answer.status == 422
 
 
-async def test_apply_rejects_managed_fields(api: Conversation) -> None:
-    answer = await apply(api, A, configmap(managedFields=[{"manager": "x", "operation": "Apply"}]))
-    assert answer.status == 400
-
-
-async def test_two_appliers_own_different_fields(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    answer = await apply(api, A, configmap({"l": "w"}), "two")
-    assert answer.body["data"] == {"k": "v", "l": "w"}
-
-
 @pytest.mark.conformance("FK-05")
 async def test_apply_to_a_field_of_another_owner_conflicts(api: Conversation) -> None:
     await apply(api, A, configmap({"k": "v"}))
@@ -94,11 +83,6 @@ async def test_patch_is_recorded_as_update(api: Conversation) -> None:
     operations = [{"op": "add", "path": "/data/l", "value": "w"}]
     answer = await api("PATCH", f"{A}?fieldManager=two", operations, content_type=JSON_PATCH)
     assert answer.body["data"] == {"k": "v", "l": "w"}
-
-
-async def test_empty_managed_fields_reset_ownership(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    await api("PUT", f"{A}?fieldManager=two", configmap({"k": "w"}, managedFields=[{}]))
 
 
 async def test_first_apply_records_before_first_apply(api: Conversation) -> None:

@@ -41,10 +41,7 @@ async def test_content_types(api: Conversation, content_type: str) -> None:
 
 
 OPTIONS = {
-    "force": "force=true",
-    "manager": "fieldManager=me",
     "long_manager": f"fieldManager={'m' * 129}",
-    "unprintable_manager": "fieldManager=a%0Ab",
     "dry_run": "dryRun=All",
     "unknown": "what=ever",
 }

@@ -30,18 +30,6 @@ async def test_put_scale_of_replica_and_stateful_sets(api: Conversation, plural:
     assert answer.body["spec"] == {"replicas": 4}
 
 
-async def test_scale_shows_the_selector_as_text(api: Conversation) -> None:
-    selector = {
-        "matchLabels": {"a": "b"},
-        "matchExpressions": [
-            {"key": "x", "operator": "NotIn", "values": ["z", "y"]},
-            {"key": "a", "operator": "Exists"},
-        ],
-    }
-    await api.create(DEPLOYMENTS, DEPLOYMENT | {"spec": DEPLOYMENT["spec"] | {"selector": selector}})
-    await api("GET", SCALE)
-
-
 async def test_put_sets_replicas(api: Conversation) -> None:
     await api.create(DEPLOYMENTS, DEPLOYMENT)
     await api("PUT", SCALE, scale(3))
@@ -101,20 +89,10 @@ def eviction(**fields: Any) -> dict[str, Any]:
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}} | fields
 
 
-WRONG_BINDINGS: dict[str, Any] = {
-    "no-target": {"metadata": {"name": "a"}},
-    "other-name": binding(metadata={"name": "b"}),
-}
 WRONG_EVICTIONS: dict[str, Any] = {
     "other-name": eviction(metadata={"name": "b"}),
     "other-uid": eviction(deleteOptions={"preconditions": {"uid": "x"}}),
 }
-
-
-@variants("body", WRONG_BINDINGS)
-async def test_invalid_bindings_are_refused(api: Conversation, body: Any) -> None:
-    await api.create(PODS, POD)
-    assert (await api("POST", BINDING, body)).status >= 400
 
 
 @variants("path", {"of-the-pod": BINDING, "of-the-namespace": BINDINGS})
@@ -126,20 +104,6 @@ async def test_binding_assigns_a_node(api: Conversation, path: str) -> None:
     assert (await api("POST", path, body)).status == 201
     bound = (await api("GET", f"{PODS}/a")).body
     assert (bound["spec"]["nodeName"], bound["metadata"]["annotations"]) == ("n", {"a": "b"})
-
-
-async def test_gated_and_assigned_pods_are_not_bound(api: Conversation) -> None:
-    gated = POD["spec"] | {"schedulingGates": [{"name": "g"}]}
-    placed = POD["spec"] | {"nodeName": "n"}
-    await api.create(PODS, {"metadata": {"name": "gated"}, "spec": gated})
-    await api.create(PODS, {"metadata": {"name": "placed"}, "spec": placed})
-    await api.create(PODS, {"metadata": {"name": "going", "finalizers": ["a/b"]}, "spec": POD["spec"]})
-    await api("DELETE", f"{PODS}/going", recorded=False)
-    for name in ("gated", "placed", "going", "missing"):
-        body = binding(metadata={"name": name})
-        assert (await api("POST", f"{PODS}/{name}/binding", body)).status in (404, 409)
-    patch = {"metadata": {"finalizers": None}}
-    await api("PATCH", f"{PODS}/going", patch, content_type=MERGE_PATCH, recorded=False)
 
 
 @variants("body", WRONG_EVICTIONS)

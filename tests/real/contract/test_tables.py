@@ -90,18 +90,8 @@ async def test_row_of_each_workload(api: Conversation, case: Case) -> None:
 
 ROW = f"{PODS}/a?includeObject=None"
 TWO = {"containers": [{"name": "a", "image": "one"}, {"name": "b", "image": "two"}]}
-INIT = {
-    "initContainers": [
-        {"name": "i1", "image": "i"},
-        {"name": "s1", "image": "i", "restartPolicy": "Always"},
-        {"name": "i2", "image": "i"},
-    ]
-}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 READY = [{"type": "Ready", "status": "True"}]
-INITIALIZED = [{"type": "Initialized", "status": "True"}]
-
-
 HOURS = ago(hours=9)
 DAYS = ago(days=10)
 
@@ -125,10 +115,6 @@ def started(*statuses: dict[str, Any], phase: str = "Running", **more: Any) -> d
     return {"phase": phase, "containerStatuses": list(statuses), **more}
 
 
-def starting(*statuses: dict[str, Any], phase: str = "Pending", **more: Any) -> dict[str, Any]:
-    return {"phase": phase, "initContainerStatuses": list(statuses), **more}
-
-
 A, B = container("a", RUNNING, True), container("b", RUNNING, True)
 STATES: dict[str, dict[str, Any]] = {
     "nothing": {},
@@ -148,18 +134,6 @@ STATES: dict[str, dict[str, Any]] = {
         "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
     },
 }
-INITIALIZING: dict[str, dict[str, Any]] = {
-    "nothing": {"phase": "Pending"},
-    "first-runs": starting(container("i1", RUNNING, False, 2, HOURS), container("s1", waiting())),
-    "done": starting(
-        container("i1", terminated(0), False, 2, HOURS),
-        container("s1", RUNNING, True, 1, HOURS, started=True),
-        container("i2", terminated(0)),
-        phase="Running",
-        containerStatuses=[A, container("b", RUNNING)],
-        conditions=READY + INITIALIZED,
-    ),
-}
 
 
 @variants("status", STATES)
@@ -167,28 +141,6 @@ async def test_row_of_a_pod_in_each_state(api: Conversation, status: dict[str, A
     await create_pod(api, TWO, status)
     answer = await api("GET", ROW, accept=TABLE)
     assert answer.body["rows"][0]["cells"][1].endswith("/2")
-
-
-@variants("status", INITIALIZING)
-async def test_row_of_an_initializing_pod(api: Conversation, status: dict[str, Any]) -> None:
-    await create_pod(api, TWO | INIT, status)
-    answer = await api("GET", ROW, accept=TABLE)
-    assert answer.body["rows"][0]["cells"][1].endswith("/3")
-
-
-@variants(
-    "status",
-    {
-        "running": started(A, B),
-        "succeeded": started(container("a", terminated(0, "Completed")), phase="Succeeded"),
-        "lost": started(A, B, reason="NodeLost"),
-    },
-)
-async def test_row_of_a_pod_held_by_a_finalizer(api: Conversation, status: dict[str, Any]) -> None:
-    await create_pod(api, TWO, status, metadata={"finalizers": ["example.com/stay"]})
-    await api("DELETE", f"{PODS}/a", recorded=False)
-    await api("GET", ROW, accept=TABLE)
-    await api("PATCH", f"{PODS}/a", {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
 async def create_pod(api: Conversation, spec: dict[str, Any], status: dict[str, Any], **more: Any) -> None:
@@ -278,18 +230,6 @@ async def test_columns_come_from_the_crd(api: Conversation, columns: list[dict[s
 BETA = TABLE.replace("v=v1", "v=v1beta1")
 CONFIGMAP = {"metadata": {"name": "a"}, "data": {"k": "v"}}
 KUBECTL = f"{TABLE},{BETA},{JSON}"
-
-
-@variants(
-    "asked",
-    {
-        "missing": ("GET", f"{CONFIGMAPS}/missing", None),
-        "invalid": ("POST", CONFIGMAPS, {"metadata": {"name": "A"}}),
-    },
-)
-async def test_errors_are_never_tables(api: Conversation, asked: tuple[str, str, object]) -> None:
-    await api.create(CONFIGMAPS, CONFIGMAP)
-    await api(*asked, accept=TABLE)
 
 
 @pytest.mark.parametrize("include", ["None", "Object"])
