@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import JSON, MERGE_PATCH, TABLE
-from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, PODS, variants
+from tests.real.contract.tables import CONFIGMAPS, DEPLOYMENTS, PODS, variants
+from tests.real.contract.test_custom_resources import define, version, widget
+from tests.real.contract.test_custom_resources import path as path_of
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -138,50 +140,14 @@ STATES: dict[str, dict[str, Any]] = {
 
 @variants("status", STATES)
 async def test_row_of_a_pod_in_each_state(api: Conversation, status: dict[str, Any]) -> None:
-    await create_pod(api, TWO, status)
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": TWO})
+    if status:
+        answer = await api("PATCH", f"{PODS}/a/status", {"status": status}, content_type=MERGE_PATCH, recorded=False)
+        assert answer.status == 200, answer.body
     answer = await api("GET", ROW, accept=TABLE)
     assert answer.body["rows"][0]["cells"][1].endswith("/2")
 
 
-async def create_pod(api: Conversation, spec: dict[str, Any], status: dict[str, Any], **more: Any) -> None:
-    """Create the pod "a" with this status."""
-    metadata = {"name": "a", **more.get("metadata", {})}
-    await api.create(PODS, {"metadata": metadata, "spec": spec})
-    if status:
-        answer = await api("PATCH", f"{PODS}/a/status", {"status": status}, content_type=MERGE_PATCH, recorded=False)
-        assert answer.status == 200, answer.body
-
-
-WIDGETS = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets"
-OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DAYS = ago(days=10)
-WIDGET = {
-    "spec": {
-        "size": 3,
-        "ratio": 1.5,
-        "whole": 2.0,
-        "huge": 12345678901,
-        "yes": True,
-        "no": False,
-        "text": "t",
-        "empty": "",
-        "number-as-text": "7",
-        "list": ["a", "b", "c"],
-        "numbers": [1, 2.5, True],
-        "nothing": [],
-        "any": {"b": [1, True], "a": "x"},
-        "with.dot": "d",
-        "with-dash": "e",
-        "old": DAYS,
-        "quantity": "500Mi",
-    },
-    "status": {
-        "conditions": [
-            {"type": "A", "status": "no", "weight": 1},
-            {"type": "Ready", "status": "yes", "weight": 5},
-        ]
-    },
-}
 # Type and JSON path of a column.
 COLUMNS: dict[str, list[dict[str, Any]] | None] = {
     "none": None,
@@ -194,36 +160,13 @@ COLUMNS: dict[str, list[dict[str, Any]] | None] = {
 }
 
 
-def definition(api: Conversation, columns: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """Return a CRD for widgets in the row's own group."""
-    version: dict[str, Any] = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": OPEN, "status": OPEN}}},
-    }
-    if columns is not None:
-        version["additionalPrinterColumns"] = columns
-    group = f"{api.namespace}.example.com"
-    names = {"plural": "widgets", "kind": "Widget"}
-    return {
-        "metadata": {"name": f"widgets.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-
-
-async def define(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
-    """Create a CRD for widgets with these columns, and a widget."""
-    await api.create(DEFINITIONS, definition(api, columns))
-    await api.poll(WIDGETS, lambda answer: answer.status == 200, recorded=False)
-    group = f"{api.namespace}.example.com/v1"
-    await api.create(WIDGETS, {"apiVersion": group, "kind": "Widget", "metadata": {"name": "a"}, **WIDGET})
-
-
 @variants("columns", COLUMNS)
 async def test_columns_come_from_the_crd(api: Conversation, columns: list[dict[str, Any]] | None) -> None:
-    await define(api, columns)
-    answer = await api("GET", f"{WIDGETS}?includeObject=None", accept=TABLE)
+    fields: dict[str, Any] = {} if columns is None else {"additionalPrinterColumns": columns}
+    where = await define(api, version(**fields))
+    await api.create(path_of(api), widget(api, spec={"size": 3, "old": DAYS}))
+    answer = await api("GET", f"{path_of(api)}?includeObject=None", accept=TABLE)
+    await api("DELETE", where, recorded=False)
     assert answer.body["columnDefinitions"][0]["name"] == "Name"
 
 
