@@ -117,7 +117,6 @@ def outline(document: Any) -> Any:
 
 OWN = "/openapi/v3/apis/{ns}.example.com/v1"
 _GROUP = re.compile("(?:(?<![a-z])r|R)ow[0-9a-fA-F]{8}ExampleCom")
-OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 FIELDS: dict[str, Any] = {
     "port": {"x-kubernetes-int-or-string": True},
     "parts": {

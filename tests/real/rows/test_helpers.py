@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 OTHER = "example.org/other"
 READY = Condition("Ready", "True", "There")
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 class Writes:
