@@ -1,19 +1,47 @@
-"""Runs of the tests: when a full run is needed, the sample of rows, and other versions of Python and dependencies."""
+"""Generated files and pages, the sample of rows, full runs, and locked dependencies."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import behaviours
+import conformance
+import contract
 import pytest
+from conformance import read_tests
 
 import full_run
 from full_run import FOLDERS, FullRun
 from tests.selection import ONE_OF, sample
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_generated_files_are_up_to_date() -> None:
+    run = subprocess.run(
+        [sys.executable, "scripts/generate.py", "--check"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_behaviours_have_tests_or_reasons_and_their_pages_are_up_to_date() -> None:
+    rows, tests, scripts = conformance.read_rows(), read_tests(), conformance.read_scripts()
+    ours, proofs = behaviours.read_rows(), read_tests(mark=behaviours.MARK)
+    assert conformance.find_problems(rows, tests, scripts) + behaviours.find_problems(ours, proofs) == []
+    assert conformance.PAGE.read_text() == conformance.render(rows, tests, scripts), "run scripts/conformance.py"
+    assert behaviours.PAGE.read_text() == behaviours.render(ours, proofs), "run scripts/behaviours.py"
+
+
+def test_page_of_the_contract_is_up_to_date() -> None:
+    page = contract.render(contract.read_rows(), contract.read_checks())
+    assert page == contract.PAGE.read_text(), "run scripts/contract.py"
+
 
 FOLDERS_NOW = dict.fromkeys(FOLDERS, "a")
 RUN = FullRun(real_server=True, folders=FOLDERS_NOW)
@@ -65,7 +93,6 @@ def test_sample_has_one_of_ten_rows_of_each_module() -> None:
     assert chosen == sample(sorted(rows))
 
 
-PROJECT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 LOWEST = (PROJECT / "requirements" / "lowest.txt").read_text()
 
