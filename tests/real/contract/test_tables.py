@@ -138,14 +138,48 @@ STATES: dict[str, dict[str, Any]] = {
 }
 
 
+INIT = {
+    "initContainers": [
+        {"name": "i1", "image": "i"},
+        {"name": "s1", "image": "i", "restartPolicy": "Always"},
+        {"name": "i2", "image": "i"},
+    ]
+}
+INITIALIZING: dict[str, dict[str, Any]] = {
+    "first-runs": {
+        "phase": "Pending",
+        "initContainerStatuses": [container("i1", RUNNING, False, 2, HOURS), container("s1", waiting())],
+    },
+    "done": {
+        **started(A, container("b", RUNNING), conditions=[*READY, {"type": "Initialized", "status": "True"}]),
+        "initContainerStatuses": [
+            container("i1", terminated(0), False, 2, HOURS),
+            container("s1", RUNNING, True, 1, HOURS, started=True),
+            container("i2", terminated(0)),
+        ],
+    },
+}
+
+
 @variants("status", STATES)
 async def test_row_of_a_pod_in_each_state(api: Conversation, status: dict[str, Any]) -> None:
-    await api.create(PODS, {"metadata": {"name": "a"}, "spec": TWO})
+    assert (await row_of_pod(api, TWO, status))[1].endswith("/2")
+
+
+@variants("status", INITIALIZING)
+async def test_row_of_an_initializing_pod(api: Conversation, status: dict[str, Any]) -> None:
+    assert (await row_of_pod(api, TWO | INIT, status))[1].endswith("/3")
+
+
+async def row_of_pod(api: Conversation, spec: dict[str, Any], status: dict[str, Any]) -> list[Any]:
+    """Create the pod "a", and return the cells of its table row."""
+    await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
     if status:
         answer = await api("PATCH", f"{PODS}/a/status", {"status": status}, content_type=MERGE_PATCH, recorded=False)
         assert answer.status == 200, answer.body
     answer = await api("GET", ROW, accept=TABLE)
-    assert answer.body["rows"][0]["cells"][1].endswith("/2")
+    cells: list[Any] = answer.body["rows"][0]["cells"]
+    return cells
 
 
 # Type and JSON path of a column.
