@@ -66,7 +66,7 @@ class TestJSONPatch:
 
         assert current == {"a": [1]}
 
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(OBJECTS, st.text("ab~/", max_size=2), VALUES)
     def test_added_value_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
         pointer = "/" + key.replace("~", "~0").replace("/", "~1")
@@ -76,7 +76,7 @@ class TestJSONPatch:
 
 
 class TestMergePatch:
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(OBJECTS, MAPS_ONLY)
     def test_merge_patch_is_idempotent(self, current: Any, patch: Any) -> None:
         once = merge_patch(current, patch)
@@ -85,7 +85,7 @@ class TestMergePatch:
 
 
 class TestStrategicMergePatch:
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
     def test_patched_map_keeps_both_orders(self, before: list[str], order: list[str], have: int, want: int) -> None:
         current, wanted = before[:have], order[:want]
@@ -99,7 +99,7 @@ class TestStrategicMergePatch:
         assert [name for name in result if name in wanted] == wanted
         assert [name for name in result if name not in wanted] == [name for name in current if name not in wanted]
 
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(OBJECTS, OBJECTS)
     def test_labels_merge_like_a_merge_patch(self, before: Any, after: Any) -> None:
         before, after = ({key: str(value) for key, value in labels.items()} for labels in (before, after))

@@ -33,7 +33,7 @@ BOMBS = {
     "one long text": HEAD + f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n",
     "itself": HEAD + "a: &a [*a]\n",
     "its own key": HEAD + "? &a [*a]\n: b\n",
-    "depth": HEAD + f"a: {'[' * 1000}{']' * 1000}\n",
+    "depth": HEAD + f"a: {'[' * 500}{']' * 500}\n",
 }
 POD: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
