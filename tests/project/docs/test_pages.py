@@ -1,24 +1,39 @@
-"""Check all pages: languages and lines of code, imports, links, row numbers, navigation."""
+"""Check all pages: languages and lines of code, links, navigation, names, and statements about the package."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
-import pkgutil
 import re
-from typing import TYPE_CHECKING
+import tomllib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import llms_txt
 import programs
 import pytest
 
 import aioinformer
+import aioinformer.controller
+import aioinformer.testing
+from aioinformer import (
+    Client,
+    EventRecorder,
+    HandlerRegistration,
+    Indexer,
+    LeaderElector,
+    Lister,
+    RateLimitingQueue,
+    ResourceClient,
+    SharedIndexInformer,
+    SharedInformerFactory,
+)
+from aioinformer.controller import Controller, Manager, Request
+from aioinformer.informer import InformerOptions
 from tests.project.docs.blocks import ALL, DOCS, PAGES, PROJECT, Block, in_language
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 LANGUAGES = {"python", "console", "json", "text", "toml", "yaml"}
 EXAMPLES = sorted((PROJECT / "examples").glob("*.py"))
@@ -70,11 +85,6 @@ def test_pages_show_programs_as_they_are() -> None:
     assert [page.name for page in PAGES if "--8<--" in page.read_text()] == []  # only mkdocs resolves these
 
 
-def test_examples_have_short_lines() -> None:
-    long = [f"{path.name}: {line}" for path in EXAMPLES for line in path.read_text().splitlines() if len(line) > 100]
-    assert long == []
-
-
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
 def test_imports_are_from_the_root_or_a_room(path: Path) -> None:
     text = path.read_text().replace("aioinformer.testing.harness", "aioinformer.testing")  # a room in a room
@@ -94,24 +104,12 @@ def test_navigation_has_every_page() -> None:
     assert navigation == {"changelog.md", *(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))}
 
 
-def _docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield the docstrings of what a module exports, and of its public members, by name."""
-    for name in module.__all__:
-        exported = getattr(module, name)
-        if inspect.isclass(exported) or inspect.isroutine(exported):
-            yield name, inspect.getdoc(exported) or ""
-        for member, value in vars(exported).items() if inspect.isclass(exported) else ():
-            if not member.startswith("_") and (inspect.isroutine(value) or isinstance(value, property)):
-                yield f"{name}.{member}", inspect.getdoc(value) or ""
+# Statements about the package, its metadata and its tests: metrics, versions, security claims.
 
-
-@pytest.mark.parametrize("name", ["", *(f".{each.name}" for each in pkgutil.iter_modules(aioinformer.__path__))])
-def test_public_docstrings_have_no_row_numbers(name: str) -> None:
-    if name == ".__main__":
-        return
-    module = importlib.import_module(f"aioinformer{name}")
-    if hasattr(module, "__all__"):
-        assert {where: ROW.findall(text) for where, text in _docstrings(module) if ROW.search(text)} == {}
+METRICS = (DOCS / "metrics.md").read_text()
+COMPATIBILITY = (DOCS / "compatibility.md").read_text()
+METADATA = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+LOCKED = dict(re.findall(r"^([\w.-]+)==([\w.]+)", (PROJECT / "requirements" / "dev.txt").read_text(), re.MULTILINE))
 
 
 def test_search_finds_guides_and_not_generated_tables() -> None:
@@ -124,3 +122,152 @@ def test_search_finds_guides_and_not_generated_tables() -> None:
         assert re.findall("^# .*", text, re.MULTILINE)[0].startswith("# Evidence: "), name
         assert f"({name})" in (DOCS / "evidence.md").read_text()
     assert "\ntags: [controller, controllers, " in (DOCS / "write-a-controller.md").read_text()
+
+
+def test_page_lists_every_metric() -> None:
+    exporter = (PROJECT / "aioinformer" / "prometheus.py").read_text()
+    exported = set(re.findall(r'"((?:informer|reflector|workqueue)_\w+)"', exporter))
+    listed = set(re.findall(r"`((?:informer|reflector|workqueue)_\w+)`", METRICS))
+    assert {name.removesuffix("_total") for name in listed} == exported
+
+
+def test_page_lists_every_reason_of_a_relist() -> None:
+    reflector = "\n".join(path.read_text() for path in (PROJECT / "aioinformer" / "reflector").rglob("*.py"))
+    counted = set(re.findall(r'list_reason(?: = |\()"(\w+)"', reflector))
+    table = METRICS.split("| reason | the informer lists because |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == counted
+
+
+def row(name: str) -> str:
+    """Return the line of a table on compatibility that begins with a name."""
+    [line] = re.findall(rf"^\| {re.escape(name)}[ (].*$", COMPATIBILITY, re.MULTILINE | re.IGNORECASE)
+    return str(line)
+
+
+@pytest.mark.parametrize("requirement", METADATA["dependencies"])
+def test_page_lists_the_versions_of_a_dependency(requirement: str) -> None:
+    name = re.split("[<>=]", requirement)[0]
+    line = row(name)
+    for bound in re.findall(r">=([\d.]+)", requirement):
+        assert f" {bound} or later" in line
+    for bound in re.findall(r"<([\d.]+)", requirement):
+        assert f"below {bound}" in line
+    assert LOCKED[name.replace("_", "-")] in line
+
+
+def test_page_lists_versions_of_python_and_pydantic() -> None:
+    assert LOCKED["pydantic"] in row("pydantic")
+    assert METADATA["requires-python"].removeprefix(">=") in row("Python")
+
+
+@pytest.mark.parametrize("extra", METADATA["optional-dependencies"])
+def test_page_lists_the_packages_of_an_extra(extra: str) -> None:
+    line = row(f"`{extra}`")
+    for requirement in METADATA["optional-dependencies"][extra]:
+        assert re.split("[<>=]", requirement)[0] in line
+
+
+def test_every_security_claim_names_existing_tests() -> None:
+    lines = (DOCS / "security.md").read_text().splitlines()
+    claims = [line for line in lines if line.startswith("| ") and "| tests |" not in line]
+    assert [claim for claim in claims if "`test_" not in claim] == []
+    sources = "".join(path.read_text() for path in (PROJECT / "tests").rglob("test_*.py"))
+    existing = set(re.findall(r"def (test_\w+)\(", sources))
+    assert {name for claim in claims for name in re.findall(r"`(test_\w+)`", claim)} - existing == set()
+
+
+def test_design_names_places_that_exist() -> None:
+    table = (DOCS / "design.md").read_text().split("| question | place |")[1].split("\n\n")[0]
+    places = [re.findall(r"`([^`]+)`", line.split(" | ")[1]) for line in table.splitlines()[2:]]
+    assert len(places) >= 12
+    for names in places:
+        files = [name for name in names if name.endswith(".py")]
+        source = "".join((PROJECT / "aioinformer" / name).read_text() for name in files)
+        assert [name for name in names if name not in files and not re.search(rf"\b{name}\b", source)] == []
+
+
+# Names in the tables for users of client-go and of other frameworks.
+
+#: What the variables of a page stand for.
+VARIABLES: dict[str, dict[str, object]] = {
+    "coming-from.md": {
+        "client": Client,
+        "controller": Controller,
+        "elector": LeaderElector,
+        "factory": SharedInformerFactory,
+        "indexer": Indexer,
+        "informer": SharedIndexInformer,
+        "lister": Lister,
+        "manager": Manager,
+        "pods": ResourceClient,
+        "queue": RateLimitingQueue,
+        "recorder": EventRecorder,
+        "registration": HandlerRegistration,
+        "request": Request(None, None, None),  # type: ignore[arg-type] # some attributes are of instances
+    },
+}
+OPTIONS = {
+    *(
+        name
+        for made in (Manager, Controller, SharedInformerFactory, Client)
+        for name in inspect.signature(made).parameters
+    ),
+    *inspect.signature(SharedIndexInformer.add_event_handler).parameters,
+    *InformerOptions.__annotations__,
+    *("after", "controller_only", "resources", "signals", "size", "to"),
+}
+#: Programs, operators, words of Python, and arguments that a page leaves to its reader.
+WORDS = {"aioinformer", "async", "&", "~", "is_in_initial_list", "widgets"}
+
+
+def code_of(page: str) -> list[str]:
+    """Return the code in the last column of the tables of a page."""
+    rows = [line.split(" | ") for line in (DOCS / page).read_text().splitlines() if line.startswith("| ")]
+    return [code for row in rows for code in re.findall(r"`([^`]+)`", row[-1])]
+
+
+@pytest.mark.parametrize(("page", "code"), [(page, code) for page in VARIABLES for code in code_of(page)])
+def test_names_of_the_page_exist(page: str, code: str) -> None:
+    code = re.sub(r"^(?:async (?:with|def|for key in)|await|except) ", "", code)
+    name, _, rest = re.split(r"[ (=]", code)[0].partition(".")
+    if name in VARIABLES[page] and rest:
+        assert hasattr(VARIABLES[page][name], rest.split(".")[0])
+    elif name not in WORDS | VARIABLES[page].keys() | OPTIONS:
+        assert any(hasattr(each, name) for each in (aioinformer, aioinformer.controller, aioinformer.testing))
+
+
+@pytest.mark.parametrize("page", VARIABLES)
+def test_options_of_the_page_exist(page: str) -> None:
+    calls = [re.sub(r'"[^"]*"', "", code) for code in code_of(page)]
+    assert {name for code in calls for name in re.findall(r"(\w+)=", code)} <= OPTIONS
+
+
+# The list of pages for language models.
+
+
+def page(title: str, url: str, markdown: str) -> Any:
+    return SimpleNamespace(is_page=True, is_section=False, title=title, url=url, markdown=markdown)
+
+
+def test_lists_each_page_below_its_section(tmp_path: Path) -> None:
+    guides = SimpleNamespace(
+        is_page=False,
+        is_section=True,
+        title="Guides",
+        children=[page("Handlers", "handlers.html", "# Handlers\n\nA [handler](a.md) is\nawaited. Then:\n")],
+    )
+    llms_txt.on_nav([page("Home", "index.html", "# Home\n\nCaches:\n\n- one"), guides], config=None, files=None)
+    llms_txt.on_post_build(
+        config=SimpleNamespace(site_name="name", site_description="what it is", site_dir=str(tmp_path))
+    )
+    assert (tmp_path / "llms.txt").read_text().splitlines() == [
+        "# name",
+        "",
+        "> what it is",
+        "",
+        "- [Home](index.html): Caches.",
+        "",
+        "## Guides",
+        "",
+        "- [Handlers](handlers.html): A handler is awaited.",
+    ]

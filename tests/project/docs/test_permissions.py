@@ -87,4 +87,4 @@ async def test_each_documented_permission_is_necessary(number: int, verb: str, t
     rules = [dict(rule) for rule in ROLE["rules"]]
     rules[number]["verbs"] = [each for each in rules[number]["verbs"] if each != verb]
     with pytest.raises(TimeoutError):
-        await play(rules, tmp_path, 1.0)
+        await play(rules, tmp_path, 0.5)

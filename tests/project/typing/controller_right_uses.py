@@ -25,7 +25,6 @@ from aioinformer.controller import (
     Manager,
     Owns,
     Primary,
-    QueueOptions,
     References,
     Request,
     Result,
@@ -34,7 +33,6 @@ from aioinformer.controller import (
     controller,
     finalizing,
     set_status,
-    version_changed,
 )
 from aioinformer.models import (
     Object,
@@ -231,24 +229,6 @@ def declared(manager: Manager) -> None:
     assert_type(Controller("pods", core_v1.PODS, lambda request: of_pods(request)), Controller[core_v1.Pod])
 
 
-def decorated(manager: Manager) -> None:
-    @manager.controller(WEBSITES)
-    async def websites(request: Request[Website]) -> None:
-        print(request.object.size if request.object else None)
-
-    @manager.controller(core_v1.PODS, name="evictions")
-    async def pods(request: Request[core_v1.Pod]) -> Result | None:
-        return None if request.object else Result(parked="there is no pod")
-
-    @manager.controller(PLAIN)
-    async def plains(request: Request) -> None:
-        print(request.object["spec"]["size"] if request.object else None)
-
-    assert_type(websites, Controller[Website])
-    assert_type(pods, Controller[core_v1.Pod])
-    assert_type(plains, Controller[Any])
-
-
 def inputs(change: Change) -> None:
     assert_type(Watch(core_v1.NODES, to=lambda node: node.metadata.name), Watch[core_v1.Node])
     assert_type(Watch(core_v1.NODES, to=lambda node: [], storage="metadata"), Watch[core_v1.Node])
@@ -279,18 +259,12 @@ def key_of(pod: core_v1.Pod) -> ObjectName:
 def writes(manager: Manager) -> None:
     manager.controller(WEBSITES, writes=READS)(of_websites)
     manager.controller(WEBSITES, writes={**READS, **EVENTS})(of_websites)
-    manager.controller(WEBSITES, writes={**READS, **LISTS})(of_websites)
     manager.controller(WEBSITES, writes={**READS, **EVENTS, **LISTS, **NAMED})(of_websites)
-    manager.controller(WEBSITES, writes={**NAMED, core_v1.NODES: ("patch",), PLAIN: ["patch"]})(of_websites)
     manager.controller(WEBSITES, writes=READS | EVENTS)(of_websites)
-    manager.controller(WEBSITES, writes=READS | LISTS)(of_websites)
     manager.controller(WEBSITES, writes=NAMED)(of_websites)
     manager.controller(WEBSITES, writes=None)(of_websites)
     controller(WEBSITES, writes={WEBSITES: {"status/patch"}})(of_websites)
-    controller(WEBSITES, writes=dict(READS))(of_websites)
     Controller("websites", WEBSITES, of_websites, writes=READS | EVENTS)
-    Controller("websites", WEBSITES, of_websites, writes={**READS, **LISTS})
-    Controller("websites", WEBSITES, of_websites, writes=None)
     merged = READS | LISTS
     controller(WEBSITES, writes=merged, workers=2)(of_websites)
 
@@ -341,31 +315,3 @@ async def running(websites: Controller[Website]) -> None:
     websites.enqueue(ObjectName("shop", "a"))
     assert_type(websites.retry_parked(), int)
     assert_type(websites.retry_parked(["shop/a"]), int)
-
-
-async def reconcile(request: Request[Website]) -> Result | None:
-    assert_type(request.lister(core_v1.PODS).list(), list[core_v1.Pod])
-    assert_type(request.lister(Owns(core_v1.PODS)).list(), list[core_v1.Pod])
-    assert_type(request.lister(Watch(core_v1.PODS, to=lambda pod: [])).list(), list[core_v1.Pod])
-    assert_type(request.owned(core_v1.SECRETS), list[core_v1.Secret])
-    assert_type(await request.to_thread(sorted, ["b", "a"], reverse=True), list[str])
-    return Result(after=5)
-
-
-def controllers(manager: Manager) -> None:
-    assert_type(controller(WEBSITES, when=lambda change: change.new is not None)(reconcile), Controller[Website])
-    declared = manager.controller(
-        WEBSITES,
-        name="websites",
-        owns=[core_v1.SECRETS, Owns(core_v1.CONFIG_MAPS)],
-        watches=[Watch(core_v1.NODES, to=lambda node: [])],
-        sources=[Every(600)],
-        when=version_changed,
-        workers=2,
-        timeout=None,
-        queue=QueueOptions(max_attempts=3),
-        writes={core_v1.SECRETS: ("create", "patch"), WEBSITES: ["status/patch"]},
-        elected=False,
-        informer={"namespace": "shop", "label_selector": "app=web"},
-    )(reconcile)
-    assert_type(declared, Controller[Website])

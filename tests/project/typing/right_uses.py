@@ -48,22 +48,10 @@ from aioinformer.models import (
     Object,
     ObjectMeta,
     Quantity,
-    apiextensions_v1,
     apps_v1,
-    authentication_v1,
     autoscaling_v2,
-    batch_v1,
-    coordination_v1,
     core_v1,
-    discovery_v1,
-    events_v1,
     meta_v1,
-    networking_v1,
-    policy_v1,
-    rbac_v1,
-    resource_v1,
-    scheduling_v1,
-    storage_v1,
 )
 from aioinformer.transport import Connection
 from aioinformer.transport.auth.credentials import ConnectionTransport
@@ -98,11 +86,6 @@ PLAIN = Resource("example.com", "v1", "plains", "Plain")
 def constants() -> None:
     assert_type(core_v1.PODS, Resource[core_v1.Pod])
     assert_type(core_v1.CONFIG_MAPS, Resource[core_v1.ConfigMap])
-    assert_type(core_v1.PERSISTENT_VOLUME_CLAIMS, Resource[core_v1.PersistentVolumeClaim])
-    assert_type(apps_v1.DEPLOYMENTS, Resource[apps_v1.Deployment])
-    assert_type(networking_v1.NETWORK_POLICIES, Resource[networking_v1.NetworkPolicy])
-    assert_type(storage_v1.CSI_DRIVERS, Resource[storage_v1.CSIDriver])
-    assert_type(authentication_v1.TOKEN_REVIEWS, Resource[authentication_v1.TokenReview])
     assert_type(core_v1.PODS.gvr, str)
     assert_type(core_v1.PODS.path("default", "web-0"), str)
     assert_type(WIDGETS, Resource[Widget])
@@ -132,8 +115,6 @@ def by_path(factory: SharedInformerFactory) -> None:
     assert_type(factory.core.v1.pods, NamespacedAccessor[core_v1.Pod])
     assert_type(factory.core.v1.nodes, ClusterAccessor[core_v1.Node])
     assert_type(factory.core.v1.pods.informer(), SharedIndexInformer[core_v1.Pod])
-    assert_type(factory.core.v1.events.informer(), SharedIndexInformer[core_v1.Event])
-    assert_type(factory.events.v1.events.informer(), SharedIndexInformer[events_v1.Event])
     assert_type(factory.apps.v1.deployments.lister(), Lister[apps_v1.Deployment])
     assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[apps_v1.Deployment])
     assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), apps_v1.Deployment)
@@ -147,17 +128,12 @@ def by_path(factory: SharedInformerFactory) -> None:
     assert_type(
         factory.autoscaling.v2.horizontalpodautoscalers.lister().list()[0].api_version, Literal["autoscaling/v2"]
     )
-    assert_type(factory.rbac.v1.clusterroles.lister().get("admin"), rbac_v1.ClusterRole)
-    assert_type(factory.resource.v1.resourceslices.lister().get("a"), resource_v1.ResourceSlice)
-    assert_type(factory.scheduling.v1.priorityclasses.lister().get("a"), scheduling_v1.PriorityClass)
 
 
 def by_name(factory: SharedInformerFactory) -> None:
     assert_type(factory.for_resource("apps/v1/deployments"), NamespacedAccessor[apps_v1.Deployment])
     assert_type(factory.for_resource("v1/pods").lister().get("a/b"), core_v1.Pod)
     assert_type(factory.for_resource("v1/nodes"), ClusterAccessor[core_v1.Node])
-    assert_type(factory.for_resource("batch/v1/cronjobs").informer(), SharedIndexInformer[batch_v1.CronJob])
-    assert_type(factory.for_resource("coordination.k8s.io/v1/leases").lister().list(), list[coordination_v1.Lease])
     assert_type(factory.for_resource(core_v1.PODS).informer(), SharedIndexInformer[core_v1.Pod])
     assert_type(factory.for_resource(WIDGETS).informer(), SharedIndexInformer[Widget])
     assert_type(factory.for_resource(PLAIN).informer(), SharedIndexInformer[Any])
@@ -169,14 +145,12 @@ def by_name(factory: SharedInformerFactory) -> None:
 def options(factory: SharedInformerFactory) -> None:
     pods = factory.core.v1.pods
     assert_type(pods.informer(namespace="a", label_selector={"app": "web"}), SharedIndexInformer[core_v1.Pod])
-    assert_type(pods.informer(field_selector="spec.nodeName=a"), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(resync_period=60.0), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(options=RunOptions(queue="in_order")), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="metadata"), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="projection", fields=["spec.nodeName"]), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(storage="dict"), SharedIndexInformer[FrozenDict[str, Any]])
     assert_type(pods.informer(storage=Storage.DICT), SharedIndexInformer[FrozenDict[str, Any]])
-    assert_type(pods.informer(storage=Storage.STRIPPED), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.lister(storage="dict").get("a/b")["spec"], Any)
     assert_type(pods.informer(indexers={"node": "spec.nodeName"}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(indexers={"node": nodes_of}), SharedIndexInformer[core_v1.Pod])
@@ -237,10 +211,6 @@ def pods(pod: core_v1.Pod) -> None:
         assert_type(probe.http_get.port, int | str)
 
 
-def name_in(metadata: ObjectMeta) -> str | None:
-    return metadata.name
-
-
 def metadata(pod: core_v1.Pod) -> None:
     assert_type(pod.metadata, MetadataView)
     assert_type(pod.metadata.name, str)
@@ -255,13 +225,11 @@ def metadata(pod: core_v1.Pod) -> None:
     assert_type(pod.metadata.generation, int | None)
     assert_type([each.uid for each in pod.metadata.owner_references or ()], list[str])
     assert_type([each.manager for each in pod.metadata.managed_fields or ()], list[str | None])
-    assert_type(name_in(pod.metadata), str | None)
     assert_type(meta_v1.ObjectMeta(name="a", labels={"b": "c"}), ObjectMeta)
 
 
 def other_kinds(
     deployment: apps_v1.Deployment,
-    stateful_set: apps_v1.StatefulSet,
     secret: core_v1.Secret,
     service: core_v1.Service,
     node: core_v1.Node,
@@ -275,43 +243,10 @@ def other_kinds(
         assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
         if deployment.spec.strategy and deployment.spec.strategy.rolling_update:
             assert_type(deployment.spec.strategy.rolling_update.max_surge, int | str | None)
-    for condition in (deployment.status and deployment.status.conditions) or ():
-        assert_type(condition.type, str)
-        assert_type(condition.last_transition_time, datetime | None)
-    if stateful_set.spec and stateful_set.spec.volume_claim_templates:
-        template = stateful_set.spec.volume_claim_templates[0]
-        assert_type(template, core_v1.EmbeddedPersistentVolumeClaim)
-        assert_type(template.spec, core_v1.PersistentVolumeClaimSpec | None)
     assert_type(secret.data, Mapping[str, str] | None)
     assert_type(secret.immutable, bool | None)
     assert_type(service.spec and service.spec.ports, Sequence[core_v1.ServicePort] | None)
     assert_type(node.status and node.status.allocatable, Mapping[str, Quantity] | None)
-
-
-def more_kinds(
-    role: rbac_v1.Role,
-    binding: rbac_v1.RoleBinding,
-    definition: apiextensions_v1.CustomResourceDefinition,
-    job: batch_v1.Job,
-    lease: coordination_v1.Lease,
-    slices: discovery_v1.EndpointSlice,
-    event: events_v1.Event,
-    budget: policy_v1.PodDisruptionBudget,
-    policy: networking_v1.NetworkPolicy,
-) -> None:
-    assert_type(role.rules, Sequence[rbac_v1.PolicyRule] | None)
-    assert_type([each.verbs for each in role.rules or ()], list[Sequence[str]])
-    assert_type(binding.role_ref.name, str)
-    assert_type(definition.spec.names.plural, str)
-    assert_type(definition.spec.versions[0].served, bool)
-    assert_type(job.spec and job.spec.parallelism, int | None)
-    assert_type(lease.spec and lease.spec.renew_time, datetime | None)
-    assert_type(slices.endpoints[0].addresses if slices.endpoints else None, Sequence[str] | None)
-    for rule in (policy.spec and policy.spec.ingress) or ():
-        assert_type(rule.from_, Sequence[networking_v1.NetworkPolicyPeer] | None)
-    assert_type(event.event_time, datetime | None)
-    assert_type(event.reporting_controller, str | None)
-    assert_type(budget.spec and budget.spec.max_unavailable, int | str | None)
 
 
 def narrowing(obj: Object, part: Model) -> None:

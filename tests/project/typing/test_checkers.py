@@ -15,8 +15,8 @@ FOLDER = "tests/project/typing"
 RIGHT = [f"{FOLDER}/{name}.py" for name in ("right_uses", "controller_right_uses")]
 WRONG = [f"{FOLDER}/{name}.py" for name in ("wrong_uses", "controller_wrong_uses")]
 
-#: An error by file and line, and the places that a checker reports.
-Errors = dict[tuple[str, int], str]
+#: Line, severity and message of each report, by name of the module.
+Reports = dict[str, list[tuple[int, str, str]]]
 
 UNANNOTATED = """
 from aioinformer.controller import Controller, Manager, Request
@@ -68,54 +68,47 @@ def reports_of_pyright(*paths: str) -> list[tuple[str, int, str, str]]:
     ]
 
 
-CHECKERS = {"mypy": reports_of_mypy, "pyright": reports_of_pyright}
+@pytest.fixture(scope="module", params=[reports_of_mypy, reports_of_pyright], ids=["mypy", "pyright"])
+def reports(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """The reports of one checker on all modules, by name of the module."""
+    folder = tmp_path_factory.mktemp("typing")
+    readme = (PROJECT / "README.md").read_text()
+    programs = re.findall(r"```python\n(.+?)```", readme, re.DOTALL)
+    [program] = [each for each in programs if "@manager.controller" in each]
+    (folder / "readme.py").write_text(f"# pyright: strict\n{program}")
+    (folder / "unannotated.py").write_text(UNANNOTATED)
+    others = [str(folder / name) for name in ("readme.py", "unannotated.py")]
+    found: Reports = {Path(path).name: [] for path in (*RIGHT, *WRONG, *others)}
+    for path, line, severity, message in request.param(*RIGHT, *WRONG, *others):
+        found.setdefault(Path(path).name, []).append((line, severity, message))
+    return found
 
 
-def errors(checker: str, *paths: str) -> Errors:
-    """Return the errors in modules by place."""
-    found = CHECKERS[checker](*paths)
-    return {(path, line): message for path, line, severity, message in found if severity == "error" and path in paths}
+def errors(reports: Reports, path: str) -> dict[int, str]:
+    """Return the errors in a module by line."""
+    return {line: message for line, severity, message in reports[Path(path).name] if severity == "error"}
 
 
 @pytest.mark.conformance("CTL-08", "SI-24", "FAC-08")
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_right_uses_are_accepted(checker: str) -> None:
-    found = CHECKERS[checker](*RIGHT)
-    assert [each for each in found if each[2] == "error" and each[0] in RIGHT] == []
-    assert [each for each in found if "could not be resolved from source" in each[3]] == []
+@pytest.mark.parametrize("path", [*RIGHT, "readme.py"])
+def test_right_uses_are_accepted(reports: Reports, path: str) -> None:
+    assert errors(reports, path) == {}
+    assert [message for _, _, message in reports[path] if "could not be resolved from source" in message] == []
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_wrong_uses_are_refused(checker: str) -> None:
-    found = errors(checker, *WRONG)
-    lines = {
-        (path, number): line
-        for path in WRONG
-        for number, line in enumerate((PROJECT / path).read_text().splitlines(), 1)
-    }
-    wrong = {place for place, line in lines.items() if line.endswith("# wrong")}
-    assert {place: lines[place] for place in wrong - found.keys()} == {}, "not refused"
-    assert {place: found[place] for place in found.keys() - wrong} == {}, "refused, but right"
+@pytest.mark.parametrize("path", WRONG)
+def test_wrong_uses_are_refused(reports: Reports, path: str) -> None:
+    found = errors(reports, path)
+    lines = dict(enumerate((PROJECT / path).read_text().splitlines(), 1))
+    wrong = {number for number, line in lines.items() if line.endswith("# wrong")}
+    assert {number: lines[number] for number in wrong - found.keys()} == {}, "not refused"
+    assert {number: found[number] for number in found.keys() - wrong} == {}, "refused, but right"
 
 
-@pytest.mark.parametrize("checker", CHECKERS)
-def test_controller_of_the_readme_is_accepted(checker: str, tmp_path: Path) -> None:
-    readme = (PROJECT / "README.md").read_text()
-    [program] = [
-        each for each in re.findall(r"```python\n(.+?)```", readme, re.DOTALL) if "@manager.controller" in each
-    ]
-    path = tmp_path / "readme.py"
-    path.write_text(f"# pyright: strict\n{program}")
-    assert errors(checker, str(path)) == {}
-
-
-@pytest.mark.parametrize(("checker", "refused"), [("mypy", ["Function is missing a type annotation"]), ("pyright", [])])
-def test_unannotated_request_is_accepted(checker: str, refused: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "unannotated.py"
-    path.write_text(UNANNOTATED)
+def test_unannotated_request_is_accepted(reports: Reports) -> None:
     # `mypy --strict` refuses each function without annotations, whatever it is used for.
-    messages = [message for _, _, severity, message in CHECKERS[checker](str(path)) if severity == "error"]
-    assert [each.split("  [")[0] for each in messages] == refused
-    revealed = [re.sub(r"aioinformer(\.\w+)+\.", "", each[3]) for each in CHECKERS[checker](str(path))]
+    refused = {message.split("  [")[0] for message in errors(reports, "unannotated.py").values()}
+    assert refused <= {"Function is missing a type annotation"}
+    revealed = [re.sub(r"aioinformer(\.\w+)+\.", "", message) for _, _, message in reports["unannotated.py"]]
     assert any("Controller[Pod]" in each for each in revealed)
     assert any("Request[Pod]" in each for each in revealed), "editors complete the parameter of a lambda"

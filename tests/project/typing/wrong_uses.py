@@ -177,15 +177,10 @@ async def reconcile(request: Request[core_v1.Pod]) -> Result | None:
     return None
 
 
-def plain(request: Request[core_v1.Pod]) -> None:
-    print(request)
-
-
 def controllers(manager: Manager) -> None:
     manager.controller(core_v1.PODS, own=[core_v1.SECRETS])(reconcile)  # wrong
     manager.controller(core_v1.PODS, owns=core_v1.SECRETS)(reconcile)  # wrong
     manager.controller("v1/pods")(reconcile)  # wrong
-    manager.controller(core_v1.PODS)(plain)  # wrong
     controller(core_v1.PODS, worker=3)(reconcile)  # wrong
     controller(core_v1.PODS, workers="3")(reconcile)  # wrong
     controller(core_v1.PODS, queue={"max_attempts": 3})(reconcile)  # wrong
@@ -195,14 +190,6 @@ def controllers(manager: Manager) -> None:
     Controller("pods", core_v1.PODS, reconcile, informer={"labels": "app=web"})  # wrong
     nodes: Controller[core_v1.Node] = controller(core_v1.PODS)(reconcile)  # wrong
     print(nodes)
-
-
-def decorated(manager: Manager) -> None:
-    @manager.controller(core_v1.PODS, resync=60.0)  # wrong
-    async def pods(request: Request[core_v1.Pod]) -> None:
-        print(request)
-
-    print(pods)
 
 
 def selects(change: Change) -> bool:

@@ -99,7 +99,8 @@ async def access(side: str, request: pytest.FixtureRequest) -> AsyncIterator[Acc
     if side == "real":
         yield request.getfixturevalue("real")
         return
-    async with ApiServer(authorization_mode="RBAC", tokens={"admin-token": "admin,system:masters"}) as server:
+    admin = {"admin-token": "admin,system:masters"}
+    async with ApiServer(authorization_mode="RBAC", tokens=admin, version_wait=0.05) as server:
         yield Access(server.url, "admin-token", operator=OurOperator(server))
 
 

@@ -79,7 +79,6 @@ class Conversation:
         user: str | None = None,
         recorded: bool = True,
         shown: Callable[[Any], Any] | None = None,
-        as_text: bool = False,
     ) -> Answer:
         """Send a request.
 
@@ -93,11 +92,10 @@ class Conversation:
             user: the user to impersonate; by default the administrator.
             recorded: whether to record the exchange. Preparations need not be recorded.
             shown: returns the part of the body to record; by default all of it.
-            as_text: do not decode the body: the row is about its exact form.
         """
         async with self._send(method, path, body, content_type, accept, headers, user) as response:
             data = await response.read()
-        answer = Answer(response.status, response.headers, data.decode() if as_text else _decoded(data))
+        answer = Answer(response.status, response.headers, _decoded(data))
         if recorded:
             self._keep(method, path, answer if shown is None else replace(answer, body=shown(answer.body)))
         return answer

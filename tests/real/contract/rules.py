@@ -155,18 +155,6 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"min": "1", "max": 3}, 422),
         ],
     ),
-    "reasons": (
-        fields(
-            a=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueForbidden", "message": "not x"}),
-            b=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueRequired", "message": "not x"}),
-            c=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueDuplicate", "message": "not x"}),
-            d=ruled(TEXT, {"rule": "self != 'x'", "reason": "FieldValueInvalid"}),
-            e=ruled(fields(), {"rule": "false", "reason": "FieldValueDuplicate"}),
-            f=ruled(items(TEXT), {"rule": "false", "reason": "FieldValueRequired"}),
-            g=ruled(fields(), {"rule": "false", "reason": "FieldValueForbidden", "message": "never"}),
-        ),
-        [({key: "x"}, 422) for key in "abcd"] + [({"e": {}}, 422), ({"f": []}, 422), ({"g": {}}, 422)],
-    ),
     "messages": (
         ruled(
             fields(x=INTEGER, path=fields(**{"a.b": TEXT}), map={"type": "object", "additionalProperties": TEXT}),
@@ -186,37 +174,6 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             {"rule": "  self.x != 9  "},
         ),
         [({"x": x}, 422) for x in range(1, 10)] + [({"x": 0}, 201)],
-    ),
-    "places": (
-        fields(
-            list=items(ruled(INTEGER, "self > 0")),
-            keyed=items(
-                ruled(keyed(port=INTEGER), "self.port > 0", "self.name != 'bad'"),
-                **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-            ),
-            map={"type": "object", "additionalProperties": ruled(TEXT, "self.size() < 3"), "maxProperties": 4},
-            maps={"type": "object", "additionalProperties": ruled(fields(x=INTEGER), "self.x > 0"), "maxProperties": 4},
-            number=ruled({"type": "number"}, "self < 1.5", "self != 1.0"),
-            flag=ruled({"type": "boolean"}, "self"),
-            either=ruled({"x-kubernetes-int-or-string": True, "maxLength": 8}, "type(self) == int || self == '10%'"),
-            nullable=ruled({**TEXT, "nullable": True}, "self != 'x'"),
-            nested=fields(deep=fields(deeper=ruled(items(TEXT), "self.isSorted()", "size(self) > 1"))),
-        ),
-        [
-            ({"list": [1, 0, 2]}, 422),
-            ({"keyed": [{"name": "a", "port": 1}, {"name": "bad", "port": 0}]}, 422),
-            ({"map": {"a": "aaa"}}, 422),
-            ({"map": {"a.b/c": "aaa"}}, 422),
-            ({"maps": {"k": {"x": 0}}}, 422),
-            ({"number": 2}, 422),
-            ({"number": 1}, 422),
-            ({"flag": False}, 422),
-            ({"either": "x"}, 422),
-            ({"either": 3, "nullable": None, "number": 1.25}, 201),
-            ({"nullable": "x"}, 422),
-            ({"nested": {"deep": {"deeper": ["b", "a"]}}}, 422),
-            ({"nested": {"deep": {"deeper": ["a"]}}}, 422),
-        ],
     ),
     "formats": (
         ruled(
@@ -242,33 +199,5 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"span": "3h"}, 422),
             ({"data": "YWI="}, 422),
         ],
-    ),
-    "embedded": (
-        fields(
-            inner=ruled(
-                {**fields(x=INTEGER), "x-kubernetes-embedded-resource": True},
-                "self.kind != 'Bad'",
-                "self.metadata.name.startsWith('a')",
-                "!has(self.x) || self.apiVersion == 'v1'",
-            ),
-            free={
-                **fields(known=INTEGER),
-                "x-kubernetes-preserve-unknown-fields": True,
-                RULES: [{"rule": "self.known > 0"}],
-            },
-        ),
-        [
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 201),
-            ({"inner": {"apiVersion": "v1", "kind": "Bad", "metadata": {"name": "a"}}}, 422),
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {"name": "b"}}}, 422),
-            ({"inner": {"apiVersion": "v1", "kind": "Good", "metadata": {}}}, 422),
-            ({"inner": {"apiVersion": "v2", "kind": "Good", "metadata": {"name": "a"}, "x": 1}}, 422),
-            ({"free": {"known": 1, "other": {}}}, 201),
-            ({"free": {"known": 0}}, 422),
-        ],
-    ),
-    "other_faults": (
-        ruled(fields(x=INTEGER, y={**TEXT, "pattern": "^a"}, z={**TEXT, "enum": ["a"]}), "self.x > 0"),
-        [({"x": "0"}, 422), ({"x": 0, "y": "b"}, 422), ({"x": 1, "y": "b"}, 422), ({"x": 0, "z": "b"}, 422)],
     ),
 }

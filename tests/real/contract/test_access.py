@@ -1,4 +1,4 @@
-"""Authorization: impersonation, roles, bindings, default roles."""
+"""Authorization: impersonation, roles, bindings, tokens, reviews of tokens and of access."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import APPLY, MERGE_PATCH, PATIENCE
-from tests.real.contract.tables import CONFIGMAPS, DEPLOYMENTS, PODS
+from tests.real.contract.tables import ACCOUNTS, CONFIGMAPS, DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
-    from tests.real.contract.conversation import Conversation
+    from tests.real.contract.conversation import Answer, Conversation
 
 
 A = f"{CONFIGMAPS}/a"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/{{ns}}/roles"
 BINDINGS = f"{RBAC}/namespaces/{{ns}}/rolebindings"
-ACCOUNTS = "/api/v1/namespaces/{ns}/serviceaccounts"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 _BETWEEN_QUESTIONS = 0.02
 CORE: dict[str, Any] = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
@@ -39,8 +38,6 @@ async def wait_until_allowed(api: Conversation, subject: dict[str, str], rule: d
     who: dict[str, Any] = {"user": name}
     if subject["kind"] == "ServiceAccount":
         who = {"user": f"system:serviceaccount:{subject['namespace']}:{name}"}
-    if subject["kind"] == "Group":
-        who = {"groups": [name]}
     resource, _, subresource = rule["resources"][0].partition("/")
     attributes = {
         "namespace": api.namespace,
@@ -67,21 +64,15 @@ async def test_user_without_roles_is_forbidden(api: Conversation) -> None:
 FORBIDDEN: dict[str, tuple[str, str]] = {
     "get": ("GET", A),
     "list": ("GET", CONFIGMAPS),
-    "list_all": ("GET", "/api/v1/configmaps"),
     "watch": ("GET", f"{CONFIGMAPS}?watch=true"),
     "create": ("POST", CONFIGMAPS),
     "update": ("PUT", A),
     "patch": ("PATCH", A),
     "delete": ("DELETE", A),
-    "delete_all": ("DELETE", CONFIGMAPS),
     "group": ("GET", DEPLOYMENTS),
-    "status": ("PUT", f"{DEPLOYMENTS}/a/status"),
     "scale": ("GET", f"{DEPLOYMENTS}/a/scale"),
     "log": ("GET", f"{PODS}/a/log"),
-    "namespace": ("GET", "/api/v1/namespaces/{ns}"),
-    "metrics": ("GET", "/metrics"),
     "token": ("POST", f"{ACCOUNTS}/a/token"),
-    "evict": ("POST", f"{PODS}/a/eviction"),
 }
 
 
@@ -93,11 +84,7 @@ async def test_forbidden_requests_name_user_verb_and_resource(api: Conversation,
     assert answer.status == 403
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["version", "api", "apis", "apis/apps/v1", "openapi/v3", "healthz", "livez"],
-    ids=lambda path: path.replace("/", "_"),
-)
+@pytest.mark.parametrize("path", ["version", "api", "healthz"])
 async def test_every_user_may_discover(api: Conversation, path: str) -> None:
     answer = await api("GET", f"/{path}", user="jane", recorded=False)
     assert answer.status == 200
@@ -118,38 +105,7 @@ async def test_role_is_limited_to_resource_names(api: Conversation) -> None:
     await api("GET", A, user="jane")
     await api("GET", f"{CONFIGMAPS}/b", user="jane")
     await api("GET", CONFIGMAPS, user="jane")
-    answer = await api("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
-    assert answer.status == 200
-
-
-@pytest.mark.parametrize(
-    "resource", ["*", "deployments/scale", "*/scale", "deployments/*"], ids=["all", "one", "of_all", "all_of"]
-)
-async def test_rule_names_subresources(api: Conversation, resource: str) -> None:
-    await grant(api, {"apiGroups": ["*"], "resources": [resource], "verbs": ["get"]})
-    answer = await api("GET", f"{DEPLOYMENTS}/a/scale", user="jane", recorded=False)
-    assert answer.status == (403 if resource == "deployments/*" else 404)
-
-
-async def test_role_is_bound_to_a_group(api: Conversation) -> None:
-    await grant(api, CORE, kind="Group", name="readers")
-    headers = {"Impersonate-User": "joe", "Impersonate-Group": "readers"}
-    answer = await api("GET", A, headers=headers)
-    assert answer.status == 404
-
-
-async def test_cluster_role_is_bound_in_one_namespace(api: Conversation) -> None:
-    name = f"{api.namespace}-role"
-    await api.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [CORE]})
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
-    subject = {"kind": "User", "name": "jane"}
-    await api.create(BINDINGS, {"metadata": {"name": "binding"}, "subjects": [subject], "roleRef": role})
-    await wait_until_allowed(api, subject, CORE)
-    await api("GET", A, user="jane")
-    await api("GET", "/api/v1/namespaces/{ns}/secrets", user="jane")
-    answer = await api("GET", "/api/v1/configmaps", user="jane")
-    assert answer.status == 403
-    await api("DELETE", f"{RBAC}/clusterroles/{name}", recorded=False)
+    await api("GET", f"{CONFIGMAPS}?fieldSelector=metadata.name%3Da", user="jane")
 
 
 async def test_cluster_role_is_bound_cluster_wide(api: Conversation) -> None:
@@ -174,14 +130,6 @@ async def test_list_verb_does_not_allow_watch(api: Conversation) -> None:
     await grant(api, CORE | {"verbs": ["list"]})
     await api("GET", f"{CONFIGMAPS}?watch=true", user="jane")
     answer = await api("GET", A, user="jane")
-    assert answer.status == 403
-
-
-async def test_put_that_creates_needs_create_and_update(api: Conversation) -> None:
-    leases = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
-    await grant(api, {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]})
-    body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
-    answer = await api("PUT", f"{leases}/a", body, user="jane")
     assert answer.status == 403
 
 
@@ -213,11 +161,6 @@ async def test_impersonation_needs_the_impersonate_verb(api: Conversation) -> No
     assert answer.status == 403
 
 
-async def test_impersonated_group_needs_a_user(api: Conversation) -> None:
-    answer = await api("GET", A, headers={"Impersonate-Group": "readers"})
-    assert answer.status == 400
-
-
 async def token_of(api: Conversation, account: str, **spec: Any) -> str:
     """Return a token of a new service account."""
     await api.create(ACCOUNTS, {"metadata": {"name": account}})
@@ -245,17 +188,6 @@ async def test_deleted_account_invalidates_its_token(api: Conversation) -> None:
     await api("DELETE", f"{ACCOUNTS}/robot", recorded=False)
     answer = await api("GET", A, headers=headers)
     assert answer.status == 401
-
-
-async def test_token_review_of_a_valid_token(api: Conversation) -> None:
-    token = await token_of(api, "robot")
-    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
-    assert answer.body["status"]["authenticated"]
-
-
-async def test_token_review_of_an_invalid_token(api: Conversation) -> None:
-    answer = await api("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}})
-    assert "authenticated" not in answer.body["status"]
 
 
 GROUP = "rbac.authorization.k8s.io"
@@ -287,8 +219,7 @@ async def test_role_ref_is_immutable(api: Conversation) -> None:
 
 @pytest.mark.parametrize("name", ["cluster-admin", "admin", "edit", "view", "system:aggregate-to-view"])
 async def test_default_cluster_roles_exist(api: Conversation, name: str) -> None:
-    answer = await api("GET", f"{CLUSTER_ROLES}/{name}", shown=without_managed_fields)
-    assert answer.status == 200
+    await api("GET", f"{CLUSTER_ROLES}/{name}", shown=without_managed_fields)
 
 
 def without_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
@@ -311,3 +242,137 @@ async def test_default_roles_grant_user_rights(api: Conversation, name: str) -> 
     body = binding("ClusterRole", "view") | {"metadata": {"name": "others"}}
     answer = await api("POST", BINDINGS, body, user="jane")
     assert answer.status == (201 if name == "admin" else 403)
+
+
+SELF = f"{REVIEWS}/selfsubjectaccessreviews"
+RULES = f"{REVIEWS}/selfsubjectrulesreviews"
+OTHERS = f"{REVIEWS}/subjectaccessreviews"
+
+
+def asked(api: Conversation, **attributes: str) -> dict[str, Any]:
+    said = {"namespace": api.namespace, "verb": "get", "resource": "configmaps", **attributes}
+    return {"resourceAttributes": said}
+
+
+@pytest.mark.parametrize("verb", ["get", "delete"])
+async def test_self_subject_access_review(api: Conversation, verb: str) -> None:
+    await grant(api, CORE)
+    answer = await api("POST", SELF, {"spec": asked(api, verb=verb)}, user="jane")
+    assert answer.body["status"]["allowed"] == (verb == "get")
+
+
+@pytest.mark.parametrize("user", ["jane", "joe"])
+async def test_subject_access_review_of_another_user(api: Conversation, user: str) -> None:
+    await grant(api, CORE)
+    answer = await api("POST", OTHERS, {"spec": {**asked(api), "user": user}})
+    assert answer.body["status"]["allowed"] == (user == "jane")
+
+
+def sorted_rules(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a review with sorted rules: their order varies."""
+    status = body["status"]
+    listed = {name: sorted(value, key=str) if isinstance(value, list) else value for name, value in status.items()}
+    return body | {"status": listed}
+
+
+GRANTED: dict[str, list[dict[str, Any]]] = {
+    "one": [CORE],
+    "two": [CORE, {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]}],
+    "everything": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}],
+}
+
+
+@pytest.mark.parametrize("case", GRANTED)
+async def test_rules_review_lists_all_rules(api: Conversation, case: str) -> None:
+    await grant(api, *GRANTED[case])
+    answer = await api("POST", RULES, {"spec": {"namespace": api.namespace}}, user="jane", shown=sorted_rules)
+    assert not answer.body["status"]["incomplete"]
+
+
+TOKEN = f"{ACCOUNTS}/robot/token"
+REVIEW = "/apis/authentication.k8s.io/v1/tokenreviews"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+API = "https://kubernetes.default.svc.cluster.local"
+
+_ATTEMPTS = 30
+
+
+async def create_robot(api: Conversation) -> dict[str, Any]:
+    return await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+
+
+async def request_bound_token(api: Conversation, kind: str, name: str, **more: Any) -> Answer:
+    reference = {"kind": kind, "apiVersion": "v1", "name": name, **more}
+    return await api("POST", TOKEN, {"spec": {"boundObjectRef": reference}})
+
+
+async def wait_until_token_ends(api: Conversation, kind: str, name: str, path: str) -> Answer:
+    """Delete the bound object, and wait until the token is invalid: the server caches reviews for a while."""
+    tokens = []
+    for _ in range(_ATTEMPTS):
+        body = {"spec": {"boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name}}}
+        answer = await api("POST", TOKEN, body, recorded=False)
+        tokens.append(answer.body["status"]["token"])
+    await api("DELETE", f"{path}/{name}?gracePeriodSeconds=0", recorded=False)
+    while len(tokens) > 1:
+        answer = await api("POST", REVIEW, {"spec": {"token": tokens.pop()}}, recorded=False)
+        if "authenticated" not in answer.body["status"]:
+            break
+        await asyncio.sleep(_BETWEEN_QUESTIONS)
+    return await review_token(api, tokens.pop())
+
+
+async def review_token(api: Conversation, token: str) -> Answer:
+    """Read the user of a token, and review the token."""
+    await api("POST", WHO, {}, headers={"Authorization": f"Bearer {token}"})
+    return await api("POST", REVIEW, {"spec": {"token": token}})
+
+
+def pod(account: str = "robot", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "example.com/main"}]
+    spec |= {"serviceAccountName": account, "automountServiceAccountToken": False, "containers": containers}
+    return {"metadata": {"name": "p"}, "spec": spec}
+
+
+REQUESTS: dict[str, Any] = {
+    "nothing": {},
+    "audiences": {"spec": {"audiences": ["https://a.example.com", API]}},
+    "exactly": {"spec": {"expirationSeconds": 600}},
+    "almost": {"spec": {"expirationSeconds": 599}},
+}
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+async def test_token_requests(api: Conversation, case: str) -> None:
+    await create_robot(api)
+    await api("POST", TOKEN, REQUESTS[case])
+
+
+async def test_account_may_request_its_own_token_by_role(api: Conversation) -> None:
+    headers = {"Authorization": f"Bearer {await token_of(api, 'robot')}"}
+    await api("POST", TOKEN, {"spec": {}}, headers=headers)
+    await grant(
+        api,
+        rule("", "serviceaccounts/token", "create", resourceNames=["robot"]),
+        kind="ServiceAccount",
+        name="robot",
+        namespace=api.namespace,
+    )
+    answer = await api("POST", TOKEN, {"spec": {}}, headers=headers)
+    assert answer.status == 201
+
+
+async def test_pod_bound_token_ends_with_the_pod(api: Conversation) -> None:
+    await create_robot(api)
+    await api.create(PODS, pod())
+    token = (await request_bound_token(api, "Pod", "p")).body["status"]["token"]
+    await review_token(api, token)
+    answer = await wait_until_token_ends(api, "Pod", "p", PODS)
+    assert "authenticated" not in answer.body["status"]
+
+
+@pytest.mark.parametrize("audiences", [["a"], ["b", "a"], ["c"]], ids=range(3))
+async def test_token_review_by_audience(api: Conversation, audiences: list[str]) -> None:
+    token = await token_of(api, "robot", audiences=["a", "b"])
+    answer = await api("POST", REVIEW, {"spec": {"token": token, "audiences": audiences}})
+    assert answer.status == 201

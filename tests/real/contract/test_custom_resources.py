@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 async def clean(api: Conversation) -> AsyncIterator[None]:
     """Delete the CRDs of the row, which are cluster-scoped."""
     yield
-    for plural in ("widgets", "gadgets"):
-        await api("DELETE", f"{DEFINITIONS}/{plural}.{api.namespace}.example.com", recorded=False)
+    await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
 
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -91,8 +90,7 @@ async def test_create_update_patch_delete(api: Conversation) -> None:
     await api("PUT", path(api, "a"), made.body | {"spec": {"size": 2}})
     await api("PATCH", path(api, "a"), {"spec": {"size": 3}}, content_type=MERGE_PATCH)
     await api("GET", path(api))
-    answer = await api("DELETE", path(api, "a"))
-    assert answer.status == 200
+    await api("DELETE", path(api, "a"))
 
 
 async def test_update_requires_a_resource_version(api: Conversation) -> None:
@@ -104,10 +102,7 @@ async def test_update_requires_a_resource_version(api: Conversation) -> None:
 
 NAMES: dict[str, dict[str, Any]] = {
     "kind": {"kind": "Other"},
-    "version": {"apiVersion": "example.com/v1"},
     "name": {"metadata": {"name": "A_"}},
-    "no_name": {"metadata": {}},
-    "labels": {"metadata": {"name": "a", "labels": {"a": 1}}},
     "label": {"metadata": {"name": "a", "labels": {"a b": "c"}}},
     "namespace": {"metadata": {"name": "a", "namespace": "other"}},
 }
@@ -116,17 +111,13 @@ NAMES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", NAMES)
 async def test_apiversion_kind_and_name_are_checked(api: Conversation, case: str) -> None:
     await define(api)
-    answer = await api("POST", path(api), widget(api) | NAMES[case])
-    assert answer.status in (400, 422)
+    await api("POST", path(api), widget(api) | NAMES[case])
 
 
 FIELDS: dict[str, Any] = {
     "int": {"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 2},
-    "exc": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 5, "exclusiveMaximum": True},
     "str": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^[a-z]*$"},
     "enum": {"type": "string", "enum": ["a", "b"], "default": "a"},
-    "when": {"type": "string", "format": "date-time"},
-    "day": {"type": "string", "format": "date"},
     "nullable": {"type": "string", "nullable": True},
     "bool": {"type": "boolean"},
     "port": {"x-kubernetes-int-or-string": True},
@@ -145,9 +136,6 @@ FIELDS: dict[str, Any] = {
     "obj": {"type": "object", "properties": {"x": {"type": "integer", "default": 3}}},
     "add": {"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2},
     "any": {**ANYTHING, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-    "one": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
-    | {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
-    "not": {"type": "string", "not": {"enum": ["bad"]}},
     "raw": {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
 }
 SPECS: dict[str, Any] = {
@@ -161,29 +149,23 @@ SPECS: dict[str, Any] = {
         "nullable": None,
         "add": {"x": 1},
     },
-    "number": {"port": 80, "int": 4.0, "exc": 0.5},
     "unknown": {"extra": 1, "obj": {"y": 1}, "any": {"a": {"deep": 1}}},
     "defaults": {"obj": {}},
-    "null_default": {"enum": None},
     "too_large": {"int": 12},
-    "too_close": {"exc": 0},
     "too_short": {"str": "a"},
     "pattern": {"str": "AB"},
     "enum": {"enum": "c"},
-    "text_for_bool": {"bool": "yes"},
     "items": {"list": [1]},
     "map": {"map": [{"k": "a"}, {"k": "a"}]},
     "no_key": {"map": [{"v": 1}]},
     "embedded": {"raw": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}}},
-    "no_object": 5,
 }
 
 
 @pytest.mark.parametrize("case", SPECS)
 async def test_schema_validates_objects(api: Conversation, case: str) -> None:
     await define(api, version(schema=with_spec(**FIELDS)))
-    answer = await api("POST", path(api), widget(api, spec=SPECS[case]))
-    assert answer.status in (201, 422)
+    await api("POST", path(api), widget(api, spec=SPECS[case]))
 
 
 @pytest.mark.parametrize("directive", ["Strict", "Warn", "Ignore"], ids=["strict", "warn", "ignore"])
@@ -234,12 +216,6 @@ async def test_object_is_read_in_every_served_version(api: Conversation) -> None
     assert answer.body["preferredVersion"]["version"] == "v2"
 
 
-async def test_unserved_version_is_404(api: Conversation) -> None:
-    await define(api, version(), version("v2") | {"served": False})
-    answer = await api("GET", path(api, api_version="v2"))
-    assert answer.status == 404
-
-
 async def test_selectable_fields_select(api: Conversation) -> None:
     schema = with_spec(colour={"type": "string"}, size={"type": "integer"})
     await define(api, version(schema=schema, selectableFields=[{"jsonPath": ".spec.colour"}]))
@@ -248,17 +224,6 @@ async def test_selectable_fields_select(api: Conversation) -> None:
     await api("GET", f"{path(api)}?fieldSelector=spec.colour%3Dblue")
     answer = await api("GET", f"{path(api)}?fieldSelector=spec.size%3D1")
     assert answer.status == 400
-
-
-async def test_printer_columns(api: Conversation) -> None:
-    columns = [
-        {"name": "Colour", "type": "string", "jsonPath": ".spec.colour", "description": "what it looks like"},
-        {"name": "Size", "type": "integer", "jsonPath": ".spec.size", "priority": 1},
-    ]
-    await define(api, version(additionalPrinterColumns=columns))
-    await api.create(path(api), widget(api, spec={"colour": "red"}))
-    answer = await api("GET", path(api), accept="application/json;as=Table;v=v1;g=meta.k8s.io")
-    assert answer.body["rows"][0]["cells"] == ["a", "red", None]
 
 
 async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
@@ -273,31 +238,16 @@ async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
     assert answer.body == "404 page not found\n"
 
 
-async def test_crd_with_taken_names_is_not_accepted(api: Conversation) -> None:
-    await define(api)
-    names = {"plural": "gadgets", "kind": "Widget"}
-    other = await api.create(DEFINITIONS, definition(api, names=names))
-    where = f"{DEFINITIONS}/{other['metadata']['name']}"
-    answer = await api.poll(where, lambda answer: bool(answer.body["status"]["conditions"]))
-    assert answer.body["status"]["conditions"][0]["status"] == "False"
-
-
 INVALID: dict[str, Any] = {
-    "no_group": (("spec", "group"), ""),
-    "no_versions": (("spec", "versions"), []),
     "no_schema": (("spec", "versions"), [{"name": "v1", "served": True, "storage": True}]),
     "no_storage": (("spec", "versions"), [version("v2")]),
     "two_storages": (("spec", "versions"), [version("v1"), version("v2") | {"storage": True}]),
-    "other_name": (("metadata", "name"), "bad"),
     "not_structural": (("spec", "versions"), [version(schema={"properties": {"spec": {}}})]),
-    "array_without_items": (("spec", "versions"), [version(schema=with_spec(list={"type": "array"}))]),
-    "bad_type": (("spec", "versions"), [version(schema=with_spec(x={"type": "text"}))]),
     "bad_default": (("spec", "versions"), [version(schema=with_spec(x={"type": "integer", "default": "1"}))]),
     "no_keys": (
         ("spec", "versions"),
         [version(schema=with_spec(x={"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map"}))],
     ),
-    "scale_without_path": (("spec", "versions"), [version(subresources={"scale": {}})]),
     "bad_selectable": (("spec", "versions"), [version(schema=with_spec(), selectableFields=[{"jsonPath": ".spec.x"}])]),
 }
 
@@ -310,14 +260,4 @@ async def test_crd_is_validated(api: Conversation, case: str) -> None:
     for part in parents:
         place = place[part]
     place[last] = INVALID[case][1]
-    answer = await api("POST", DEFINITIONS, obj)
-    assert answer.status in (400, 422)
-
-
-@pytest.mark.parametrize("field", ["scope", "group", "plural", "kind"])
-async def test_crd_identity_is_immutable(api: Conversation, field: str) -> None:
-    where = await define(api)
-    spec = {"scope": {"scope": "Cluster"}, "group": {"group": "example.com"}}
-    patch = spec.get(field, {"names": {field: "others"}})
-    answer = await api("PATCH", where, {"spec": patch}, content_type=MERGE_PATCH)
-    assert answer.status in (200, 422)
+    await api("POST", DEFINITIONS, obj)

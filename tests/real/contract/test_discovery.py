@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.real.contract.conversation import MERGE_PATCH
+from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, variants
+from tests.real.contract.test_custom_resources import define, version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,29 +20,7 @@ if TYPE_CHECKING:
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 BETA = AGGREGATED.replace("v=v2", "v=v2beta1")
-GROUPS = [
-    "admissionregistration.k8s.io/v1",
-    "apiextensions.k8s.io/v1",
-    "apiregistration.k8s.io/v1",
-    "apps/v1",
-    "authentication.k8s.io/v1",
-    "authorization.k8s.io/v1",
-    "autoscaling/v1",
-    "autoscaling/v2",
-    "batch/v1",
-    "certificates.k8s.io/v1",
-    "coordination.k8s.io/v1",
-    "discovery.k8s.io/v1",
-    "events.k8s.io/v1",
-    "flowcontrol.apiserver.k8s.io/v1",
-    "networking.k8s.io/v1",
-    "node.k8s.io/v1",
-    "policy/v1",
-    "rbac.authorization.k8s.io/v1",
-    "resource.k8s.io/v1",
-    "scheduling.k8s.io/v1",
-    "storage.k8s.io/v1",
-]
+VERSIONS = sorted({each.api_version for each in BUILTIN_RESOURCES if each.version in ("v1", "v2")})
 
 
 async def test_api_groups_are_listed(api: Conversation) -> None:
@@ -54,8 +33,7 @@ async def test_api_groups_are_listed(api: Conversation) -> None:
 )
 @pytest.mark.parametrize("path", ["/api", "/apis"], ids=["core", "groups"])
 async def test_aggregated_discovery(api: Conversation, path: str, accept: str) -> None:
-    answer = await api("GET", path, accept=accept)
-    assert answer.status in (200, 406)
+    await api("GET", path, accept=accept)
 
 
 async def test_aggregated_discovery_honors_if_none_match(api: Conversation) -> None:
@@ -64,7 +42,7 @@ async def test_aggregated_discovery_honors_if_none_match(api: Conversation) -> N
     assert again.status == 304
 
 
-@pytest.mark.parametrize("version", ["v1", *GROUPS], ids=lambda version: version.replace("/", "."))
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.replace("/", "."))
 async def test_version_lists_its_resources(api: Conversation, version: str) -> None:
     answer = await api("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
     assert answer.body["groupVersion"] == version
@@ -75,7 +53,7 @@ async def test_server_version(api: Conversation) -> None:
     assert answer.body["major"] == "1"
 
 
-@pytest.mark.parametrize("path", ["healthz", "livez", "readyz", "healthz/ping", "livez/ping", "readyz/ping"])
+@pytest.mark.parametrize("path", ["healthz", "livez", "readyz", "readyz/ping"])
 async def test_health_endpoints_return_ok(api: Conversation, path: str) -> None:
     answer = await api("GET", f"/{path}")
     assert answer.body == "ok"
@@ -86,18 +64,14 @@ PATHS = {
     "version": "/apis/nothing.example.com/v1",
     "other-version": "/apis/apps/v9",
     "resource": "/api/v1/nothings",
-    "namespaced-resource": "/api/v1/namespaces/{ns}/nothings",
     "cluster-resource-in-namespace": "/api/v1/namespaces/{ns}/nodes",
     "subresource": "/api/v1/namespaces/{ns}/configmaps/a/status",
-    "trailing-slash": "/api/v1/namespaces/{ns}/configmaps/",
-    "document": "/openapi/v3/apis/nothing.example.com/v1",
 }
 
 
 @variants("path", PATHS)
 async def test_unknown_paths_are_404(api: Conversation, path: str) -> None:
-    answer = await api("GET", path)
-    assert answer.status in (200, 301, 404)
+    await api("GET", path)
 
 
 @variants(
@@ -108,14 +82,10 @@ async def test_unknown_paths_are_404(api: Conversation, path: str) -> None:
         "patch-of-list": ("PATCH", CONFIGMAPS),
         "delete-of-namespaces": ("DELETE", "/api/v1/namespaces"),
         "post-to-all-namespaces": ("POST", "/api/v1/configmaps"),
-        "options-of-list": ("OPTIONS", CONFIGMAPS),
-        "post-to-discovery": ("POST", "/apis"),
-        "list-of-reviews": ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
     },
 )
 async def test_unsupported_methods_are_405(api: Conversation, asked: tuple[str, str]) -> None:
-    answer = await api(*asked)
-    assert answer.status in (200, 404, 405)
+    await api(*asked)
 
 
 async def test_openapi_v3_index(api: Conversation) -> None:
@@ -127,8 +97,7 @@ async def test_openapi_document_with_its_hash_is_cacheable(api: Conversation) ->
     index = await api("GET", "/openapi/v3", recorded=False)
     url = index.body["paths"]["apis/coordination.k8s.io/v1"]["serverRelativeURL"]
     api.variables["hash"] = url.partition("=")[2]
-    answer = await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash={hash}", shown=outline)
-    assert answer.status == 200
+    await api("GET", "/openapi/v3/apis/coordination.k8s.io/v1?hash={hash}", shown=outline)
 
 
 async def test_openapi_document_honors_if_none_match(api: Conversation) -> None:
@@ -148,13 +117,8 @@ def outline(document: Any) -> Any:
 
 OWN = "/openapi/v3/apis/{ns}.example.com/v1"
 _GROUP = re.compile("(?:(?<![a-z])r|R)ow[0-9a-fA-F]{8}ExampleCom")
-OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 FIELDS: dict[str, Any] = {
-    "text": {"type": "string", "description": "A text.", "minLength": 1, "maxLength": 9, "pattern": "^a"},
-    "choice": {"type": "string", "enum": ["a", "b"], "default": "a"},
-    "nullable": {"type": "string", "nullable": True},
     "port": {"x-kubernetes-int-or-string": True},
-    "open": OPEN,
     "parts": {
         "type": "array",
         "x-kubernetes-list-type": "map",
@@ -165,20 +129,14 @@ FIELDS: dict[str, Any] = {
             "properties": {"name": {"type": "string"}, "ref": {"x-kubernetes-int-or-string": True}},
         },
     },
-    "names": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}, "maxItems": 3},
-    "map": {"type": "object", "additionalProperties": {"type": "integer", "format": "int32"}},
     "rule": {
         "type": "object",
         "properties": {"x": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.x > 0", "message": "must be more"}],
     },
-    "default": {"type": "object", "properties": {"x": {"type": "integer"}}, "default": {"x": 1}},
 }
-METADATA = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}
 SCHEMAS: dict[str, dict[str, Any]] = {
     "described": {"type": "object", "description": "A widget.", "properties": {"spec": {"type": "object"}}},
-    "metadata": {"type": "object", "properties": {"metadata": METADATA, "spec": OPEN}},
-    "required": {"type": "object", "required": ["spec"], "properties": {"spec": OPEN}},
     **{name: {"type": "object", "properties": {"spec": node}} for name, node in FIELDS.items()},
 }
 
@@ -188,18 +146,6 @@ async def clean(api: Conversation) -> AsyncIterator[None]:
     """Delete the CRD of the row, which is cluster-scoped."""
     yield
     await api("DELETE", f"{DEFINITIONS}/widgets.{api.namespace}.example.com", recorded=False)
-
-
-def version(name: str = "v1", schema: dict[str, Any] = OPEN, **fields: Any) -> dict[str, Any]:
-    told = {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
-    return told | fields
-
-
-async def define(api: Conversation, *versions: dict[str, Any], **spec: Any) -> None:
-    group = f"{api.namespace}.example.com"
-    names = {"plural": "widgets", "kind": "Widget"}
-    told = {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions) or [version()], **spec}
-    await api.create(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": told})
 
 
 async def read_document(api: Conversation, shown: Any, path: str = OWN) -> Answer:
@@ -229,25 +175,3 @@ async def test_complete_document(api: Conversation) -> None:
     await define(api, version(subresources={"status": {}}))
     answer = await read_document(api, named)
     assert answer.body["openapi"] == "3.0.0"
-
-
-async def test_changed_schema_changes_the_document(api: Conversation) -> None:
-    await define(api, version(schema=SCHEMAS["described"]))
-    before = await read_document(api, kinds)
-    versions = [version(schema=SCHEMAS["text"])]
-    change = {"spec": {"versions": versions}}
-    await api("PATCH", f"{DEFINITIONS}/widgets.{{ns}}.example.com", change, content_type=MERGE_PATCH, recorded=False)
-    await api.poll(OWN, lambda answer: answer.headers.get("ETag") != before.headers["ETag"], recorded=False)
-    answer = await api("GET", OWN, shown=kinds)
-    assert answer.status == 200
-
-
-async def test_index_contains_the_document_hash(api: Conversation) -> None:
-    await define(api)
-    await read_document(api, kinds)
-    own = f"apis/{api.namespace}.example.com/v1"
-    await api.poll("/openapi/v3", lambda answer: own in answer.body["paths"], recorded=False)
-    index = await api("GET", "/openapi/v3", shown=lambda body: {own: body["paths"][own]})
-    api.variables["hash"] = index.body["paths"][own]["serverRelativeURL"].partition("=")[2]
-    answer = await api("GET", OWN + "?hash={hash}", shown=kinds)
-    assert answer.headers["ETag"] == f'"{api.variables["hash"]}"'

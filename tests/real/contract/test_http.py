@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real.contract.conversation import APPLY, JSON, MERGE_PATCH, PARTIAL, PARTIAL_LIST, TABLE, YAML
+from tests.real.contract.conversation import JSON, MERGE_PATCH, PARTIAL, PARTIAL_LIST, TABLE, YAML
 from tests.real.contract.tables import CONFIGMAPS, NAMESPACES, variants
-from tests.real.contract.test_custom_resources import define, path, widget
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Conversation
@@ -26,10 +25,7 @@ def of_size(size: int, text: str = '{"metadata":{"name":"a"},"x":"%s"}') -> byte
 
 LARGE = {
     "json": ("POST", CONFIGMAPS, JSON),
-    "update": ("PUT", A, JSON),
     "merge": ("PATCH", A, MERGE_PATCH),
-    "apply": ("PATCH", f"{A}?fieldManager=m", APPLY),
-    "deletion": ("DELETE", A, JSON),
 }
 
 
@@ -37,33 +33,7 @@ LARGE = {
 async def test_body_over_the_limit_is_413(api: Conversation, request_: tuple[str, str, str]) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     method, where, content_type = request_
-    answer = await api(method, where, of_size(LARGEST + 1), content_type=content_type)
-    assert answer.status in (200, 413)
-
-
-async def test_custom_resources_share_the_body_limit(api: Conversation) -> None:
-    where = await define(api)
-    for size in (1_000_000, 3_200_000):
-        body = widget(api, metadata={"name": f"w{size}"}, spec={"text": "x" * size})
-        answer = await api("POST", path(api), body, shown=_without_spec)
-        assert answer.status in (201, 413)
-    await api("DELETE", where, recorded=False)
-
-
-SHARDS = {
-    "half": "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
-    "broken": "shardRange(",
-}
-
-
-@variants("selector", SHARDS)
-async def test_shard_selector_is_ignored_by_default(api: Conversation, selector: str) -> None:
-    api.variables["selector"] = selector
-    for name in "abc":
-        await api.create(CONFIGMAPS, {"metadata": {"name": name}})
-    answer = await api("GET", f"{CONFIGMAPS}?shardSelector={{selector}}")
-    await api.watch(f"{CONFIGMAPS}?watch=true&shardSelector={{selector}}", events=3)
-    assert len(answer.body["items"]) == 3
+    await api(method, where, of_size(LARGEST + 1), content_type=content_type)
 
 
 async def test_too_many_requests_are_429(api: Conversation, operator: Operator) -> None:
@@ -86,48 +56,35 @@ async def test_watch_ends_when_the_server_stops(api: Conversation, operator: Ope
     assert len(answer.body["items"]) == 1
 
 
-def _without_spec(body: Any) -> Any:
-    return {name: value for name, value in body.items() if name not in ("spec", "metadata")}
-
-
 FORMS = {
     "nothing": "",
     "anything": "*/*",
     "json": JSON,
     "yaml": YAML,
-    "text": "text/plain",
-    "html-as-browsers": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-    "text-or-json": "text/plain,application/json",
     "table": TABLE,
-    "table-beta": TABLE.replace("v=v1", "v=v1beta1"),
-    "table-v2": TABLE.replace("v=v1", "v=v2"),
-    "table-v2-or-json": f"{TABLE.replace('v=v1', 'v=v2')},application/json",
     "kubectl": f"{TABLE},{TABLE.replace('v=v1', 'v=v1beta1')},application/json",
     "metadata": PARTIAL,
     "metadata-list": PARTIAL_LIST,
     "metadata-list-or-json": f"{PARTIAL_LIST},application/json",
 }
-STREAM = {"stream": "application/json;stream=watch"}
 
 
-@variants("accept", FORMS | STREAM)
+@variants("accept", FORMS)
 @pytest.mark.parametrize("path", [A, CONFIGMAPS, f"{CONFIGMAPS}/missing"], ids=["object", "list", "missing"])
 async def test_accept_header_selects_the_representation(api: Conversation, path: str, accept: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
-    answer = await api("GET", path, accept=accept)
-    assert answer.status in (200, 404, 406)
+    await api("GET", path, accept=accept)
 
 
-@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "", "none", "Other"])
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
 @pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
 async def test_include_object_selects_the_row_object(api: Conversation, path: str, include: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    answer = await api("GET", f"{path}?includeObject={include}", accept=TABLE)
-    assert answer.status in (200, 400)
+    await api("GET", f"{path}?includeObject={include}", accept=TABLE)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity", "deflate", "*", "gzip;q=0"])
-@pytest.mark.parametrize("size", [100, 120_000, 160_000], ids=["small", "medium", "large"])
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity"])
+@pytest.mark.parametrize("size", [100, 160_000], ids=["small", "large"])
 async def test_large_responses_are_compressed_on_request(api: Conversation, size: int, encoding: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})
     for where in (A, CONFIGMAPS):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 
-from tests.real.contract.conversation import MERGE_PATCH, PARTIAL_LIST
+from tests.real.contract.conversation import MERGE_PATCH
 from tests.real.contract.tables import variants
 
 if TYPE_CHECKING:
@@ -50,17 +49,7 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "service": (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}),
     "secret": (f"{CORE}/secrets", {"stringData": {"a": "b"}}),
     "config_map": (f"{CORE}/configmaps", {"data": {"a": "b"}}),
-    "service_account": (f"{CORE}/serviceaccounts", {}),
-    "claim": (
-        f"{CORE}/persistentvolumeclaims",
-        {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
-    ),
     "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
-    "replica_set": (
-        "/apis/apps/v1/namespaces/{ns}/replicasets",
-        {"spec": {"selector": SELECTED, "template": TEMPLATE}},
-    ),
-    "daemon_set": ("/apis/apps/v1/namespaces/{ns}/daemonsets", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
     "stateful_set": (
         "/apis/apps/v1/namespaces/{ns}/statefulsets",
         {"spec": {"selector": SELECTED, "template": TEMPLATE, "serviceName": "s"}},
@@ -69,39 +58,14 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
         "/apis/batch/v1/namespaces/{ns}/jobs",
         {"spec": {"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}}},
     ),
-    "cron_job": (
-        "/apis/batch/v1/namespaces/{ns}/cronjobs",
-        {
-            "spec": {
-                "schedule": "@daily",
-                "jobTemplate": {
-                    "spec": {"template": {"spec": {"containers": [CONTAINER], "restartPolicy": "OnFailure"}}}
-                },
-            }
-        },
-    ),
-    "role_binding": (
-        "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/rolebindings",
-        {
-            "roleRef": {"kind": "Role", "name": "r"},
-            "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
-        },
-    ),
-    "lease": ("/apis/coordination.k8s.io/v1/namespaces/{ns}/leases", {"spec": {"holderIdentity": "me"}}),
-    "node": ("/api/v1/nodes", {}),
-    "namespace": ("/api/v1/namespaces", {}),
 }
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
 async def test_defaults_are_applied(api: Conversation, kind: str) -> None:
     path, manifest = MANIFESTS[kind]
-    # Names of cluster-scoped objects must differ from those of other rows.
-    name = "a" if "{ns}" in path else f"{api.namespace}-a"
-    answer = await api("POST", path, {"metadata": {"name": name}} | manifest)
+    answer = await api("POST", path, {"metadata": {"name": "a"}} | manifest)
     assert answer.status == 201
-    if "{ns}" not in path:
-        await api("DELETE", f"{path}/{name}", recorded=False)
 
 
 EVENTS = "/api/v1/namespaces/{ns}/events"
@@ -170,38 +134,6 @@ async def test_watch_in_either_group(api: Conversation, where: str) -> None:
     await api("DELETE", f"{EVENTS}/b", recorded=False)
     answer = await api.watch(f"{where}?watch=true&resourceVersion={{v}}", events=4)
     assert [event["type"] for event in answer.body] == ["ADDED", "MODIFIED", "DELETED", "DELETED"]
-
-
-@variants("where", BOTH)
-async def test_delete_in_either_group(api: Conversation, where: str) -> None:
-    await create_two(api)
-    await api("DELETE", f"{where}/a")
-    await api("DELETE", f"{where}/b")
-    answer = await api("GET", f"{NEW_EVENTS if where == EVENTS else EVENTS}/a")
-    assert answer.status == 404
-
-
-FIELDS = {
-    "kind": "involvedObject.kind=Pod",
-    "name": "involvedObject.name=q",
-    "uid": "involvedObject.uid!=u",
-    "reason": "reason=Killing",
-    "reporter": "reportingComponent=example.com/controller",
-    "type": "type!=Normal",
-    "two": "involvedObject.name=p,type=Warning",
-    "regarding": "regarding.name=q",
-    "controller": "reportingController=example.com/controller",
-    "message": "message=x",
-}
-
-
-@variants("selector", FIELDS)
-@variants("where", BOTH)
-async def test_field_selectors(api: Conversation, where: str, selector: str) -> None:
-    await create_two(api)
-    await api.create(EVENTS, old_event(api, "c", involvedObject={"name": "q", "namespace": api.namespace}))
-    answer = await api("GET", f"{where}?fieldSelector={quote(selector, safe='{}')}", accept=PARTIAL_LIST)
-    assert answer.status in (200, 400)
 
 
 async def create_two(api: Conversation) -> None:

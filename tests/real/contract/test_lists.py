@@ -12,7 +12,6 @@ import pytest
 
 from tests.real.contract.conversation import JSON, MERGE_PATCH, PARTIAL_LIST, TABLE
 from tests.real.contract.tables import CONFIGMAPS, PODS, variants
-from tests.real.contract.test_custom_resources import define, path, widget
 
 if TYPE_CHECKING:
     from tests.real.contract.conversation import Answer, Conversation
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
 
 
 # Values of each parameter. At {v} there were two of the three objects; {token} continues after the first.
-VERSIONS = {"none": "", "zero": "&resourceVersion=0", "old": "&resourceVersion={v}", "word": "&resourceVersion=abc"}
+VERSIONS = {"none": "", "zero": "&resourceVersion=0", "old": "&resourceVersion={v}"}
 MATCHES = {
     "none": "",
     "exact": "&resourceVersionMatch=Exact",
     "newer": "&resourceVersionMatch=NotOlderThan",
-    "other": "&resourceVersionMatch=Foo",
 }
 LIMITS = {"all": "", "limit": "&limit=1"}
 CONTINUED = {"start": "", "token": "&continue={token}"}
@@ -36,40 +34,25 @@ COMBINATIONS = {
     for names, queries in [zip(*combination, strict=True)]
 }
 PARAMETERS = {
-    "empty-version": "resourceVersion=",
     "negative-version": "resourceVersion=-1",
-    "empty-limit": "limit=",
-    "no-limit": "limit=0",
     "word-as-limit": "limit=abc",
-    "empty-token": "continue=",
-    "bookmarks": "allowWatchBookmarks=true",
     "timeout": "timeoutSeconds=10",
-    "no-watch": "watch=false",
-    "unknown": "unknown=1",
 }
 LABELS = {
-    "empty": "",
     "name": "n",
-    "no-name": "!n",
     "equal": "n=1",
     "unequal": "n!=1",
     "in": "n in (1,2)",
     "not-in": "n notin (1,2)",
     "greater": "n>1",
-    "less": "n<2",
     "two": "n=1,odd=1",
-    "unequal-to-absent": "m!=x",
     "no-key": "=1",
 }
 FIELDS = {
-    "empty": "",
     "name": "metadata.name=b",
     "unequal": "metadata.name!=b",
-    "no-operator": "metadata.name",
     "other-namespace": "metadata.namespace=default",
-    "not-other-namespace": "metadata.namespace!=default",
     "uid": "metadata.uid=x",
-    "label": "metadata.labels.n=1",
     "data": "data.k=v",
 }
 
@@ -77,29 +60,25 @@ FIELDS = {
 @variants("query", COMBINATIONS)
 async def test_version_match_limit_and_continue_together(api: Conversation, query: str) -> None:
     await create_three(api)
-    answer = await api("GET", f"{CONFIGMAPS}?{query}")
-    assert answer.status in (200, 400, 410, 422)
+    await api("GET", f"{CONFIGMAPS}?{query}")
 
 
 @variants("query", PARAMETERS)
 async def test_parameter_values(api: Conversation, query: str) -> None:
     await create_three(api)
-    answer = await api("GET", f"{CONFIGMAPS}?{query}")
-    assert answer.status in (200, 400, 422)
+    await api("GET", f"{CONFIGMAPS}?{query}")
 
 
 @variants("selector", LABELS)
 async def test_label_selectors(api: Conversation, selector: str) -> None:
     await create_three(api)
-    answer = await api("GET", f"{CONFIGMAPS}?labelSelector={quote(selector, safe='')}")
-    assert answer.status in (200, 400)
+    await api("GET", f"{CONFIGMAPS}?labelSelector={quote(selector, safe='')}")
 
 
 @variants("selector", FIELDS)
 async def test_field_selectors(api: Conversation, selector: str) -> None:
     await create_three(api)
-    answer = await api("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
-    assert answer.status in (200, 400)
+    await api("GET", f"{CONFIGMAPS}?fieldSelector={quote(selector, safe='')}")
 
 
 @pytest.mark.conformance("FK-03")
@@ -129,18 +108,9 @@ async def test_future_version_is_too_large(api: Conversation, match: str) -> Non
     assert answer.status == 504
 
 
-async def test_cluster_wide_list_narrowed_to_one_namespace(api: Conversation) -> None:
-    await create_three(api)
-    answer = await api("GET", "/api/v1/configmaps?fieldSelector=metadata.namespace%3D{ns}")
-    assert len(answer.body["items"]) == 3
-
-
 READS = {
     "any": "a",
-    "zero": "a?resourceVersion=0",
-    "old": "a?resourceVersion={v}",
     "future": "a?resourceVersion=999999999",
-    "word": "a?resourceVersion=abc",
     "missing": "missing",
 }
 
@@ -148,18 +118,13 @@ READS = {
 @variants("path", READS)
 async def test_get_one_object(api: Conversation, path: str) -> None:
     await create_three(api)
-    answer = await api("GET", f"{CONFIGMAPS}/{path}")
-    assert answer.status in (200, 404, 500, 504)
+    await api("GET", f"{CONFIGMAPS}/{path}")
 
 
 POD_FIELDS = {
     "node": "spec.nodeName=n",
-    "no-node": "spec.nodeName=",
     "phase": "status.phase=Pending",
     "policy": "spec.restartPolicy!=Never",
-    "scheduler": "spec.schedulerName=default-scheduler",
-    "two": "status.phase=Pending,spec.nodeName=n",
-    "label": "metadata.labels.a=b",
 }
 
 
@@ -168,8 +133,7 @@ async def test_pod_field_selectors(api: Conversation, selector: str) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     await api.create(PODS, {"metadata": {"name": "a"}, "spec": spec})
     await api.create(PODS, {"metadata": {"name": "b"}, "spec": spec | {"nodeName": "n", "restartPolicy": "Never"}})
-    answer = await api("GET", f"{PODS}?fieldSelector={quote(selector, safe='')}", accept=PARTIAL_LIST)
-    assert answer.status in (200, 400)
+    await api("GET", f"{PODS}?fieldSelector={quote(selector, safe='')}", accept=PARTIAL_LIST)
 
 
 async def create_three(api: Conversation, *, numbered: bool = True) -> None:
@@ -215,22 +179,6 @@ async def test_new_continue_token_lists_from_current_state(api: Conversation, op
         assert answer.status == 200
 
 
-async def test_continue_tokens_of_custom_resources_expire(api: Conversation, operator: Operator) -> None:
-    definition = await define(api)
-    for name in "abc":
-        await api.create(path(api), widget(api, metadata={"name": name}))
-    where = path(api)
-    listed = await api("GET", f"{where}?limit=1", recorded=False)
-    api.variables["token"] = listed.metadata["continue"]
-    await api("DELETE", path(api, "b"), recorded=False)
-    await operator.compact()
-    answer = await api.poll(f"{where}?limit=1&continue={{token}}", is_gone)
-    api.variables["token"] = answer.metadata["continue"]
-    answer = await api("GET", f"{where}?limit=1&continue={{token}}")
-    assert [each["metadata"]["name"] for each in answer.body["items"]] == ["c"]
-    await api("DELETE", definition, recorded=False)
-
-
 OLD = ("resourceVersionMatch=Exact", "limit=1", "limit=1&labelSelector=odd%3D1")
 
 
@@ -243,8 +191,6 @@ async def test_list_at_a_compacted_version_is_410(api: Conversation, operator: O
 
 YOUNG = {
     "not-older": "resourceVersion={v}&resourceVersionMatch=NotOlderThan",
-    "not-older-limit": "resourceVersion={v}&resourceVersionMatch=NotOlderThan&limit=1",
-    "any": "resourceVersion={v}",
     "zero": "resourceVersion=0",
 }
 
@@ -276,24 +222,16 @@ async def test_streaming_list_at_a_compacted_version_is_current(api: Conversatio
 
 
 CONTINUE_TOKENS = {
-    "no-moment": token(rv=-1, start="a\0"),
     "future": token(rv=999999999, start="a\0"),
     "no-version": token(start="a\0"),
-    "text-as-version": token(rv="1", start="a\0"),
-    "no-start": token(rv=-1),
-    "root": token(rv=-1, start="/"),
-    "dots": token(rv=-1, start="a/../b"),
     "no-json": base64.urlsafe_b64encode(b"{").decode().rstrip("="),
-    "one-letter": "x",
-    "wrong-early": "=abcdefg",
 }
 
 
 @variants("text", CONTINUE_TOKENS)
 async def test_continue_token_is_validated(api: Conversation, text: str) -> None:
     await create_three(api, numbered=False)
-    answer = await api("GET", f"{CONFIGMAPS}?limit=1&continue={quote(text, safe='')}")
-    assert answer.status in (200, 400, 410, 500, 504)
+    await api("GET", f"{CONFIGMAPS}?limit=1&continue={quote(text, safe='')}")
 
 
 async def change_objects(api: Conversation) -> None:

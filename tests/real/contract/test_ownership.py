@@ -45,27 +45,6 @@ async def test_apply_requires_a_field_manager(api: Conversation) -> None:
     assert answer.status == 422
 
 
-async def test_apply_without_api_version_is_400(api: Conversation) -> None:
-    answer = await apply(api, A, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    assert answer.status == 400
-
-
-async def test_apply_rejects_managed_fields(api: Conversation) -> None:
-    answer = await apply(api, A, configmap(managedFields=[{"manager": "x", "operation": "Apply"}]))
-    assert answer.status == 400
-
-
-async def test_apply_with_an_unknown_field_is_refused(api: Conversation) -> None:
-    answer = await apply(api, A, configmap() | {"dta": {}})
-    assert answer.status >= 400
-
-
-async def test_two_appliers_own_different_fields(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    answer = await apply(api, A, configmap({"l": "w"}), "two")
-    assert answer.body["data"] == {"k": "v", "l": "w"}
-
-
 @pytest.mark.conformance("FK-05")
 async def test_apply_to_a_field_of_another_owner_conflicts(api: Conversation) -> None:
     await apply(api, A, configmap({"k": "v"}))
@@ -106,12 +85,6 @@ async def test_patch_is_recorded_as_update(api: Conversation) -> None:
     assert answer.body["data"] == {"k": "v", "l": "w"}
 
 
-async def test_empty_managed_fields_reset_ownership(api: Conversation) -> None:
-    await apply(api, A, configmap({"k": "v"}))
-    answer = await api("PUT", f"{A}?fieldManager=two", configmap({"k": "w"}, managedFields=[{}]))
-    assert answer.status == 200
-
-
 async def test_first_apply_records_before_first_apply(api: Conversation) -> None:
     await api("POST", f"{CONFIGMAPS}?fieldManager=old", configmap({"k": "v"}))
     await api("PUT", f"{A}?fieldManager=old", configmap({"k": "v"}, managedFields=[{}]))
@@ -147,12 +120,6 @@ async def test_oldest_update_managers_are_merged(api: Conversation) -> None:
         await api("PATCH", f"{A}?fieldManager=m{index:02}", patch, content_type=MERGE_PATCH, recorded=False)
     answer = await api("GET", A)
     assert len(answer.metadata["managedFields"]) == 10
-
-
-async def test_yaml_apply(api: Conversation) -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: 'true'\n"
-    answer = await api("PATCH", f"{A}?fieldManager=one", text, content_type=APPLY)
-    assert answer.body["data"] == {"k": "true"}
 
 
 async def test_apply_with_an_old_version_conflicts(api: Conversation) -> None:

@@ -1,4 +1,4 @@
-"""Patches: requests, merge patches, strategic merge patches with the same effect, custom resources."""
+"""Patches: requests, merge patches, JSON patches, strategic merge patches with the same effect, custom resources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real.contract.conversation import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC, YAML
-from tests.real.contract.tables import CONFIGMAPS, DEFINITIONS, DEPLOYMENTS, deployment, setting, variants
+from tests.real.contract.tables import CONFIGMAPS, DEPLOYMENTS, deployment, setting, variants
+from tests.real.contract.test_custom_resources import define, version, with_spec
+from tests.real.contract.test_custom_resources import path as path_of
+from tests.real.contract.test_custom_resources import widget as widget_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,10 +25,8 @@ KINDS = {"merge": MERGE_PATCH, "strategic": STRATEGIC, "json": JSON_PATCH}
 CONTENT_TYPES = {
     "json": JSON,
     "yaml": YAML,
-    "none": "",
     "merge": MERGE_PATCH,
     "merge_charset": f"{MERGE_PATCH}; charset=utf-8",
-    "merge_upper_case": "Application/Merge-Patch+JSON",
     "strategic_charset": f"{STRATEGIC};charset=UTF-8",
     "json_patch_charset": f"{JSON_PATCH}; charset=utf-8",
     "malformed": ";",
@@ -36,18 +37,12 @@ CONTENT_TYPES = {
 async def test_content_types(api: Conversation, content_type: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
     body = "[]" if content_type.startswith(JSON_PATCH) else '{"data":{"k":"v"}}'
-    answer = await api("PATCH", A, body, content_type=content_type)
-    assert answer.status in (200, 415)
+    await api("PATCH", A, body, content_type=content_type)
 
 
 OPTIONS = {
-    "force": "force=true",
-    "manager": "fieldManager=me",
     "long_manager": f"fieldManager={'m' * 129}",
-    "unprintable_manager": "fieldManager=a%0Ab",
     "dry_run": "dryRun=All",
-    "dry_run_word": "dryRun=yes",
-    "validation_word": "fieldValidation=maybe",
     "unknown": "what=ever",
 }
 
@@ -55,8 +50,7 @@ OPTIONS = {
 @variants("query", OPTIONS)
 async def test_query_options(api: Conversation, query: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await api("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", f"{A}?{query}", {"data": {"k": "v"}}, content_type=MERGE_PATCH)
     await api("GET", A)
 
 
@@ -83,26 +77,15 @@ CONFIGMAP: dict[str, Any] = {
     "metadata": {"name": "a", "labels": {"x": "1", "y": "2"}, "finalizers": ["x/a"]},
     "data": {"k": "v", "l": "w"},
 }
-CONTAINERS = [{"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"}]
-DEPLOYMENT: dict[str, Any] = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "selector": {"matchLabels": {"a": "b"}},
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}},
-    },
-}
+CONTAINERS: list[dict[str, Any]] = [{"name": "c", "image": "i", "tty": True}, {"name": "d", "image": "j"}]
 EITHER = {"merge": MERGE_PATCH, "strategic": STRATEGIC}
 
 PATCHES: dict[str, Any] = {
-    "nothing": {},
     "value": {"data": {"k": "1"}},
     "null": {"data": {"k": None}},
-    "null_in_a_new_map": {"metadata": {"annotations": {"a": None, "b": "1"}}},
     "list": {"metadata": {"finalizers": ["x/b", "x/a"]}},
     "text_for_a_map": {"data": "x"},
-    "list_for_a_map": {"data": []},
     "number_for_a_text": {"data": {"k": 1}},
-    "true": {"immutable": True},
     "many": {"metadata": {"labels": {"x": None, "z": "3"}}, "data": {"k": None, "l": "u", "m": "t"}},
 }
 
@@ -112,8 +95,7 @@ PATCHES: dict[str, Any] = {
 @variants("patch", PATCHES)
 async def test_merge_and_strategic_patch_of_a_configmap(api: Conversation, patch: Any, content_type: str) -> None:
     await api.create(CONFIGMAPS, CONFIGMAP)
-    answer = await api("PATCH", A, patch, content_type=content_type)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", A, patch, content_type=content_type)
     await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
 
 
@@ -123,7 +105,6 @@ DEEP: dict[str, Any] = {
     "surge_in_percent": {"spec": {"strategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": None}}}},
     "default": {"spec": {"replicas": None, "revisionHistoryLimit": None}},
     "replicas": {"spec": {"replicas": 0}},
-    "fraction": {"spec": {"replicas": 1.5}},
     "status": {"status": {"replicas": 3}},
 }
 
@@ -131,19 +112,16 @@ DEEP: dict[str, Any] = {
 @variants("content_type", EITHER)
 @variants("patch", DEEP)
 async def test_merge_and_strategic_patch_of_a_spec(api: Conversation, patch: Any, content_type: str) -> None:
-    await api.create(DEPLOYMENTS, DEPLOYMENT)
-    answer = await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
-    assert answer.status in (200, 422, 500)
+    await api.create(DEPLOYMENTS, deployment(*CONTAINERS))
+    await api("PATCH", f"{DEPLOYMENTS}/a", patch, content_type=content_type)
 
 
 FORMS: dict[str, str] = {
     "a_list": "[]",
-    "a_text": '"x"',
     "null": "null",
     "words": "garbage",
     "nothing": "",
     "cut": '{"data":{"k"',
-    "two_values": "{}{}",
     "no_number": '{"data":{"k":NaN}}',
 }
 
@@ -152,8 +130,7 @@ FORMS: dict[str, str] = {
 @variants("text", FORMS)
 async def test_merge_patch_must_be_an_object(api: Conversation, text: str, content_type: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
-    answer = await api("PATCH", A, text, content_type=content_type)
-    assert answer.status in (200, 400, 422)
+    await api("PATCH", A, text, content_type=content_type)
 
 
 @variants("content_type", EITHER)
@@ -167,50 +144,110 @@ async def test_field_validation_of_duplicate_and_unknown_fields(
     assert answer.status == (422 if directive == "Strict" else 200)
 
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "spec": {
-            "type": "object",
-            "properties": {
-                "size": {"type": "integer", "default": 1},
-                "name": {"type": "string"},
-                "items": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
-                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            },
-        },
-        "status": {"type": "object", "properties": {"phase": {"type": "string"}}},
-    },
+PATCHED: dict[str, Any] = {
+    "metadata": {"name": "a", "labels": {"x": "1", "example.com/y": "2"}, "finalizers": ["x/a", "x/b"]},
+    "data": {"k": "v", "l": "w"},
 }
+
+
+def add(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def remove(path: str) -> dict[str, Any]:
+    return {"op": "remove", "path": path}
+
+
+def replace(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "replace", "path": path, "value": value}
+
+
+def expect(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "test", "path": path, "value": value}
+
+
+def move(start: str, path: str) -> dict[str, Any]:
+    return {"op": "move", "from": start, "path": path}
+
+
+def copy(start: str, path: str) -> dict[str, Any]:
+    return {"op": "copy", "from": start, "path": path}
+
+
+OPERATIONS: dict[str, list[Any]] = {
+    "nothing": [],
+    "add": [add("/data/n", "1")],
+    "add_map": [add("/metadata/annotations", {"a": "b"})],
+    "add_without_a_value": [{"op": "add", "path": "/data/n"}],
+    "add_below_nothing": [add("/metadata/annotations/a", "b")],
+    "add_escaped": [add("/metadata/labels/example.com~1z", "1"), add("/data/a~0c", "1")],
+    "append": [add("/metadata/finalizers/-", "x/c")],
+    "insert_first": [add("/metadata/finalizers/0", "x/c")],
+    "remove": [remove("/data/k")],
+    "remove_escaped": [remove("/metadata/labels/example.com~1y"), remove("/data/l")],
+    "remove_nothing": [remove("/data/n")],
+    "replace": [replace("/data/k", "1")],
+    "replace_nothing": [replace("/data/n", "1")],
+    "replace_list": [replace("/metadata/finalizers", ["x/c"])],
+    "test": [expect("/data/k", "v"), add("/data/n", "1")],
+    "test_other": [expect("/data/k", "w"), add("/data/n", "1")],
+    "test_kind": [expect("/kind", "ConfigMap"), expect("/apiVersion", "v1"), add("/data/n", "1")],
+    "move": [move("/data/k", "/data/n")],
+    "move_nothing": [move("/data/n", "/data/m")],
+    "copy": [copy("/data/k", "/data/n")],
+    "copy_list": [copy("/metadata/labels", "/metadata/annotations")],
+    "several": [expect("/data/k", "v"), replace("/data/k", "w"), copy("/data/k", "/data/n"), remove("/data/l")],
+    "unknown": [{"op": "frob", "path": "/data/k"}],
+    "no_path": [{"op": "add", "value": "1"}],
+}
+
+
+@pytest.mark.conformance("FK-02")
+@variants("operations", OPERATIONS)
+async def test_operations_apply_in_order_or_not_at_all(api: Conversation, operations: list[Any]) -> None:
+    await api.create(CONFIGMAPS, PATCHED)
+    await api("PATCH", A, operations, content_type=JSON_PATCH)
+    await api("GET", A)
+    await api("PATCH", A, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH, recorded=False)
+
+
+JSON_FORMS: dict[str, str] = {
+    "an_object": '{"op":"add"}',
+    "null": "null",
+    "words": "garbage",
+    "cut": '[{"op":"add"',
+}
+
+
+@variants("text", JSON_FORMS)
+async def test_json_patch_must_be_a_list(api: Conversation, text: str) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    await api("PATCH", A, text, content_type=JSON_PATCH)
+
+
+@pytest.mark.parametrize("count", [10_000, 10_001])
+async def test_limit_of_10000_operations(api: Conversation, count: int) -> None:
+    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}})
+    answer = await api("PATCH", A, [expect("/metadata/name", "a")] * count, content_type=JSON_PATCH)
+    assert answer.status == (200 if count == 10_000 else 413)
+
+
+SCHEMA = with_spec(
+    size={"type": "integer", "default": 1},
+    name={"type": "string"},
+    items={"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+)
+SCHEMA["properties"]["status"] = {"type": "object", "properties": {"phase": {"type": "string"}}}
 
 
 @pytest.fixture
 async def widget(api: Conversation) -> AsyncIterator[str]:
     """The path of a widget."""
-    group = f"{api.namespace}.example.com"
-    spec = {
-        "group": group,
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": SCHEMA},
-                "subresources": {"status": {}},
-            }
-        ],
-    }
-    definition = f"{DEFINITIONS}/widgets.{group}"
-    await api.create(DEFINITIONS, {"metadata": {"name": f"widgets.{group}"}, "spec": spec})
-    path = f"/apis/{group}/v1/namespaces/{{ns}}/widgets"
-    await api.poll(path, lambda answer: answer.status == 200, recorded=False)
+    definition = await define(api, version(schema=SCHEMA, subresources={"status": {}}))
     content = {"items": [{"name": "x"}], "free": {"a": None, "b": {"c": "d"}}}
-    await api.create(
-        path, {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {**content}}
-    )
-    yield f"{path}/a"
+    await api.create(path_of(api), widget_of(api, spec=content))
+    yield path_of(api, "a")
     await api("DELETE", definition, recorded=False)
 
 

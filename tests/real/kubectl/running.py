@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,16 +51,6 @@ class Kubectl:
     async def json(self, *arguments: str) -> Any:
         """Return the output with `-o json`, decoded."""
         return json.loads(await self(*arguments, "-o", "json"))
-
-    async def columns(self, *arguments: str) -> list[dict[str, str]]:
-        """Return the table that kubectl prints as a dictionary for each row."""
-        header, *rows = (await self(*arguments)).splitlines()
-        # Columns are three spaces apart; within a name there may be one.
-        heads = list(re.finditer(r"\S+(?: \S+)*", header))
-        ends = [*(head.start() for head in heads[1:]), None]
-        return [
-            {head[0]: row[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)} for row in rows
-        ]
 
     @asynccontextmanager
     async def running(

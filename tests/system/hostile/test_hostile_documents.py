@@ -163,7 +163,7 @@ class Documents:
         return response
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.one_of(spoilt(AGGREGATED), spoilt(GROUPS)), st.one_of(st.just(LEGACY), spoilt(LEGACY)))
 def test_any_documents_give_resources_or_a_named_error(root: Any, other: Any) -> None:
     documents = Documents(root, other)

@@ -173,8 +173,9 @@ def test_list_may_end_anywhere(body: bytes, options: RunOptions, ending: str) ->
 
 @pytest.mark.parametrize("ending", ["end", "cut"])
 def test_watch_may_end_anywhere(ending: str) -> None:
-    for offset in range(len(WATCH)):
-        run(([LIST], "end"), ([WATCH[:offset]], ending), options=PAGES)
+    for first in range(0, len(WATCH), 20):
+        cuts = [WATCH[:offset] for offset in range(first, min(first + 20, len(WATCH)))]
+        run(*(each for part in cuts for each in (([LIST], "end"), ([part], ending))), options=PAGES)
 
 
 @pytest.mark.parametrize(("body", "options"), [(LIST, PAGES), (STREAM + WATCH, STREAMS)], ids=["list", "stream"])
@@ -267,7 +268,7 @@ def hostile_answers(draw: st.DrawFn) -> list[tuple[list[bytes], str]]:
     return responses
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(hostile_answers(), st.sampled_from([PAGES, STREAMS]), st.sampled_from(["delta", "in_order"]))
 def test_any_responses_are_survived(
     responses: list[tuple[list[bytes], str]], options: RunOptions, queue: QueueName
@@ -322,20 +323,20 @@ DRIPPING_WATCHES = {
 }
 
 
-@pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
+@pytest.mark.parametrize("every", [0.5, 60.0])
 @pytest.mark.parametrize("place", DRIPPING_LISTS)
 def test_trickling_list_is_given_up(place: str, every: float) -> None:
     assert "no new object came for 90 s" in str(drips(*DRIPPING_LISTS[place], every, PAGES))
 
 
-@pytest.mark.parametrize("every", [0.5, 1.0, 20.0])
+@pytest.mark.parametrize("every", [0.5, 20.0])
 @pytest.mark.parametrize("place", [*DRIPPING_WATCHES, "the same event again and again"])
 def test_trickling_streaming_list_falls_back_to_pages(place: str, every: float) -> None:
     again = line("ADDED", pod("a", "1"))
     drips(*DRIPPING_WATCHES.get(place, (again, again)), every, STREAMS)
 
 
-@pytest.mark.parametrize("every", [0.5, 1.0, 60.0])
+@pytest.mark.parametrize("every", [0.5, 60.0])
 @pytest.mark.parametrize("place", DRIPPING_WATCHES)
 def test_trickling_watch_is_reopened(place: str, every: float) -> None:
     first, drop = DRIPPING_WATCHES[place]

@@ -114,7 +114,7 @@ FAULT_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("storage", [Storage.BYTES, Storage.DICT, Storage.COMPRESSED])
+@pytest.mark.parametrize("storage", [Storage.BYTES, Storage.DICT])
 async def test_faults_do_not_reveal_secrets(storage: StorageTier) -> None:
     resource = find("", "v1", "secrets")
     assert resource is not None

@@ -206,21 +206,11 @@ SERVERS: list[Scenario] = [
 
 # Arguments of a transport, of which the first request fails at the latest.
 
-#: A password that is too long for SOCKS.
-LONG = SECRET * 30
 TRANSPORTS: dict[str, dict[str, Any]] = {
     "refused": {"token": SECRET},
-    "refused with headers": {
-        "headers": {"X-Key": SECRET, "Authorization": SECRET},
-        "proxy_headers": {"X-Key": SECRET},
-    },
     "broken client key": {
         "url": "https://127.0.0.1:1",
         "credentials": FixedCredentials(Credential(certificate=f"PEM {SECRET}", key=f"PEM {SECRET}")),
-    },
-    "unwritable client key": {
-        "url": "https://127.0.0.1:1",
-        "credentials": FixedCredentials(Credential(certificate=f"PEM {SECRET}", key=f"PEM {SECRET}\ud800")),
     },
     "header with a line break": {"headers": {"X-Key": f"{SECRET}\r\nX-Other: 1"}, "token": SECRET},
     "two credentials": {
@@ -231,7 +221,6 @@ TRANSPORTS: dict[str, dict[str, Any]] = {
     },
     "token with a space": {"token": f"two {SECRET}"},
     "unknown proxy": {"url": OUTSIDE, "token": SECRET, "proxy": f"ftp://me:{SECRET}@proxy"},
-    "unreadable proxy": {"url": OUTSIDE, "token": SECRET, "proxy": f"http://me:{SECRET}@[proxy"},
     "unreachable proxy": {"url": OUTSIDE, "token": SECRET, "proxy": f"http://me:{SECRET}@127.0.0.1:1"},
     "unreachable SOCKS proxy": {"url": OUTSIDE, "token": SECRET, "proxy": f"socks5://me:{SECRET}@127.0.0.1:1"},
 }
@@ -250,13 +239,9 @@ async def refusing_proxy(stage: Stage) -> None:
     await stage.fetch("https://api.invalid", token=SECRET, proxy=proxy)
 
 
-async def refusing_socks(stage: Stage, password: str = SECRET) -> None:
+async def refusing_socks(stage: Stage) -> None:
     socks = await stage.stack.enter_async_context(SocksServer(1, password="me:another"))
-    await stage.fetch(OUTSIDE, token=SECRET, proxy=f"socks5://me:{password}@{socks.authority}")
-
-
-async def odd_socks(stage: Stage) -> None:
-    await refusing_socks(stage, LONG)
+    await stage.fetch(OUTSIDE, token=SECRET, proxy=f"socks5://me:{SECRET}@{socks.authority}")
 
 
 async def token_file_with_a_line_break(stage: Stage) -> None:
@@ -277,7 +262,7 @@ async def hook_that_raises(stage: Stage) -> None:
 
 
 CONNECTIONS: list[Scenario] = [
-    *(silent, no_tls, refusing_proxy, refusing_socks, odd_socks, token_file_with_a_line_break),
+    *(silent, no_tls, refusing_proxy, refusing_socks, token_file_with_a_line_break),
     *(token_file_that_is_binary, hook_that_raises),
 ]
 
@@ -310,19 +295,6 @@ PLUGINS = {
     "plugin with a broken token": credential(token=f"{SECRET}\nX-Other: 1"),
     "plugin that hangs": f"import time; print({SECRET!r}, flush=True); time.sleep(600)",
 }
-
-
-async def plugin_of_a_transport(stage: Stage) -> None:
-    await stage.fetch(credentials=stage.plugin(PLUGINS["plugin that fails"]))
-
-
-async def plugin_that_is_gone(stage: Stage) -> None:
-    program = stage.folder / "program"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    source = ExecCredentials(exec_plugin({**PLUGIN, "command": str(program)}, {}, "users[me]"))
-    program.unlink()
-    await obtain(source)
 
 
 async def plugin_with_a_null_byte(stage: Stage) -> None:
@@ -369,10 +341,6 @@ async def provider_that_babbles(stage: Stage) -> None:
     await stage.fetch(credentials=stage.oidc())
 
 
-async def provider_that_is_gone(stage: Stage) -> None:
-    await obtain(stage.oidc(**{"idp-issuer-url": UNUSED}))
-
-
 async def no_refresh_token(stage: Stage) -> None:
     await obtain(stage.oidc(**{"refresh-token": ""}))
 
@@ -384,8 +352,8 @@ async def store_that_breaks(stage: Stage) -> None:
 
 
 SOURCES: list[Scenario] = [
-    *(plugin_of_a_transport, plugin_that_is_gone, plugin_with_a_null_byte, plugin_section_that_is_wrong),
-    *(provider_that_babbles, provider_that_is_gone, no_refresh_token, store_that_breaks),
+    *(plugin_with_a_null_byte, plugin_section_that_is_wrong),
+    *(provider_that_babbles, no_refresh_token, store_that_breaks),
 ]
 
 # Kubeconfigs.

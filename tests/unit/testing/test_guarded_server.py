@@ -62,12 +62,12 @@ async def test_loopback_hosts_are_accepted(host: str) -> None:
         "",
     ],
 )
-@pytest.mark.parametrize("path", [NAMESPACES, "/_faults", "/version", "/nonsense"])
-async def test_foreign_hosts_and_origins_are_refused(host: str, path: str) -> None:
+async def test_foreign_hosts_and_origins_are_refused(host: str) -> None:
     async with client(guarded=True, faults_over_http=True) as session:
-        assert await status(session, "GET", path, {"Host": host}) == 403
-        assert await status(session, "GET", path, {"Origin": f"http://{host}"}) == 403
-        assert await status(session, "POST", path, {"Origin": f"https://{host}"}, data="a=b") == 403
+        for path in (NAMESPACES, "/_faults", "/version", "/nonsense"):
+            assert await status(session, "GET", path, {"Host": host}) == 403
+            assert await status(session, "GET", path, {"Origin": f"http://{host}"}) == 403
+            assert await status(session, "POST", path, {"Origin": f"https://{host}"}, data="a=b") == 403
 
 
 @pytest.mark.parametrize("origin", ["null", "file://", "http://", "localhost", "moz-extension://localhost"])

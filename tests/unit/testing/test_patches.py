@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer.testing.patches.json_patches import PatchError, json_patch, merge_patch
@@ -51,24 +51,12 @@ def names(obj: dict[str, Any]) -> list[str]:
 
 
 class TestJSONPatch:
-    @pytest.mark.parametrize(
-        ("operation", "cause"),
-        [
-            ({"op": "remove", "path": "/b"}, "Unable to remove nonexistent key: b"),
-            ({"op": "test", "path": "/a/0", "value": True}, "testing value /a/0 failed"),
-            ({"op": "frob", "path": "/a"}, "Unexpected kind: frob"),
-            ({"op": "add", "path": "/b/c", "value": 1}, 'add operation does not apply: doc is missing path: "/b/c"'),
-            ({"op": "add", "path": "/a/7", "value": 1}, "Unable to access invalid index: 7"),
-            ({"op": "remove", "path": "/a/one"}, "value was not a proper array index: 'one'"),
-            ({"op": "add"}, "add operation, missing path field"),
-        ],
-    )
-    def test_inapplicable_operation_is_rejected(self, operation: Any, cause: str) -> None:
+    def test_inapplicable_operation_is_rejected(self) -> None:
         with pytest.raises(PatchError) as caught:
-            json_patch({"a": [1, 2]}, [operation])
+            json_patch({"a": [1, 2]}, [{"op": "add", "path": "/a/7", "value": 1}])
 
         assert (caught.value.status, caught.value.reason, caught.value.message) == (422, "Invalid", REJECTED)
-        assert caught.value.cause == cause
+        assert caught.value.cause == "Unable to access invalid index: 7"
 
     def test_failed_test_operation_undoes_earlier_ones(self) -> None:
         current = {"a": [1]}
@@ -78,6 +66,7 @@ class TestJSONPatch:
 
         assert current == {"a": [1]}
 
+    @settings(max_examples=25)
     @given(OBJECTS, st.text("ab~/", max_size=2), VALUES)
     def test_added_value_is_found_under_its_escaped_name(self, current: Any, key: str, value: Any) -> None:
         pointer = "/" + key.replace("~", "~0").replace("/", "~1")
@@ -87,34 +76,16 @@ class TestJSONPatch:
 
 
 class TestMergePatch:
-    @pytest.mark.parametrize(
-        ("current", "patch", "expected"),
-        [
-            ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-            ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-            ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-            ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-            ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-            ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-            ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-            ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-        ],
-    )
-    def test_rfc_7396_examples(self, current: Any, patch: Any, expected: Any) -> None:
-        assert merge_patch(current, patch) == expected
-
+    @settings(max_examples=25)
     @given(OBJECTS, MAPS_ONLY)
     def test_merge_patch_is_idempotent(self, current: Any, patch: Any) -> None:
         once = merge_patch(current, patch)
 
         assert merge_patch(once, patch) == once
 
-    @given(OBJECTS)
-    def test_nulls_remove_fields(self, current: Any) -> None:
-        assert merge_patch(current, dict.fromkeys(current)) == {}
-
 
 class TestStrategicMergePatch:
+    @settings(max_examples=25)
     @given(st.permutations("abcde"), st.permutations("abcde"), st.integers(0, 5), st.integers(0, 5))
     def test_patched_map_keeps_both_orders(self, before: list[str], order: list[str], have: int, want: int) -> None:
         current, wanted = before[:have], order[:want]
@@ -128,6 +99,7 @@ class TestStrategicMergePatch:
         assert [name for name in result if name in wanted] == wanted
         assert [name for name in result if name not in wanted] == [name for name in current if name not in wanted]
 
+    @settings(max_examples=25)
     @given(OBJECTS, OBJECTS)
     def test_labels_merge_like_a_merge_patch(self, before: Any, after: Any) -> None:
         before, after = ({key: str(value) for key, value in labels.items()} for labels in (before, after))
@@ -135,11 +107,9 @@ class TestStrategicMergePatch:
 
         assert patched(current, patch) == merge_patch(current, patch)
 
-    def test_arguments_are_not_changed(self) -> None:
-        current, patch = (
-            pod(container("a", env=[])),
-            pod(container("a", env=[{"name": "E"}], **{"$retainKeys": ["env"]})),
-        )
+    def test_failed_patch_changes_no_arguments(self) -> None:
+        current = pod(container("a", env=[]))
+        patch = pod(container("a", env=[{"name": "E"}], **{"$retainKeys": ["env"]}))
         before = deepcopy((current, patch))
 
         with pytest.raises(PatchError):

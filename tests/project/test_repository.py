@@ -1,4 +1,4 @@
-"""Runs of the tests: when a full run is needed, the sample of rows, and other versions of Python and dependencies."""
+"""Generated files and pages, the sample of rows, full runs, and locked dependencies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,39 @@ import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import behaviours
+import conformance
+import contract
 import pytest
+from conformance import read_tests
 
 import full_run
-import newest_python
 from full_run import FOLDERS, FullRun
 from tests.selection import ONE_OF, sample
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+PROJECT = Path(__file__).parents[2]
+
+
+def test_generated_files_are_up_to_date() -> None:
+    run = subprocess.run(
+        [sys.executable, "scripts/generate.py", "--check"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_behaviours_have_tests_or_reasons_and_their_pages_are_up_to_date() -> None:
+    rows, tests, scripts = conformance.read_rows(), read_tests(), conformance.read_scripts()
+    ours, proofs = behaviours.read_rows(), read_tests(mark=behaviours.MARK)
+    assert conformance.find_problems(rows, tests, scripts) + behaviours.find_problems(ours, proofs) == []
+    assert conformance.PAGE.read_text() == conformance.render(rows, tests, scripts), "run scripts/conformance.py"
+    assert behaviours.PAGE.read_text() == behaviours.render(ours, proofs), "run scripts/behaviours.py"
+
+
+def test_page_of_the_contract_is_up_to_date() -> None:
+    page = contract.render(contract.read_rows(), contract.read_checks())
+    assert page == contract.PAGE.read_text(), "run scripts/contract.py"
 
 
 FOLDERS_NOW = dict.fromkeys(FOLDERS, "a")
@@ -64,14 +86,6 @@ def test_hash_depends_on_tracked_contents_only(checkout: Path) -> None:
     assert [folder for folder in FOLDERS if after.folders[folder] != before.folders[folder]] == ["tests/real/contract"]
 
 
-def test_run_without_a_real_server_does_not_replace_one_with(tmp_path: Path) -> None:
-    record = tmp_path / "record.json"
-    assert full_run.read(record) is None
-    assert full_run.write(RUN, record)
-    assert not full_run.write(WITHOUT_SERVER, record)
-    assert full_run.read(record) == RUN
-
-
 def test_sample_has_one_of_ten_rows_of_each_module() -> None:
     rows = {(module, f"row{number}") for module, count in (("small", 1), ("large", 95)) for number in range(count)}
     chosen = sample(rows)
@@ -79,46 +93,8 @@ def test_sample_has_one_of_ten_rows_of_each_module() -> None:
     assert chosen == sample(sorted(rows))
 
 
-PROJECT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 LOWEST = (PROJECT / "requirements" / "lowest.txt").read_text()
-
-
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Return a function that adds a program to this machine: a Python that prints a version, or a failing shim."""
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-
-    def install(path: str, script: str) -> Path:
-        program = tmp_path / path
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-        return program
-
-    return install
-
-
-def test_newest_python_that_starts_is_found(install: Callable[[str, str], Path]) -> None:
-    install("pyenv/versions/3.9.1/bin/python", "echo 3 9 1")
-    install("pyenv/versions/3.12.1/bin/python", "echo 3 12 1")
-    newest = install("pyenv/versions/3.13.0/bin/python", "echo 3 13 0")
-    install("bin/python3.14", "exit 127")
-    assert newest_python.newest([11, 12, 13, 14], (3, 11)) == str(newest)
-    assert newest_python.newest([11, 12, 13, 14], (3, 13)) is None
-    on_path = install("bin/python3.13", "echo 3 13 4")
-    assert newest_python.newest([11, 12, 13, 14], (3, 11)) == str(on_path)
-
-
-def test_python_that_is_not_declared_is_not_used(install: Callable[[str, str], Path]) -> None:
-    install("pyenv/versions/3.15.0/bin/python", "echo 3 15 0")
-    assert newest_python.newest([11, 12], (3, 11)) is None
-
-
-def test_own_python_has_its_version() -> None:
-    assert newest_python.version_of(sys.executable) == sys.version_info[:3]
-    assert sys.version_info[1] in newest_python.supported()
 
 
 def test_lowest_lock_has_the_declared_floors() -> None:

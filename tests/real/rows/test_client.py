@@ -1,4 +1,7 @@
-"""What each verb, option and error of the client does, as functions that run against any API server."""
+"""What each verb, option and error of the client does.
+
+The client is untyped: the types say where a field may be missing, and here all of them are there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pydantic
@@ -30,22 +33,6 @@ from aioinformer import (
 )
 from aioinformer.client import Impersonation, Status
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from aioinformer import Client
-
-    Row = Callable[[Client], Awaitable[None]]
-
-#: Each takes a client of a new namespace, whose field manager is "tests".
-ROWS: list[Row] = []
-
-
-def row(function: Row) -> Row:
-    """Add a row. Its client is untyped: the types say where a field may be missing, and here all of them are there."""
-    ROWS.append(function)
-    return function
-
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
@@ -62,16 +49,14 @@ def pod(name: str) -> dict[str, Any]:
 # Verbs.
 
 
-@row
-async def created_object_is_what_listers_return(client: Any) -> None:
+async def test_created_object_is_what_listers_return(client: Any) -> None:
     made = await client.core.v1.configmaps.create(config_map("a", x="1"))
     assert (made.kind, made.metadata.namespace, made.data) == ("ConfigMap", client.namespace, {"x": "1"})
     with pytest.raises((AttributeError, TypeError)):
         made.data["x"] = "2"
 
 
-@row
-async def object_is_read_by_name_by_key_and_by_object(client: Any) -> None:
+async def test_object_is_read_by_name_by_key_and_by_object(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create(config_map("a"))
     for target in ("a", f"{client.namespace}/a", made, made.to_dict()):
@@ -81,8 +66,7 @@ async def object_is_read_by_name_by_key_and_by_object(client: Any) -> None:
     assert await anywhere.namespaced(client.namespace).get("a", resource_version="0") == made
 
 
-@row
-async def replaced_object_has_the_new_state(client: Any) -> None:
+async def test_replaced_object_has_the_new_state(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create(config_map("a", x="1"))
     written = await config_maps.replace({**made.to_dict(), "data": {"y": "2"}})
@@ -90,8 +74,7 @@ async def replaced_object_has_the_new_state(client: Any) -> None:
     assert written.metadata.resource_version != made.metadata.resource_version
 
 
-@row
-async def each_type_of_patch_is_applied(client: Any) -> None:
+async def test_each_type_of_patch_is_applied(client: Any) -> None:
     pods = client.core.v1.pods
     await pods.create(pod("a"))
     merged = await pods.patch("a", {"metadata": {"labels": {"tier": "web"}}})
@@ -103,8 +86,7 @@ async def each_type_of_patch_is_applied(client: Any) -> None:
     assert [each.image for each in changed.spec.containers] == ["example.com/other"]
 
 
-@row
-async def apply_creates_and_removes_own_fields(client: Any) -> None:
+async def test_apply_creates_and_removes_own_fields(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.apply(config_map("a", x="1", y="1"))
     assert made.data == {"x": "1", "y": "1"}
@@ -112,8 +94,7 @@ async def apply_creates_and_removes_own_fields(client: Any) -> None:
     assert (await config_maps.apply(config_map("a", x="1"))).data == {"x": "1"}
 
 
-@row
-async def apply_takes_over_fields_by_force_alone(client: Any) -> None:
+async def test_apply_takes_over_fields_by_force_alone(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     await config_maps.apply(config_map("a", x="1"), field_manager="other")
     with pytest.raises(Conflict) as caught:
@@ -122,14 +103,12 @@ async def apply_takes_over_fields_by_force_alone(client: Any) -> None:
     assert (await config_maps.apply(config_map("a", x="2"), force=True)).data == {"x": "2"}
 
 
-@row
-async def apply_requires_a_field_manager(client: Any) -> None:
+async def test_apply_requires_a_field_manager(client: Any) -> None:
     with pytest.raises(UsageError, match="field manager"):
         await client.with_options(field_manager=None).core.v1.configmaps.apply(config_map("a"))
 
 
-@row
-async def deletion_answers_with_a_status_or_the_object(client: Any) -> None:
+async def test_deletion_answers_with_a_status_or_the_object(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     await config_maps.create(config_map("a"))
     answer = await config_maps.delete("a")
@@ -142,8 +121,7 @@ async def deletion_answers_with_a_status_or_the_object(client: Any) -> None:
     await config_maps.patch("b", {"metadata": {"finalizers": None}})
 
 
-@row
-async def deletion_of_another_uid_or_version_is_a_conflict(client: Any) -> None:
+async def test_deletion_of_another_uid_or_version_is_a_conflict(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create(config_map("a"))
     with pytest.raises(Conflict):
@@ -153,8 +131,7 @@ async def deletion_of_another_uid_or_version_is_a_conflict(client: Any) -> None:
     await config_maps.delete("a", uid=made.metadata.uid, resource_version=made.metadata.resource_version)
 
 
-@row
-async def propagation_and_grace_reach_the_server(client: Any) -> None:
+async def test_propagation_and_grace_reach_the_server(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     await config_maps.create(config_map("a"))
     deleted = await config_maps.delete("a", propagation="Foreground", grace=0)
@@ -166,8 +143,7 @@ async def propagation_and_grace_reach_the_server(client: Any) -> None:
         await config_maps.delete("a", propagation="Foregrund")
 
 
-@row
-async def collection_is_deleted_by_selector(client: Any) -> None:
+async def test_collection_is_deleted_by_selector(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     for name in "abc":
         await config_maps.create({"metadata": {"name": name, "labels": {"keep": str(name == "c").lower()}}})
@@ -176,8 +152,7 @@ async def collection_is_deleted_by_selector(client: Any) -> None:
     assert [each.metadata.name for each in await config_maps.list("keep")] == ["c"]
 
 
-@row
-async def list_is_read_page_by_page_or_as_a_whole(client: Any) -> None:
+async def test_list_is_read_page_by_page_or_as_a_whole(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     for name in "abcde":
         await config_maps.create({"metadata": {"name": name, "labels": {"of": "tests"}}})
@@ -195,8 +170,7 @@ async def list_is_read_page_by_page_or_as_a_whole(client: Any) -> None:
 # Subresources.
 
 
-@row
-async def status_is_written_apart_from_the_object(client: Any) -> None:
+async def test_status_is_written_apart_from_the_object(client: Any) -> None:
     pods = client.core.v1.pods
     made = await pods.create(pod("a"))
     patched = await pods.status.patch("a", {"metadata": {"labels": {"x": "1"}}, "status": {"message": "hello"}})
@@ -209,8 +183,7 @@ async def status_is_written_apart_from_the_object(client: Any) -> None:
     assert applied.status.reason == "Applied"
 
 
-@row
-async def scale_has_one_form_for_all_resources(client: Any) -> None:
+async def test_scale_has_one_form_for_all_resources(client: Any) -> None:
     deployments = client.apps.v1.deployments
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "a"}}, "template": template}
@@ -224,8 +197,7 @@ async def scale_has_one_form_for_all_resources(client: Any) -> None:
         client.core.v1.configmaps.scale  # noqa: B018
 
 
-@row
-async def pod_is_bound_once_and_then_evicted(client: Any) -> None:
+async def test_pod_is_bound_once_and_then_evicted(client: Any) -> None:
     pods = client.core.v1.pods
     await pods.create(pod("a"))
     assert (await pods.bind("a", "node-of-tests")).status == "Success"
@@ -237,8 +209,7 @@ async def pod_is_bound_once_and_then_evicted(client: Any) -> None:
         await pods.get("a")
 
 
-@row
-async def eviction_against_a_budget_is_refused_at_once(client: Any) -> None:
+async def test_eviction_against_a_budget_is_refused_at_once(client: Any) -> None:
     pods = client.core.v1.pods
     await pods.create(pod("a"))
     ready = {"type": "Ready", "status": "True"}
@@ -253,8 +224,7 @@ async def eviction_against_a_budget_is_refused_at_once(client: Any) -> None:
     assert caught.value.causes == ("DisruptionBudget",)
 
 
-@row
-async def token_of_a_service_account_is_created(client: Any) -> None:
+async def test_token_of_a_service_account_is_created(client: Any) -> None:
     accounts = client.core.v1.serviceaccounts
     await accounts.create({"metadata": {"name": "robot"}})
     made = await accounts.create_token("robot", seconds=600, audiences=["shop"])
@@ -263,8 +233,7 @@ async def token_of_a_service_account_is_created(client: Any) -> None:
     assert made.status.token not in repr(made)
 
 
-@row
-async def any_other_subresource_has_a_name(client: Any) -> None:
+async def test_any_other_subresource_has_a_name(client: Any) -> None:
     pods = client.core.v1.pods
     await pods.create(pod("a"))
     with pytest.raises(ApiError):  # its limit is no quantity
@@ -278,8 +247,7 @@ async def any_other_subresource_has_a_name(client: Any) -> None:
 # Options.
 
 
-@row
-async def dry_run_stores_nothing(client: Any) -> None:
+async def test_dry_run_stores_nothing(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create(config_map("a"), dry_run=True)
     assert made.metadata.uid
@@ -293,8 +261,7 @@ async def dry_run_stores_nothing(client: Any) -> None:
     assert (await config_maps.get("a")).data == {"x": "1"}
 
 
-@row
-async def strict_validation_refuses_unknown_fields(client: Any) -> None:
+async def test_strict_validation_refuses_unknown_fields(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     body = {**config_map("a"), "dota": {"x": "1"}}
     with pytest.raises(ApiError, match="dota") as caught:
@@ -303,8 +270,7 @@ async def strict_validation_refuses_unknown_fields(client: Any) -> None:
     await config_maps.create(body, field_validation="Ignore")
 
 
-@row
-async def impersonated_user_has_the_rights_of_that_user(client: Any) -> None:
+async def test_impersonated_user_has_the_rights_of_that_user(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     with pytest.raises(Forbidden, match="nobody"):
         await config_maps.get("a", impersonate="nobody")
@@ -317,8 +283,7 @@ async def impersonated_user_has_the_rights_of_that_user(client: Any) -> None:
     assert {"some", "system:masters"} <= set(user.groups)
 
 
-@row
-async def misspelt_option_is_named(client: Any) -> None:
+async def test_misspelt_option_is_named(client: Any) -> None:
     with pytest.raises(UnknownOption, match="did you mean timeout"):
         await client.core.v1.configmaps.get("a", timeuot=1)
 
@@ -326,8 +291,7 @@ async def misspelt_option_is_named(client: Any) -> None:
 # Errors.
 
 
-@row
-async def absent_object_is_the_not_found_of_listers(client: Any) -> None:
+async def test_absent_object_is_the_not_found_of_listers(client: Any) -> None:
     with pytest.raises(NotFound) as caught:
         await client.apps.v1.deployments.get("a")
     error = caught.value
@@ -335,8 +299,7 @@ async def absent_object_is_the_not_found_of_listers(client: Any) -> None:
     assert (error.group_resource, error.name, error.status) == ("deployments.apps", "a", 404)
 
 
-@row
-async def replace_of_an_old_version_is_a_conflict(client: Any) -> None:
+async def test_replace_of_an_old_version_is_a_conflict(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     old = await config_maps.create(config_map("a", x="1"))
     await config_maps.replace({**old.to_dict(), "data": {"x": "2"}})
@@ -347,15 +310,13 @@ async def replace_of_an_old_version_is_a_conflict(client: Any) -> None:
         await config_maps.patch("a", {"metadata": {"resourceVersion": version}, "data": {"x": "3"}})
 
 
-@row
-async def second_create_says_that_the_object_exists(client: Any) -> None:
+async def test_second_create_says_that_the_object_exists(client: Any) -> None:
     await client.core.v1.configmaps.create(config_map("a"))
     with pytest.raises(AlreadyExists):
         await client.core.v1.configmaps.create(config_map("a"))
 
 
-@row
-async def invalid_object_names_its_fields(client: Any) -> None:
+async def test_invalid_object_names_its_fields(client: Any) -> None:
     with pytest.raises(Invalid) as caught:
         await client.core.v1.pods.create({"metadata": {"name": "A"}, "spec": {"containers": []}})
     fields = caught.value.fields
@@ -363,8 +324,7 @@ async def invalid_object_names_its_fields(client: Any) -> None:
     assert [cause.reason for cause in fields["spec.containers"]] == ["FieldValueRequired"]
 
 
-@row
-async def resource_that_is_not_served_is_not_found(client: Any) -> None:
+async def test_resource_that_is_not_served_is_not_found(client: Any) -> None:
     missing: Resource[Any] = Resource("example.com", "v1", "missing", "Missing")
     with pytest.raises(ApiNotFound) as caught:
         await client.resource(missing).get("a")
@@ -373,8 +333,7 @@ async def resource_that_is_not_served_is_not_found(client: Any) -> None:
         await client.resource_for({"apiVersion": "example.com/v1", "kind": "Missing"})
 
 
-@row
-async def missing_and_contradicting_namespaces_are_refused(client: Any) -> None:
+async def test_missing_and_contradicting_namespaces_are_refused(client: Any) -> None:
     anywhere = client.with_options(namespace="").core.v1.configmaps
     with pytest.raises(UsageError, match="no namespace is given"):
         await anywhere.get("a")
@@ -404,8 +363,7 @@ class OwnModel(pydantic.BaseModel):
     binary_data: dict[str, str] | None = pydantic.Field(None, alias="binaryData")
 
 
-@row
-async def body_may_be_of_any_class(client: Any) -> None:
+async def test_body_may_be_of_any_class(client: Any) -> None:
     from kubernetes_asyncio.client import V1ConfigMap, V1ObjectMeta
 
     config_maps = client.core.v1.configmaps
@@ -425,8 +383,7 @@ async def body_may_be_of_any_class(client: Any) -> None:
     assert applied.data == data
 
 
-@row
-async def decoder_makes_the_objects_that_are_returned(client: Any) -> None:
+async def test_decoder_makes_the_objects_that_are_returned(client: Any) -> None:
     resource: Resource[Any] = Resource("", "v1", "configmaps", "ConfigMap")
     config_maps = client.resource(resource, decoder=OwnStruct)
     made = await config_maps.create(OwnStruct({"name": "a"}, {"x": "1"}))
@@ -438,8 +395,7 @@ async def decoder_makes_the_objects_that_are_returned(client: Any) -> None:
         await refusing.get("a")
 
 
-@row
-async def custom_resource_is_found_by_its_object(client: Any) -> None:
+async def test_custom_resource_is_found_by_its_object(client: Any) -> None:
     widgets: Resource[Any] = Resource("shop.example.com", "v1", "widgets", "Widget")
     await ensure_widgets(client)
     body = {"apiVersion": "shop.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 1}}
@@ -483,8 +439,7 @@ async def ensure_widgets(client: Any) -> None:
 # Requests without an informer.
 
 
-@row
-async def missing_object_is_none_and_a_missing_resource_is_raised(client: Any) -> None:
+async def test_missing_object_is_none_and_a_missing_resource_is_raised(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     assert await config_maps.get_or_none("a") is None
     assert await config_maps.get_or_none(made := await config_maps.create(config_map("a"))) == made
@@ -494,8 +449,7 @@ async def missing_object_is_none_and_a_missing_resource_is_raised(client: Any) -
             await client.resource(resource).get_or_none("a")
 
 
-@row
-async def watch_yields_the_objects_and_their_changes(client: Any) -> None:
+async def test_watch_yields_the_objects_and_their_changes(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     made = await config_maps.create({"metadata": {"name": "a", "labels": {"app": "a"}}})
     seen = []
@@ -516,8 +470,7 @@ async def watch_yields_the_objects_and_their_changes(client: Any) -> None:
     assert later == ["MODIFIED", "DELETED"]
 
 
-@row
-async def raw_requests_have_answers_and_errors(client: Any) -> None:
+async def test_raw_requests_have_answers_and_errors(client: Any) -> None:
     version = await client.request("GET", "/version")
     assert (version.status, "gitVersion" in version.json()) == (200, True)
     path = f"/api/v1/namespaces/{client.namespace}/configmaps"
@@ -530,8 +483,7 @@ async def raw_requests_have_answers_and_errors(client: Any) -> None:
         await client.request("DELETE", f"{path}/b")
 
 
-@row
-async def conflict_of_an_apply_names_field_and_manager(client: Any) -> None:
+async def test_conflict_of_an_apply_names_field_and_manager(client: Any) -> None:
     config_maps = client.core.v1.configmaps
     await config_maps.apply(config_map("a", x="1", y="1"), field_manager='an "other"')
     with pytest.raises(Conflict) as caught:

@@ -62,11 +62,6 @@ class Client:
         """Return the remaining lines of the watch, which must end cleanly."""
         return await self.watch.content.read()
 
-    async def collect(self, received: bytearray) -> None:
-        """Append the remaining lines of the watch to a list."""
-        async for chunk in self.watch.content.iter_any():
-            received += chunk
-
     async def lines(self, path: str, count: int) -> list[dict[str, Any]]:
         """Return the first lines of another watch."""
         async with self.api.session.get(path) as watch:
@@ -208,10 +203,24 @@ async def is_let_go(client: Client) -> None:
     assert await client.rest() == b""
 
 
+async def gets_two_events(client: Client) -> None:
+    for name in "bcd":
+        await client.api.create(name)
+    assert told([await client.line(), await client.line()]) == [("ADDED", "b"), ("ADDED", "c")]
+    await is_let_go(client)
+    for name in "bcd":
+        await client.api("DELETE", f"{CONFIGMAPS}/{name}")
+
+
 async def has_half_a_line(client: Client) -> None:
     line = bytearray()
+
+    async def read() -> None:
+        async for chunk in client.watch.content.iter_any():
+            line.extend(chunk)
+
     with pytest.raises(aiohttp.ClientPayloadError):
-        await client.collect(line)
+        await read()
     assert line.startswith(b'{"type":"MODIFIED"')
     assert not line.endswith(b"\n")
 
@@ -242,6 +251,7 @@ CASES = {
     "throttle": Case("throttle", is_told_when_to_come_back, {"retry_after": 7}),
     "unavailable": Case("unavailable", is_answered(503)),
     "server error": Case("server_error", is_answered(500)),
+    "bad gateway": Case("server_error", is_answered(502), {"status": 502, "text": True}),
     "storm": Case("storm", is_answered(500, 502, 503, 504, 500)),
     "storm with lulls": Case("storm", is_answered(503, 200, 503, 200), {"statuses": [503, 200]}),
     "unauthorized": Case("unauthorized", is_answered(401)),
@@ -266,6 +276,7 @@ CASES = {
     "refused streaming lists": Case("refuse_send_initial_events", is_refused_a_streaming_list),
     "ignored streaming lists": Case("ignore_send_initial_events", is_not_told_where_the_beginning_ends),
     "end of a watch": Case("watch_close", is_let_go),
+    "end of a watch after events": Case("watch_close", gets_two_events, {"events": 2}),
     "cut": Case("cut", has_half_a_line),
     "garbage": Case("garbage", reads_what_is_no_json),
     "unknown event": Case("unknown_event_type", reads(lambda line: line["type"] == "SURPRISE")),
@@ -278,7 +289,7 @@ CASES = {
 
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer(faults_over_http=True, clock=lambda: NOW) as server:
+    async with ApiServer(faults_over_http=True, clock=lambda: NOW, version_wait=BRIEF) as server:
         yield server
 
 
@@ -322,6 +333,7 @@ async def until_reachable(session: aiohttp.ClientSession) -> None:
                 await asyncio.sleep(BRIEF)
 
 
+@pytest.mark.conformance("FK-01", "FK-07")
 @pytest.mark.parametrize("start", [started_from_python, started_over_http], ids=["python", "http"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_fault_takes_effect_and_ends(
@@ -359,6 +371,8 @@ async def test_stale_replica_does_not_know_a_later_version(api: Api, server: Api
         ("storm", {"statuses": []}, r"statuses must be a list of HTTP statuses, not \[\]"),
         ("restart", {"keep_history": 1}, "keep_history must be true or false, not 1"),
         ("stale_replica", {"version": 99}, "version must be between"),
+        ("earthquake", {}, "choose one of black_hole, clock_skew, compaction"),
+        ("cut", {"strength": 3}, "has no parameter 'strength'"),
     ],
 )
 async def test_invalid_parameter_is_named(fault: str, params: dict[str, Any], told: str) -> None:
@@ -366,4 +380,30 @@ async def test_invalid_parameter_is_named(fault: str, params: dict[str, Any], to
         with pytest.raises(UsageError, match=told):
             await server.fault(fault, **params)
         async with session.post(f"/_faults/{fault}", json=params) as response:
-            assert response.status == 400
+            assert response.status in (400, 404)
+
+
+async def test_fault_ends_after_times_requests_of_its_resources(api: Api, server: ApiServer) -> None:
+    await server.fault("unavailable", times=2, resources="configmaps")
+    assert (await api("GET", "/api/v1/secrets"))[0] == 200
+    assert [(await api("GET", CONFIGMAPS))[0] for _ in range(3)] == [503, 503, 200]
+
+
+async def test_faults_are_listed_over_http(api: Api, server: ApiServer) -> None:
+    async with server.fault("unavailable"):
+        _, listed = await api("GET", "/_faults")
+    assert set(listed["faults"]) == set(FAULTS)
+    assert [fault["name"] for fault in listed["active"]] == ["unavailable"]
+
+
+async def test_faults_are_not_served_by_default() -> None:
+    async with ApiServer() as server, aiohttp.ClientSession(server.url) as session:
+        assert (await Api(session)("GET", "/_faults"))[0] == 404
+
+
+@pytest.mark.conformance("FK-01")
+async def test_request_log_has_the_verb(api: Api, server: ApiServer) -> None:
+    await api("GET", f"{CONFIGMAPS}?limit=2")
+    entry = server.requests[-1]
+    assert (entry.method, entry.verb, entry.resource, entry.status) == ("GET", "list", "configmaps", 200)
+    assert entry.query == {"limit": "2"}

@@ -1,38 +1,32 @@
-"""What the helpers do with parts of objects and with changing definitions, as functions that run against any server."""
+"""What the helpers of controllers do with parts of objects and changing definitions, and waits for own writes."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
-from aioinformer import Client, Condition, Resource, evolve, object_name
-from aioinformer.controller import Manager, Request, finalizing, set_status
+from aioinformer import Client, Condition, Resource, SharedInformerFactory, evolve, object_name
+from aioinformer.controller import Manager, OwnWrites, Request, finalizing, set_status
 from aioinformer.errors import ApiError, ApiNotFound
 from aioinformer.models import ObjectMeta, apps_v1
+from aioinformer.resources.keys import ObjectName
 from tests.support.bench import CLEANUP, Bench, definition
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.transport import Request as HttpRequest
     from aioinformer.transport import Response, Transport
 
-    Row = Callable[[Any], Awaitable[None]]
 
 OTHER = "example.org/other"
 READY = Condition("Ready", "True", "There")
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-#: Each takes a client of a new namespace.
-ROWS: list[Row] = []
-
-
-def row(function: Row) -> Row:
-    ROWS.append(function)
-    return function
 
 
 class Writes:
@@ -119,8 +113,9 @@ PARTS: dict[str, tuple[type[Any] | None, dict[str, Any]]] = {
 }
 
 
-async def check_part(client: Client, kind: type[Any] | None, informer: Any) -> None:
-    """Run a controller on parts of objects beside another one, which has a finalizer and a condition."""
+@pytest.mark.behaviour("C-105")
+@pytest.mark.parametrize(("kind", "informer"), PARTS.values(), ids=PARTS)
+async def test_parts_of_objects_remove_nothing_of_others(client: Client, kind: type[Any] | None, informer: Any) -> None:
     async with widgets_of(client) as resource:
         live, reconciled = client.resource(resource), asyncio.Event()
         await live.patch("web", {"metadata": {"finalizers": [OTHER]}})
@@ -150,8 +145,8 @@ async def released(client: Client, resource: Resource[Any]) -> None:
     assert (await client.resource(resource).get("web")).to_dict()["metadata"]["finalizers"] == [OTHER]
 
 
-@row
-async def status_follows_a_definition_that_is_upgraded(client: Client) -> None:
+@pytest.mark.behaviour("C-84")
+async def test_status_follows_a_definition_that_is_upgraded(client: Client) -> None:
     writes = Writes(client.transport)
     ours = Client(writes, namespace=client.namespace, field_manager="tests")
     definitions = client.apiextensions.v1.customresourcedefinitions
@@ -183,8 +178,8 @@ async def serves_status(client: Client, resource: Resource[Any], is_served: bool
         assert is_served
 
 
-@row
-async def member_that_is_empty_and_left_out_is_written_once(client: Client) -> None:
+@pytest.mark.behaviour("C-84")
+async def test_member_that_is_empty_and_left_out_is_written_once(client: Client) -> None:
     writes = Writes(client.transport)
     ours = Client(writes, namespace=client.namespace, field_manager="tests")
     labels = {"app": "web"}
@@ -200,3 +195,115 @@ async def member_that_is_empty_and_left_out_is_written_once(client: Client) -> N
         status = (await client.apps.v1.replicasets.get("web")).to_dict()["status"]
         assert status.get("readyReplicas", 0) == value
     assert writes.sent() == ["/status"] * 3
+
+
+# Waits for own writes.
+
+WEB = {"app": "web"}
+SPEC = {"containers": [{"name": "main", "image": "example.com/web"}]}
+FINALIZERS = ["example.com/kept"]
+#: Seconds by which watches are late.
+LAG = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """A write, and whether the server stores another version of an object."""
+
+    write: Callable[[Client], Awaitable[Any]]
+    changes: bool = True
+
+
+def deployment(name: str) -> dict[str, Any]:
+    template = {"metadata": {"labels": WEB}, "spec": SPEC}
+    spec = {"replicas": 1, "selector": {"matchLabels": WEB}, "template": template}
+    return {"metadata": {"name": name, "labels": WEB}, "spec": spec}
+
+
+def pod(**metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"labels": WEB, **metadata}, "spec": SPEC}
+
+
+async def remove_last_finalizer(client: Client) -> None:
+    await client.core.v1.pods.delete("kept", grace=0)
+    await client.core.v1.pods.patch("kept", {"metadata": {"finalizers": None}})
+
+
+WRITES: Mapping[str, Row] = {
+    "create": Row(lambda client: client.apps.v1.deployments.create(deployment("new"))),
+    "generated name": Row(lambda client: client.core.v1.pods.create(pod(generateName="web-"))),
+    "patch": Row(lambda client: client.apps.v1.deployments.patch("web", {"metadata": {"labels": {"seen": "yes"}}})),
+    "no change": Row(
+        lambda client: client.apps.v1.deployments.patch("web", {"metadata": {"labels": WEB}}), changes=False
+    ),
+    "out of the selection": Row(
+        lambda client: client.apps.v1.deployments.patch("web", {"metadata": {"labels": {"app": None}}})
+    ),
+    "apply": Row(lambda client: client.apps.v1.deployments.apply(deployment("new"), field_manager="test")),
+    "status": Row(lambda client: client.apps.v1.deployments.status.patch("web", {"status": {"replicas": 1}})),
+    "scale": Row(lambda client: client.apps.v1.deployments.scale.patch("web", {"spec": {"replicas": 2}})),
+    "delete": Row(lambda client: client.apps.v1.deployments.delete("web")),
+    "delete in the foreground": Row(lambda client: client.apps.v1.deployments.delete("web", propagation="Foreground")),
+    "delete with a finalizer": Row(lambda client: client.core.v1.pods.delete("kept", grace=0)),
+    "remove the last finalizer": Row(remove_last_finalizer),
+    "delete a pod": Row(lambda client: client.core.v1.pods.delete("web-0", grace=0)),
+    "delete a collection": Row(lambda client: client.core.v1.pods.delete_collection(WEB, grace=0)),
+    "evict": Row(lambda client: client.core.v1.pods.evict("web-0", grace=0)),
+}
+
+
+@pytest.mark.behaviour("C-37", "C-42", "C-43")
+@pytest.mark.parametrize("row", WRITES.values(), ids=WRITES)
+async def test_caches_show_each_write_when_the_wait_ends(client: Client, row: Row) -> None:
+    transport, namespace = client.transport, client.namespace
+    plain = Client(transport, namespace=namespace, field_manager="test")
+    await plain.apps.v1.deployments.create(deployment("web"))
+    await plain.core.v1.pods.create(pod(name="web-0"))
+    await plain.core.v1.pods.create(pod(name="kept", finalizers=FINALIZERS))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(30))
+        factory = await stack.enter_async_context(SharedInformerFactory(Late(transport), namespace=namespace))
+        informers: list[SharedIndexInformer[Any]] = [
+            factory.apps.v1.deployments.informer(label_selector="app=web"),
+            factory.core.v1.pods.informer(label_selector="app=web"),
+        ]
+        factory.start()
+        await factory.wait_for_cache_sync()
+        inputs = {each.resource.plural: [each] for each in informers}
+        writes = OwnWrites(lambda group, plural: inputs[plural], plain)
+        key = ObjectName(namespace, "web")
+        await row.write(writes.client(key))
+        assert writes.pending(key) == row.changes
+        await writes.settle(key)
+        assert not writes.pending(key)
+        cached = {obj.metadata.uid: obj.metadata.resource_version for each in informers for obj in each.lister().list()}
+        stored: dict[str, str] = {}
+        for resource in (plain.apps.v1.deployments, plain.core.v1.pods):
+            listed: Any = await resource.list(WEB)
+            stored |= {obj.metadata.uid: obj.metadata.resource_version for obj in listed}
+        assert cached == stored
+
+
+class Late:
+    """A transport whose watches are late."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def request(self, request: HttpRequest) -> Response:
+        response = await self._transport.request(request)
+        return LateResponse(response) if ("watch", "true") in request.query else response
+
+
+class LateResponse:
+    def __init__(self, response: Response) -> None:
+        self._response = response
+        self.status, self.headers = response.status, response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        async for chunk in self._response.chunks():
+            await asyncio.sleep(LAG)
+            yield chunk
+
+    async def close(self) -> None:
+        await self._response.close()

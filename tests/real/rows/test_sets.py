@@ -1,4 +1,4 @@
-"""What `apply_set` writes and deletes, as functions that run against any API server."""
+"""What `apply_set` writes and deletes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from aioinformer.controller.helpers.pruning import By
     from aioinformer.transport import Request as HttpRequest
     from aioinformer.transport import Response, Transport
-
-    Row = Callable[["Sets"], Awaitable[None]]
-
-ROWS: list[Row] = []
-
-
-def row(function: Row) -> Row:
-    ROWS.append(function)
-    return function
 
 
 RESOURCES: tuple[Any, ...] = (core_v1.SECRETS, core_v1.SERVICES, apps_v1.DEPLOYMENTS)
@@ -122,6 +113,11 @@ class Sets:
         return self._cache[resource].owned(owner.metadata.uid)
 
 
+@pytest.fixture
+def sets(client: Client) -> Sets:
+    return Sets(client.transport, client.namespace)
+
+
 def secret(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
 
@@ -166,8 +162,8 @@ def managers(obj: Any) -> list[tuple[str, str]]:
     return sorted((each.manager.partition("-")[0], each.operation) for each in obj.metadata.managed_fields or ())
 
 
-@row
-async def new_objects_are_created_and_not_sent_again(sets: Sets) -> None:
+@pytest.mark.behaviour("C-85", "C-101")
+async def test_new_objects_are_created_and_not_sent_again(sets: Sets) -> None:
     first = await sets.apply(*ALL)
     assert sets.between.methods == ["GET"] * 3 + ["POST"] * 3
     assert [managers(each) for each in first.objects] == [[("widgets:created", "Update")]] * 3
@@ -176,8 +172,8 @@ async def new_objects_are_created_and_not_sent_again(sets: Sets) -> None:
     assert again.objects == first.objects
 
 
-@row
-async def another_process_knows_defaults_from_fields_that_left(sets: Sets) -> None:
+@pytest.mark.behaviour("C-101")
+async def test_another_process_knows_defaults_from_fields_that_left(sets: Sets) -> None:
     await sets.apply(deployment("kept"), deployment("changed", replicas=1, paused=True))
     sets.client_of_runs = Client(sets.between, namespace=sets.others.namespace, field_manager="widgets")
     result = await sets.apply(deployment("kept"), deployment("changed", replicas=1))
@@ -188,8 +184,8 @@ async def another_process_knows_defaults_from_fields_that_left(sets: Sets) -> No
     assert sets.between.methods == []
 
 
-@row
-async def fields_that_leave_the_set_leave_the_object(sets: Sets) -> None:
+@pytest.mark.behaviour("C-101")
+async def test_fields_that_leave_the_set_leave_the_object(sets: Sets) -> None:
     await sets.apply(
         secret("a", one="MQ==", two="Mg=="),
         service("a", {**HTTP, "targetPort": 8080}, UDP),
@@ -205,8 +201,8 @@ async def fields_that_leave_the_set_leave_the_object(sets: Sets) -> None:
     assert (await sets.apply(secret("a", one="MQ=="), service("a", HTTP), deployment("a"))).sent == 0
 
 
-@row
-async def what_the_reconciler_edits_stays(sets: Sets) -> None:
+@pytest.mark.behaviour("C-101")
+async def test_what_the_reconciler_edits_stays(sets: Sets) -> None:
     (made,) = (await sets.apply(deployment("a"))).objects
     restarted = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
     await sets.client_of_runs.apps.v1.deployments.patch(made, restarted)
@@ -215,8 +211,8 @@ async def what_the_reconciler_edits_stays(sets: Sets) -> None:
     assert dict(changed.spec.template.metadata.annotations) == {"restarted": "now"}
 
 
-@row
-async def changes_of_others_are_repaired(sets: Sets) -> None:
+@pytest.mark.behaviour("C-85")
+async def test_changes_of_others_are_repaired(sets: Sets) -> None:
     await sets.apply(*ALL)
     await sets.others.apps.v1.deployments.patch("a", {"spec": {"replicas": 4}})
     await sets.others.core.v1.services.patch("a", {"spec": {"selector": {"app": "elsewhere"}}})
@@ -226,8 +222,8 @@ async def changes_of_others_are_repaired(sets: Sets) -> None:
     assert result.objects[2].spec.replicas == 4
 
 
-@row
-async def created_and_applied_objects_are_deleted(sets: Sets) -> None:
+@pytest.mark.behaviour("C-85")
+async def test_created_and_applied_objects_are_deleted(sets: Sets) -> None:
     await sets.apply(secret("a"), secret("b"))
     await sets.apply(secret("a"), secret("b", one="MQ=="))
     result = await sets.apply()
@@ -236,8 +232,8 @@ async def created_and_applied_objects_are_deleted(sets: Sets) -> None:
     assert list(await sets.others.core.v1.secrets.list(field_selector="type=Opaque")) == []
 
 
-@row
-async def object_created_after_the_check_is_not_adopted(sets: Sets) -> None:
+@pytest.mark.behaviour("C-86")
+async def test_object_created_after_the_check_is_not_adopted(sets: Sets) -> None:
     async def intrude() -> None:
         await sets.others.core.v1.secrets.create(secret("a", theirs="MQ=="))
 
@@ -249,8 +245,8 @@ async def object_created_after_the_check_is_not_adopted(sets: Sets) -> None:
     assert (await sets.apply()).kept == []
 
 
-@row
-async def object_created_again_is_not_adopted(sets: Sets) -> None:
+@pytest.mark.behaviour("C-86")
+async def test_object_created_again_is_not_adopted(sets: Sets) -> None:
     await sets.apply(secret("a", ours="MQ=="))
     await sets.read()
     await sets.others.core.v1.secrets.delete("a")
@@ -263,8 +259,7 @@ async def object_created_again_is_not_adopted(sets: Sets) -> None:
     assert (dict(found.data or {}), managers(found)) == ({"theirs": "MQ=="}, [("others", "Update")])
 
 
-@row
-async def applied_object_created_again_is_not_adopted(sets: Sets) -> None:
+async def test_applied_object_created_again_is_not_adopted(sets: Sets) -> None:
     await sets.apply(secret("a", ours="MQ=="))
     await sets.apply(secret("a", ours="Mg=="))
     await sets.read()
@@ -275,8 +270,8 @@ async def applied_object_created_again_is_not_adopted(sets: Sets) -> None:
     assert dict((await sets.others.core.v1.secrets.get("a")).data or {}) == {"theirs": "MQ=="}
 
 
-@row
-async def copied_labels_delete_nothing(sets: Sets) -> None:
+@pytest.mark.behaviour("C-102")
+async def test_copied_labels_delete_nothing(sets: Sets) -> None:
     await sets.apply(secret("a"), by=LABELS)
     await sets.others.core.v1.secrets.create(
         {**secret("copy"), "metadata": {"name": "copy", "labels": LABELS | {"more": "labels"}}}
@@ -295,8 +290,8 @@ def reference(owner: Any, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": owner.metadata.name, "uid": owner.metadata.uid, **more}
 
 
-@row
-async def objects_of_another_controller_are_kept(sets: Sets) -> None:
+@pytest.mark.behaviour("C-102")
+async def test_objects_of_another_controller_are_kept(sets: Sets) -> None:
     await sets.apply(secret("a"))
     another = await sets.others.core.v1.configmaps.create({"metadata": {"name": "another"}})
     shared = [reference(sets.owner), reference(another, controller=True)]
@@ -313,8 +308,8 @@ async def objects_of_another_controller_are_kept(sets: Sets) -> None:
     await sets.others.core.v1.secrets.get("theirs")
 
 
-@row
-async def object_that_changes_before_its_deletion_is_proven_again(sets: Sets) -> None:
+@pytest.mark.behaviour("C-103")
+async def test_object_that_changes_before_its_deletion_is_proven_again(sets: Sets) -> None:
     await sets.apply(secret("a"), secret("b"))
     secrets = sets.others.core.v1.secrets
 
@@ -336,8 +331,8 @@ async def object_that_changes_before_its_deletion_is_proven_again(sets: Sets) ->
     await secrets.get("b")
 
 
-@row
-async def cache_without_managed_fields_reads_the_live_object(sets: Sets) -> None:
+@pytest.mark.behaviour("C-103")
+async def test_cache_without_managed_fields_reads_the_live_object(sets: Sets) -> None:
     await sets.apply(secret("a", one="MQ==", two="Mg=="), secret("b"))
     sets.stripped = True
     assert (await sets.apply(secret("a", one="MQ==", two="Mg=="), secret("b"))).sent == 0
@@ -363,8 +358,7 @@ class Secret(msgspec.Struct, rename="camel"):
     kind: str = "Secret"
 
 
-@row
-async def classes_of_users_keep_their_type(sets: Sets) -> None:
+async def test_classes_of_users_keep_their_type(sets: Sets) -> None:
     typed = msgspec.structs.replace(core_v1.SECRETS, decoder=Secret)
     await sets.apply(secret("a", one="MQ==", two="Mg=="))
     request = Request(object_name(sets.owner), sets.owner, sets, resource=core_v1.CONFIG_MAPS)  # type: ignore[arg-type]

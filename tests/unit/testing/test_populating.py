@@ -1,7 +1,4 @@
-"""What a process loads: a server that is filled and watched needs nothing about kinds, tables and rules.
-
-The test runs a program in a process of its own, since this one has loaded more.
-"""
+"""Changes that a server makes by itself: a seeded workload, a population, and what a process loads for it."""
 
 from __future__ import annotations
 
@@ -9,6 +6,10 @@ import json
 import subprocess
 import sys
 from typing import Any
+
+import msgspec
+
+from aioinformer.testing import ApiServer, Workload, populate
 
 #: In a test that starts a server, fills it in its own process, lists and watches.
 MOST_MODULES = 120
@@ -42,13 +43,43 @@ asyncio.run(main())
 """
 
 
-def output_of(program: str) -> Any:
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+def story(server: ApiServer) -> list[Any]:
+    resources = ("pods", "replicasets.apps", "deployments.apps", "jobs.batch", "configmaps", "nodes")
+    return [(obj["metadata"]["name"], obj["metadata"]["resourceVersion"]) for r in resources for obj in server.list(r)]
+
+
+def test_same_seed_gives_the_same_changes() -> None:
+    servers = ApiServer(), ApiServer()
+    for server in servers:
+        workload = Workload(server, seed=7)
+        workload.begin()
+        for _ in range(60):
+            workload.step()
+    assert story(servers[0]) == story(servers[1])
+
+
+def test_every_step_changes_something() -> None:
+    server = ApiServer()
+    workload = Workload(server)
+    workload.begin()
+    versions = []
+    for _ in range(60):
+        workload.step()
+        versions.append(server.resource_version)
+    assert len(set(versions)) == 60
+
+
+async def test_populated_pods_have_realistic_sizes(server: ApiServer) -> None:
+    await populate(server, 40, namespaces=2)
+    pods = server.list("pods")
+    assert len(pods) == 40
+    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+    assert all(5_500 < len(msgspec.json.encode(pod)) < 6_500 for pod in pods)
 
 
 def test_modules_of_a_server_that_is_populated_and_watched() -> None:
-    modules = output_of(WATCHED)
+    run = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    modules = json.loads(run.stdout)
     assert not [name for name in modules["read"] if name.startswith(LATER)]
     assert len(modules["written"]) <= MOST_MODULES
