@@ -165,9 +165,12 @@ async def test_chunks_that_go_accepts_are_accepted(sent: bytes, apart: bool, str
         assert await fetch(transport, stream=stream) == b"hello"
 
 
-async def test_malformed_chunks_are_noticed_within_seconds(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+async def test_malformed_chunks_are_noticed_within_seconds(
+    tls_files: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server keeps the connection open, and a peer of TLS does not confirm its end."""
     assert 2 * http._CHECK_EVERY < 5
+    monkeypatch.setattr(http, "_CHECK_EVERY", 0.2)
     ca_file, context = tls_files
 
     async def error_of(rest: bytes, tls: bool, borrows: bool, stream: bool) -> str:
@@ -358,18 +361,6 @@ def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
     return tmp_path / "ca.crt", certified(authority)
-
-
-async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLContext], stream: bool) -> None:
-    ca_file, context = tls_files
-    parts = [bytes(range(256)) * size for size in range(200)]
-    answer = CHUNKED + b"".join(chunk(part) for part in parts if part) + END
-    async with (
-        scripted(answer, answer, tls=context) as server,
-        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
-    ):
-        assert [await fetch(transport, stream=stream) for _ in range(2)] == [b"".join(parts)] * 2
-    assert server.connections == 1
 
 
 async def test_connections_read_into_one_buffer(tls_files: tuple[Path, ssl.SSLContext]) -> None:

@@ -182,7 +182,7 @@ async def test_request_with_a_timeout_does_not_wait_for_watches_to_connect(clust
 
 async def test_connect_timeout_begins_after_the_wait_for_others(cluster: Cluster) -> None:
     cluster.hold = AT_ONCE
-    async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=2.0) as transport:
+    async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=1.0) as transport:
         opened = await asyncio.gather(*(open_streams(transport, 1) for _ in range(2 * AT_ONCE)), return_exceptions=True)
         errors = [each for each in opened if isinstance(each, BaseException)]
         assert {type(error) for error in errors} == {TransportError}

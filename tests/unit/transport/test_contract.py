@@ -11,7 +11,7 @@ from aiohttp import web
 
 from aioinformer.errors import TransportError
 from aioinformer.transport import Request
-from tests.support.loopback import Server, Stalled, bearer_only, body, cut, fetch, listening, respond, silent
+from tests.support.loopback import Server, Stalled, body, fetch, listening, respond
 
 if TYPE_CHECKING:
     from aioinformer.transport import Transport
@@ -83,11 +83,6 @@ async def test_path_of_the_base_url_precedes_the_request_path(make_transport: Ma
     assert server.requests[0].path == "/k8s/clusters/c-1/api/v1/pods"
 
 
-async def test_token_is_sent(make_transport: MakeTransport, server: Server) -> None:
-    server.answer = bearer_only
-    assert await fetch(make_transport(server.url, token="s3cret")) == b"Bearer s3cret"
-
-
 @pytest.mark.parametrize("compression", [True, False])
 async def test_gzip_is_an_option_and_is_decoded(
     make_transport: MakeTransport, server: Server, compression: bool
@@ -147,12 +142,6 @@ async def test_cancelled_request_closes_the_connection(transport: Transport, ser
         await gone.wait()
 
 
-async def test_complete_responses_share_a_connection(transport: Transport, server: Server) -> None:
-    for _ in range(3):
-        await fetch(transport)
-    assert len({request.transport for request in server.requests}) == 1
-
-
 async def test_more_than_a_hundred_watches_can_be_open(transport: Transport, server: Server) -> None:
     server.answer = Stalled()
     async with asyncio.timeout(60):
@@ -178,34 +167,10 @@ async def test_unresolvable_name_is_the_reason(make_transport: MakeTransport) ->
         await make_transport("http://nowhere.invalid").request(Request("/"))
 
 
-async def test_truncated_body_raises(transport: Transport, server: Server) -> None:
-    server.answer = cut
-    response = await transport.request(Request("/"))
-    with pytest.raises(TransportError, match=f"^{server.authority}: .*ended before it was complete"):
-        await body(response)
-
-
 async def test_body_with_invalid_encoding_raises(transport: Transport, server: Server) -> None:
     server.answer = respond(body=b"not gzip at all", headers={"Content-Encoding": "gzip"})
     with pytest.raises(TransportError):
         await fetch(transport)
-
-
-async def test_connection_closed_without_response_raises(transport: Transport, server: Server) -> None:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        assert request.transport is not None
-        request.transport.close()
-        return web.Response()
-
-    server.answer = answer
-    with pytest.raises(TransportError, match="before it answered"):
-        await transport.request(Request("/"))
-
-
-async def test_missing_head_times_out(make_transport: MakeTransport, server: Server) -> None:
-    server.answer = silent
-    with pytest.raises(TransportError, match="the response timed out"):
-        await make_transport(server.url, header_timeout=0.05).request(Request("/"))
 
 
 async def test_late_head_has_no_timeout_if_allowed(make_transport: MakeTransport, server: Server) -> None:

@@ -118,7 +118,7 @@ BOMBS = {
     "merged keys": "a0: &a0 {k: v}\n"
     + "".join(f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}\n" for level in _LEVELS),
     "itself": "a: &a [*a]\n",
-    "depth": f"a: {'[' * 5000}{']' * 5000}\n",
+    "depth": f"a: {'[' * 1000}{']' * 1000}\n",
 }
 
 
@@ -142,13 +142,6 @@ def test_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-async def test_newline_of_a_token_file_is_not_sent(server: Server, tmp_path: Path) -> None:
-    server.answer = Gate("one")
-    (tmp_path / "token").write_text("one\n")
-    async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
-        assert await fetch(transport) == b"Bearer one"
 
 
 async def test_rotated_token_file_is_read_again(server: Server, tmp_path: Path) -> None:

@@ -88,14 +88,6 @@ async def test_failed_renewal_after_the_expiry_raises(clock: Clock) -> None:
         await source.current()
 
 
-async def test_concurrent_refusals_share_one_renewal(clock: Clock) -> None:
-    source = Source(clock)
-    refused = await source.current()
-    renewed = await asyncio.gather(*(source.renew(refused) for _ in range(20)))
-    assert source.asked == 2
-    assert {credential.authorization for credential in renewed} == {"Bearer token-2"}
-
-
 async def test_failed_source_is_asked_again_after_a_pause(clock: Clock) -> None:
     source = Source(clock)
     source.broken = True

@@ -79,12 +79,6 @@ async def test_strict_verification_is_an_option(strict: bool) -> None:
     assert bool(context.verify_flags & ssl.VERIFY_X509_STRICT) is strict
 
 
-async def test_server_name_option_is_verified(tls_server: Server, ca_file: Path) -> None:
-    settings = TLS(certificate_authority=ca_file, server_name="kubernetes.default.svc")
-    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
-        assert await fetch(transport) == b""
-
-
 async def test_name_missing_in_the_certificate_raises(tls_server: Server, ca_file: Path) -> None:
     settings = TLS(certificate_authority=ca_file)
     async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
