@@ -1,4 +1,4 @@
-"""Latches and waiters: each wait ends when its condition holds, and no other does."""
+"""Latches and waiters: failures, many waits that end together, and deadlines."""
 
 from __future__ import annotations
 
@@ -39,19 +39,6 @@ async def cancelled(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# Latches.
-
-
-async def test_latch_wakes_all_waiters() -> None:
-    latch = Latch()
-    waiting = [await begun(latch.wait()) for _ in range(3)]
-    assert not latch
-    latch.set()
-    await asyncio.gather(*waiting)
-    await latch.wait()
-    assert latch
-
-
 def wait_in_vain(waiters: Any) -> Coroutine[Any, Any, Any]:
     """Return a wait whose condition does not hold."""
     match waiters:
@@ -79,87 +66,12 @@ async def test_failure_raises_in_current_and_later_waits(kind: Any) -> None:
     assert depths == depths[:1] * 5, "an error that is raised again grows"
 
 
-# Versions.
-
-
-async def test_reached_version_wakes_its_waiters_only() -> None:
-    waiters = VersionWaiters()
-    tasks = {version: await begun(waiters.wait(version)) for version in ("30", "9", "10", "100")}
-    waiters.reached("12")
-    await turns()
-    assert sorted(version for version, task in tasks.items() if task.done()) == ["10", "9"]
-    waiters.reached("100")
-    await asyncio.gather(*tasks.values())
-
-
-async def test_non_numeric_version_wakes_equal_waits_only() -> None:
-    waiters = VersionWaiters()
-    tasks = [await begun(waiters.wait(version)) for version in ("x", "y", "5")]
-    waiters.reached("y")
-    await turns()
-    assert [task.done() for task in tasks] == [False, True, False]
-    await cancelled(*tasks)
-
-
-async def test_cancelled_version_wait_does_not_affect_others() -> None:
-    waiters = VersionWaiters()
-    tasks = [await begun(waiters.wait(str(version))) for version in (3, 1, 2, 5, 4)]
-    await cancelled(tasks[1], tasks[2])
-    waiters.reached("4")
-    await turns()
-    assert [task.done() for task in tasks] == [True, True, True, False, True]
-    await cancelled(tasks[3])
-
-
-async def test_reached_version_returns_after_failure() -> None:
-    waiters = VersionWaiters()
-    waiters.reached("5")
-    waiters.fail(Over())
-    await waiters.wait("5")
-
-
-# Objects.
-
-
-async def test_matching_change_wakes_its_waiters() -> None:
-    waiters: KeyWaiters[int] = KeyWaiters()
-    small = await begun(waiters.wait("a", lambda value: value is not None and value < 5))
-    large = await begun(waiters.wait("a", lambda value: value is not None and value > 5))
-    gone = await begun(waiters.wait("a", lambda value: value is None))
-    waiters.changed("b", 9)
-    waiters.changed("a", 7)
-    assert await large == 7
-    waiters.changed("a", None)
-    assert await gone is None
-    waiters.changed("a", 3)
-    assert await small == 3
-    assert "a" not in waiters.awaited()
-
-
-async def test_raising_predicate_affects_its_waiter_only() -> None:
-    waiters: KeyWaiters[int] = KeyWaiters()
-    broken = await begun(waiters.wait("a", lambda value: 1 // 0))
-    well = await begun(waiters.wait("a", lambda value: value))
-    waiters.changed("a", 7)
-    with pytest.raises(ZeroDivisionError):
-        await broken
-    assert await well == 7
-
-
 async def test_predicate_with_stop_iteration_fails() -> None:
     waiters: KeyWaiters[int] = KeyWaiters()
     broken = await begun(waiters.wait("a", lambda value: next(iter(()))))
     waiters.changed("a", 7)
     with pytest.raises(RuntimeError, match="StopIteration"):
         await broken
-
-
-async def test_cancelled_object_wait_leaves_nothing() -> None:
-    waiters: KeyWaiters[int] = KeyWaiters()
-    task = await begun(waiters.wait("a", bool))
-    assert "a" in waiters.awaited()
-    await cancelled(task)
-    assert "a" not in waiters.awaited()
 
 
 # Many waits that end together.

@@ -114,6 +114,7 @@ PLACES = [
     (Index, "evaluate"),
     (Index, "add"),
     (Index, "_put_in"),
+    (Index, "take_in"),
     (SharedProcessor, "distribute"),
     (SharedProcessor, "distribute_all"),
     (SharedProcessor, "flush"),

@@ -116,12 +116,14 @@ async def test_cache_changes_before_the_handler_is_called() -> None:
         seen: list[Any] = []
         informer.add_event_handler(
             on_add=lambda obj: seen.append(informer.get_indexer().index_keys("uid", obj.metadata.uid)),
+            on_update=lambda _, new: seen.append(informer.get_store().get(new) == new),
             on_delete=lambda obj: seen.append(informer.get_store().get(obj)),
         )
         pods.put("b")
+        pods.put("b")
         pods.delete("a")
         await settled()
-    assert seen == [["default/a"], ["default/b"], None]
+    assert seen == [["default/a"], ["default/b"], True, None]
 
 
 @pytest.mark.conformance("ARC-05")

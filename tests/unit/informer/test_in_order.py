@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import invariant, rule
 
-from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.record import Record, decode_record
-from aioinformer.cache.store import Indexer
-from aioinformer.cache.waiters import KeyWaiters
 from aioinformer.errors import UsageError
 from aioinformer.factory.factory import SharedInformerFactory
-from aioinformer.handlers.notifications import AddNotification, DeleteNotification, Notification
-from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.reflector.options import ReflectorOptions
-from tests.support.batches import process_batch
 from tests.support.cluster import Cluster
-from tests.support.collection import PODS, Collection
-from tests.support.queue_model import QueueModel
+from tests.support.collection import Collection
 from tests.support.recorder import Recorder
 from tests.support.virtual_time import settled
-from tests.support.witness import Witness
-
-if TYPE_CHECKING:
-    from aioinformer.handlers.processor import SharedProcessor
-
 
 #: Yield to the loop as often as possible.
 FINE = ReflectorOptions(slice_seconds=1e-9)
@@ -67,7 +50,7 @@ async def test_list_becomes_visible_at_once(fresh: bool) -> None:
         if not fresh:
             await asyncio.sleep(2)
             relist_with_many_changes(pods)
-        for _ in range(3000):
+        for _ in range(1000):
             await asyncio.sleep(0)
             versions = sorted(pod.metadata.resource_version for pod in informer.get_store().list())
             assert len(versions) == len(informer.get_indexer().by_index("namespace", "default"))
@@ -104,7 +87,7 @@ async def test_relist_delivers_deletes_before_the_list_order() -> None:
 
 
 @pytest.mark.conformance("SI-20")
-@pytest.mark.parametrize("turns", range(0, 900, 9))
+@pytest.mark.parametrize("turns", range(0, 900, 18))
 async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -> None:
     pods = hundred()
     informer = in_order(pods)
@@ -175,69 +158,3 @@ async def test_factory_passes_the_queue_option() -> None:
 def test_unknown_queue_is_refused() -> None:
     with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
         SharedIndexInformer(Collection(), queue="fifo")  # type: ignore[call-overload]
-
-
-class Listener(Witness):
-    """Asserts that notifications are valid."""
-
-    def distribute_all(self, notifications: list[Notification[Any]]) -> None:
-        for notification in notifications:
-            self.distribute(notification)
-
-    def distribute(self, notification: Notification[Any], *, sync: bool = False) -> None:
-        if isinstance(notification, AddNotification):
-            self.on_add(notification.obj)
-        elif isinstance(notification, DeleteNotification):
-            self.on_delete(notification.obj)
-        elif not sync:
-            self.on_update(notification.old, notification.new)
-        assert self.violations == []
-
-    @property
-    def known(self) -> dict[str, int]:
-        return {name: int(version) for name, (_, version) in self.present.items()}
-
-
-class InOrderModel(QueueModel):
-    """Processes a RealFIFO into a cache with an index, and delivers notifications."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        objects: ObjectType[Any] = ObjectType(PODS)
-        self.indexer: Indexer[Any] = Indexer(to_view=objects.to_view)
-        self.indexer.add_indexers({"parity": lambda pod: [str(int(pod.metadata.resource_version) % 2)]})
-        self.listener = Listener()
-        self.updates: CacheUpdates[Any] = CacheUpdates(
-            self.indexer, objects, cast("SharedProcessor[Any]", self.listener), KeyWaiters()
-        )
-        self.queue: RealFIFO[Record] = RealFIFO(self.updates, batch_size=3)
-
-    def queued(self, name: str) -> Record:
-        metadata = {"name": name, "uid": "u", "resourceVersion": str(self.server[name])}
-        return decode_record(json.dumps({"metadata": metadata}).encode())
-
-    @rule()
-    def pop(self) -> None:
-        if len(self.queue):
-            self.run(self.queue.pop(self.updates.handle_deltas))
-
-    @rule()
-    def pop_everything(self) -> None:
-        self.run(self.queue.bookmark(str(self.clock)))
-        while len(self.queue):
-            version = self.run(process_batch(self.queue, self.updates.handle_deltas))
-        assert version == str(self.clock)
-        assert self.listener.known == self.server
-
-    @invariant()
-    def cache_index_and_listener_agree(self) -> None:
-        cached = {pod.metadata.name: int(pod.metadata.resource_version) for pod in self.indexer.list()}
-        assert cached == self.listener.known
-        for parity in "01":
-            keys = self.indexer.index_keys("parity", parity)
-            assert keys == sorted(name for name, version in cached.items() if version % 2 == int(parity))
-
-
-TestInOrderModel = InOrderModel.TestCase
-
-TestInOrderModel.settings = settings(max_examples=50, stateful_step_count=30)

@@ -148,16 +148,6 @@ async def test_blocking_functions_of_objects_are_logged(
     assert "blocked the event loop for 0.30 s with default/a" in line
 
 
-async def test_calls_are_logged_after_30_s(warnings: Callable[[], list[str]]) -> None:
-    async def on_add(obj: Any) -> None:
-        await asyncio.sleep({"a": 29, "b": 15, "c": 31}[obj.metadata.name])
-
-    async with informer_of("a", "b", "c") as (_, informer, _):
-        await informer.add_event_handler(on_add=on_add).wait_for_sync()
-    (line,) = warnings()
-    assert "for 30 s: it was called for default/c" in line
-
-
 async def test_blocking_coalescing_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     def on_add(obj: Any) -> None:
         clock.block(0.4)

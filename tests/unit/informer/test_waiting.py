@@ -83,15 +83,6 @@ async def test_wait_may_begin_before_the_start() -> None:
         await asyncio.wait_for(asyncio.gather(*waiting), 1)
 
 
-@pytest.mark.conformance("TW-08")
-async def test_timeout_raises_and_leaves_no_waiter() -> None:
-    informer = SharedIndexInformer(Collection())
-    async with informer:
-        with pytest.raises(TimeoutError, match=r"informer of pods: default/a did not exist within 30 s"):
-            await informer.wait_for("default/a", timeout=30)
-        assert waiters_of(informer) == 0
-
-
 async def test_predicate_error_reaches_its_caller_only() -> None:
     def picky(pod: Any) -> bool:
         if pod is not None:
