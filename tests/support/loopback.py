@@ -100,6 +100,15 @@ async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIte
         yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
+async def forward(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Pass on all bytes until either side ends, and close the target."""
+    with suppress(ConnectionError):
+        while data := await source.read(1 << 16):
+            target.write(data)
+            await target.drain()
+    target.close()
+
+
 def certified(authority: trustme.CA, *names: str, asks_clients: bool = False) -> ssl.SSLContext:
     """Return the TLS settings of a server with a certificate for these names, 127.0.0.1 by default."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -145,16 +145,12 @@ def versions_trusted_after_a_restore(original: Any, self: Any, raw: bytes) -> An
     "informer.cache_updates.CacheUpdates._delete",
 )
 def tombstone_of_an_old_state(original: Any, self: Any, key: str, obj: Any) -> None:
-    old = self._store.delete(key)
-    if old is None:
-        return
-    if isinstance(obj, DeletedFinalStateUnknown):
-        last = self._to_view(obj.obj) if obj.obj is not None else None
-        self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, last)))
-    else:
-        self._distribute(DeleteNotification(self._to_view(obj)))
-    if key in self._waiters:
-        self._waiters.changed(key, None)
+    def missed_delete(self: Any, key: str, old: Any) -> Any:
+        last = self._view_of(key, obj.obj) if obj.obj is not None else None
+        return DeleteNotification(DeletedFinalStateUnknown(key, last))
+
+    with patch.object(type(self), "_missed_delete", missed_delete):
+        original(self, key, obj)
 
 
 @planted("reaching a resourceVersion also ends waits for a later one", "cache.waiters.covers")

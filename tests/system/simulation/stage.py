@@ -253,10 +253,6 @@ class Stage:
         """Write an object that only a live connection can deliver."""
         self._write("put", key="default/mark", app="a", node="node-0", size=0)
 
-    def register_latecomer(self) -> None:
-        """Register one more handler at rest."""
-        self.register(Manner())
-
     def probe(self) -> Iterator[float]:
         """Write some objects at rest; yield the seconds to wait in between."""
         for _ in range(6):

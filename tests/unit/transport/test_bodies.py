@@ -18,7 +18,7 @@ from aioinformer.errors import TransportError
 from aioinformer.transport import Request, http
 from aioinformer.transport.http import READ_BUFFER, STREAM_BUFFER, HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import body, certified, fetch, listening
+from tests.support.loopback import body, certified, fetch, forward, listening
 
 if TYPE_CHECKING:
     import ssl
@@ -407,14 +407,7 @@ class Tunnel:
         host, _, port = request.split()[1].decode().partition(":")
         there, back = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+        await asyncio.gather(forward(reader, back), forward(there, writer))
 
 
 async def test_body_through_a_proxy_tunnel_is_complete(tls_files: tuple[Path, ssl.SSLContext]) -> None:

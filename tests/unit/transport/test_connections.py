@@ -20,7 +20,7 @@ from aioinformer.transport import Request, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import body, certified, listening
+from tests.support.loopback import body, certified, forward, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,14 +85,7 @@ class Cluster:
                 return
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
             async with self._serve(back):
-                await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
-
-    async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(1 << 16):
-                target.write(data)
-                await target.drain()
-        target.transport.abort()
+                await asyncio.gather(forward(reader, back), forward(there, writer))
 
     @asynccontextmanager
     async def _serve(self, writer: asyncio.StreamWriter) -> AsyncIterator[None]:
