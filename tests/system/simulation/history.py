@@ -20,13 +20,7 @@ ABSENT = 0
 
 
 class State(NamedTuple):
-    """A state of an object.
-
-    Attributes:
-        moment: its time, counted in writes.
-        serial: of the write that made it, or `ABSENT`.
-        readable: whether it can be decoded.
-    """
+    """A state of an object, made by a write or a deletion at a moment, which is counted in writes."""
 
     moment: int
     serial: int
@@ -34,12 +28,7 @@ class State(NamedTuple):
 
 
 class History:
-    """The states of all objects that an informer may see.
-
-    Attributes:
-        moment: the number of changes so far.
-        shown: the moments that lists have shown, each a state of the whole collection.
-    """
+    """The states of all objects that an informer may see, and the moments that lists have shown."""
 
     def __init__(self) -> None:
         self.moment = 0

@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bug.
-
-    Attributes:
-        name: of the bug.
-        about: describes the bug.
-        place: the function or method that it replaces.
-        replacement: what it puts there; its first argument is the original.
-    """
+    """One bug: a replacement of a function or method, whose first argument is the original."""
 
     name: str
     about: str

@@ -34,14 +34,7 @@ _ENDLESS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a scenario.
-
-    Attributes:
-        violation: the first violation, None if there is none.
-        story: the log.
-        numbers: of turns of the loop, virtual seconds, requests and notifications.
-        struck: how often each fault took effect.
-    """
+    """The log of a scenario, the first violation, how often things happened, and how often each fault took effect."""
 
     violation: Violation | None
     story: Story

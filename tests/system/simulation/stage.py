@@ -59,13 +59,7 @@ def fastidious(obj: Any) -> Any:
 class Stage:
     """An informer and its environment.
 
-    Args:
-        scenario: to play.
-        story: the log.
-
     Attributes:
-        server: the model server.
-        informer: under test.
         witnesses: all handlers, removed ones included.
         places: the place of each cached object in its history.
         waiters: tasks that wait on the informer.

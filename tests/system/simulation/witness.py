@@ -27,14 +27,6 @@ class OnPurpose(Exception):
 class Witness:
     """The notifications of one registration.
 
-    Args:
-        name: in the log.
-        manner: its behaviour.
-        random: draws what the behaviour does not specify.
-        history: of all objects.
-        cached: returns the serial number of the cached object of a key.
-        story: the log of the simulation.
-
     Attributes:
         present: serial numbers of delivered and not deleted objects, by key.
         greeting: serial numbers of its initial notifications by key, in the order of the cache; None if it was
@@ -42,7 +34,6 @@ class Witness:
         joined_synced: whether the informer had synced when it joined.
         hurries: whether its calls take no more time, so that it catches up.
         initial: keys that must be delivered before it has synced.
-        registration: its handle.
         removed: whether it must not be called any more.
     """
 
