@@ -133,28 +133,6 @@ def indexer() -> Indexer[Any]:
     return indexer
 
 
-def test_concurrent_changes_are_indexed_in_their_final_state(indexer: Indexer[Any]) -> None:
-    steps = indexer.store.adding_indexers({"node": by_node})
-    next(steps)
-    indexer.add(on_node("a", "new"))
-    indexer.add(on_node("c", "new"))
-    indexer.delete(on_node("b", "old"))
-    indexer.add(on_node("d", "new"))
-
-    list(steps)
-
-    assert indexer.index_keys("node", "new") == ["a", "c", "d"]
-    assert indexer.list_index_func_values("node") == ["new"]
-
-
-def test_index_is_unavailable_until_complete(indexer: Indexer[Any]) -> None:
-    steps = indexer.store.adding_indexers({"node": by_node})
-
-    next(steps)
-
-    assert "node" not in indexer.get_indexers()
-
-
 def test_name_of_a_pending_index_is_taken(indexer: Indexer[Any]) -> None:
     steps = indexer.store.adding_indexers({"node": by_node})
     next(steps)

@@ -227,15 +227,8 @@ async def await_failed_future(*arguments: Any) -> None:
     await failed()
 
 
-async def await_it_and_clean_up(*arguments: Any) -> None:
-    try:
-        await failed()
-    finally:
-        await asyncio.sleep(1)
-
-
 async def await_it_deep_down(*arguments: Any) -> None:
-    await asyncio.wait_for(await_it_and_clean_up(), 5)
+    await asyncio.wait_for(failed(), 5)
 
 
 @pytest.mark.parametrize(

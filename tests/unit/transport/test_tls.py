@@ -16,7 +16,7 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
-from aioinformer.transport.auth.tokens import Credential, FixedCredentials, RenewedCredentials
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from aioinformer.transport.session import TLS, TLSContexts
@@ -178,18 +178,6 @@ async def test_new_requests_trust_a_rotated_authority(
         authority.cert_pem.write_to_path(tmp_path / "next")
         os.replace(tmp_path / "next", path)
         assert await fetch(transport) == b""
-
-
-async def test_client_certificate_of_the_credentials_is_used(
-    tls_server: Server, authority: trustme.CA, ca_file: Path
-) -> None:
-    leaf = client_certificate(authority, "plugin")
-    credential = Credential(
-        certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
-    )
-    settings = TLS(certificate_authority=ca_file)
-    async with HttpTransport(tls_server.url, credentials=FixedCredentials(credential), ssl=settings) as transport:
-        assert await fetch(transport) == b"plugin"
 
 
 async def test_renewed_client_certificate_uses_a_new_connection(
