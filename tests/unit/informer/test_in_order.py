@@ -13,15 +13,11 @@ from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ReflectorOptions
 from tests.support.cluster import Cluster
 from tests.support.collection import Collection
-from tests.support.recorder import Recorder
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import settled
 
 #: Yield to the loop as often as possible.
-FINE = ReflectorOptions(slice_seconds=1e-9)
-
-
-def in_order(pods: Collection, **options: Any) -> SharedIndexInformer[Any]:
-    return SharedIndexInformer(pods, queue="in_order", options=FINE, **options)
+IN_ORDER: dict[str, Any] = {"queue": "in_order", "options": ReflectorOptions(slice_seconds=1e-9)}
 
 
 def relist_with_many_changes(pods: Collection) -> None:
@@ -44,7 +40,7 @@ def hundred() -> Collection:
 @pytest.mark.parametrize("fresh", [True, False], ids=["first list", "relist"])
 async def test_list_becomes_visible_at_once(fresh: bool) -> None:
     pods = hundred()
-    informer = in_order(pods)
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, **IN_ORDER)
     states = set()
     async with informer:
         if not fresh:
@@ -62,14 +58,9 @@ async def test_list_becomes_visible_at_once(fresh: bool) -> None:
 
 @pytest.mark.conformance("CTL-13", "WEAK-20")
 async def test_relist_delivers_deletes_before_the_list_order() -> None:
-    pods = Collection("a", "b", "c", "d")
-    informer = in_order(pods)
-    recorder = Recorder()
     final: set[int] = set()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
-        del recorder.received[:]
+    async with informer_of("a", "b", "c", "d", **IN_ORDER) as (pods, informer, received):
+        del received[:]
         see = lambda *objects: final.add(len(informer.get_store()))  # noqa: E731
         registration = informer.add_event_handler(on_update=see, on_delete=see)
         await registration.wait_for_sync()
@@ -82,7 +73,7 @@ async def test_relist_delivers_deletes_before_the_list_order() -> None:
         pods.put("f")
         pods.unseen()
         await asyncio.sleep(30)
-    assert recorder.received == ["tombstone b 2", "update a 1 6", "update d 4 5", "add e 8", "add f 9"]
+    assert received == ["tombstone b 2", "update a 1 6", "update d 4 5", "add e 8", "add f 9"]
     assert final == {5}
 
 
@@ -90,8 +81,7 @@ async def test_relist_delivers_deletes_before_the_list_order() -> None:
 @pytest.mark.parametrize("turns", range(0, 900, 18))
 async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -> None:
     pods = hundred()
-    informer = in_order(pods)
-    async with informer:
+    async with SharedIndexInformer(pods, **IN_ORDER) as informer:
         await asyncio.sleep(2)
         relist_with_many_changes(pods)
         for _ in range(turns):
@@ -112,31 +102,22 @@ async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -
 
 @pytest.mark.conformance("RF-07", "CTL-14")
 async def test_resync_delivers_all_before_later_changes() -> None:
-    pods = Collection("a", "b")
-    informer = in_order(pods, resync_period=30)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
+    async with informer_of("a", "b", resync_period=30, **IN_ORDER) as (pods, _, received):
         await asyncio.sleep(31)
         pods.put("a")
         await settled()
-    assert recorder.received[2:] == ["update a 1 1", "update b 2 2", "update a 1 3"]
+    assert received[2:] == ["update a 1 1", "update b 2 2", "update a 1 3"]
 
 
 @pytest.mark.conformance("RF-01")
 async def test_changes_of_several_objects_keep_their_order() -> None:
-    pods = Collection("a", "b")
-    informer = in_order(pods)
-    recorder = Recorder()
-    informer.add_event_handler(recorder)
-    async with informer:
-        await settled()
+    async with informer_of("a", "b", **IN_ORDER) as (pods, _, received):
         with pods.at_once():
             for name in ("b", "a", "c", "b", "a"):
                 pods.put(name)
             pods.delete("c")
         await settled()
-    assert recorder.received[2:] == [
+    assert received[2:] == [
         "update b 2 3", "update a 1 4", "add c 5", "update b 3 6", "update a 4 7", "delete c 8",
     ]  # fmt: skip
 

@@ -23,21 +23,17 @@ FINE = ReflectorOptions(slice_seconds=1e-9)
 
 @pytest.mark.conformance("SI-20")
 async def test_late_handler_gets_the_cache_as_initial_list() -> None:
-    pods = Collection("a", "b")
-    informer = SharedIndexInformer(pods)
-    first, late = Recorder(), Recorder()
-    informer.add_event_handler(first)
-    async with informer:
-        await settled()
+    late = Recorder()
+    async with informer_of("a", "b") as (pods, informer, received):
         pods.put("a")
         pods.delete("b")
         await settled()
-        before = list(first.received)
+        before = list(received)
         informer.add_event_handler(late)
         pods.put("c")
         await settled()
     assert late.received == ["add! a 3", "add c 5"]
-    assert first.received == [*before, "add c 5"]
+    assert received == [*before, "add c 5"]
 
 
 @pytest.mark.conformance("SI-20", "SI-21", "SI-35")
@@ -92,12 +88,10 @@ async def test_handler_added_by_a_predicate_gets_the_object_once() -> None:
 
 @pytest.mark.conformance("SI-18")
 async def test_handler_may_be_registered_twice() -> None:
-    pods = Collection("a")
-    informer = SharedIndexInformer(pods)
     recorder = Recorder()
-    first = informer.add_event_handler(recorder)
-    informer.add_event_handler(recorder)
-    async with informer:
+    async with informer_of("a") as (pods, informer, _):
+        first = informer.add_event_handler(recorder)
+        informer.add_event_handler(recorder)
         await settled()
         informer.remove_event_handler(first)
         pods.put("b")
