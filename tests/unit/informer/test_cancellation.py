@@ -71,7 +71,7 @@ async def run_the_informer(pods: Collection, informer: SharedIndexInformer[Any],
         running.cancel()
 
 
-@pytest.mark.conformance("REF-22", "WEAK-11")
+@pytest.mark.conformance("REF-16", "REF-22", "WEAK-11")
 @pytest.mark.parametrize(
     ("script", "way"),
     [

@@ -72,17 +72,6 @@ async def test_different_tasks_may_enter_and_leave() -> None:
     assert other.is_stopped()
 
 
-@pytest.mark.conformance("REF-16", "LW-02")
-async def test_stop_closes_every_response() -> None:
-    async with informer_of("a") as (pods, _, _):
-        pods.end_watches()
-        await settled()
-        pods.refuse(500)
-        pods.end_watches()
-        await settled()
-    assert [response.closed for response in pods.responses] == [True] * len(pods.requests)
-
-
 @pytest.mark.conformance("SI-05")
 async def test_running_handler_may_finish_within_the_grace() -> None:
     finished: list[str] = []

@@ -137,18 +137,6 @@ async def test_version_wait_ends_with_any_later_version() -> None:
         assert informer.last_sync_resource_version == "5"
 
 
-@pytest.mark.conformance("STO-13")
-async def test_bookmarks_and_relists_end_version_waits() -> None:
-    async with informer_of("a") as (pods, informer, _):
-        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(version)) for version in "29"]
-        await settled()
-        pods.bookmark()
-        await asyncio.wait_for(waiting[0], 1)
-        pods.version = 9
-        pods.expire_watches()
-        await asyncio.wait_for(waiting[1], 1)
-
-
 @pytest.mark.parametrize("version", ["", None, 7])
 async def test_invalid_version_is_refused(version: Any) -> None:
     with pytest.raises(UsageError, match="resource_version must be the server"):
