@@ -183,7 +183,7 @@ class Watch:
             case "double":
                 return data + (self._last.line if self._last is not None else b""), None
             case _:
-                self._own_versions = True
+                self._own_versions = self._collection.history.deletions_unversioned = True
                 return data, None
 
 

@@ -33,6 +33,8 @@ class History:
     def __init__(self) -> None:
         self.moment = 0
         self.shown: list[int] = []
+        #: Deletions may have had the version of the object: after a restore to that version, no client can notice it.
+        self.deletions_unversioned = False
         self._undone: list[tuple[int, int]] = []
         self._of: dict[str, list[State]] = {}
 
@@ -139,7 +141,11 @@ class History:
 
     def _visible(self, states: list[State], since: int, until: int) -> list[State]:
         """Return the states that a watch delivers between two moments."""
-        detours = [(begin, end) for begin, end in self._undone if since <= begin and end < until]
+        detours = [
+            (begin, end)
+            for begin, end in self._undone
+            if (since <= begin or self.deletions_unversioned) and end < until
+        ]
         return [
             state
             for state in states

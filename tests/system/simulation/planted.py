@@ -134,16 +134,11 @@ def versions_trusted_after_a_restore(original: Any, self: Any, raw: bytes) -> An
 
 
 @planted(
-    "a tombstone has the state that the queue knew instead of the last delivered one",
-    "informer.cache_updates.CacheUpdates._delete",
+    "a tombstone has no state, although handlers have received one",
+    "informer.cache_updates.CacheUpdates._missed_delete",
 )
-def tombstone_of_an_old_state(original: Any, self: Any, key: str, obj: Any) -> None:
-    def missed_delete(self: Any, key: str, old: Any) -> Any:
-        last = self._view_of(key, obj.obj) if obj.obj is not None else None
-        return DeleteNotification(DeletedFinalStateUnknown(key, last))
-
-    with patch.object(type(self), "_missed_delete", missed_delete):
-        original(self, key, obj)
+def tombstone_without_the_last_state(original: Any, self: Any, key: str, old: Any) -> Any:
+    return DeleteNotification(DeletedFinalStateUnknown(key, None))
 
 
 @planted("reaching a resourceVersion also ends waits for a later one", "cache.waiters.covers")
