@@ -307,7 +307,7 @@ class StoreBesideModel(RuleBasedStateMachine):
 
 
 TestStoreBesideModel = StoreBesideModel.TestCase
-TestStoreBesideModel.settings = settings(max_examples=50, stateful_step_count=25)
+TestStoreBesideModel.settings = settings(max_examples=30, stateful_step_count=25)
 
 
 # Listers.
