@@ -19,9 +19,7 @@ from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.queue.fifo import FIFO
-from aioinformer.queue.real_fifo import RealFIFO
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import ListWatchProtocol
 from aioinformer.reflector.response_reader import PageParser, WatchParser
@@ -35,8 +33,6 @@ from tests.support.witness import Witness, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from aioinformer.informer.pipeline import QueueName
 
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -218,34 +214,6 @@ async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyP
         await informer.wait_for("default/b", timeout=60)
         await settled()
         assert str(informer.state) == "watching"
-
-
-@pytest.mark.parametrize("kind", [DeltaFIFO, RealFIFO])
-async def test_version_is_not_reached_by_a_change_that_was_lost(
-    monkeypatch: pytest.MonkeyPatch, kind: type[FIFO[Any, Any]]
-) -> None:
-    queue: QueueName = "delta" if kind is DeltaFIFO else "in_order"
-    original, failures = kind._popping, [MemoryError()]
-
-    def popping(self: FIFO[Any, Any]) -> Any:
-        for number, step in enumerate(original(self)):
-            if number and failures:
-                raise failures.pop()
-            yield step
-
-    async with informer_of("a", "b", queue=queue) as (pods, informer, _):
-        monkeypatch.setattr(kind, "_popping", popping)
-        with pods.at_once():
-            pods.put("a")
-            pods.put("b")
-        waiting = asyncio.create_task(informer.wait_for_resource_version(str(pods.version)), name="waits")
-        await settled()
-        assert not failures
-        assert not waiting.done()
-        await asyncio.wait_for(waiting, 60)
-        assert {pod.metadata.resource_version for pod in informer.get_indexer().list()} == {
-            pod["metadata"]["resourceVersion"] for pod in pods.objects.values()
-        }
 
 
 # Failures of the server, and idle watches: requests, state and cache.

@@ -255,7 +255,7 @@ def test_document_without_items_is_refused(text: bytes) -> None:
 @pytest.mark.timeout(20)
 def test_huge_item_in_small_chunks_takes_linear_time() -> None:
     body = compact({"items": objects(1, data=["x" * 3000] * 8000)})
-    parser, items = ListParser(len, 2 * len(body)), []
+    parser, items = ListParser(len, 2 * len(body)), list[object]()
     for start in range(0, len(body), 512):
         parser.feed(body[start : start + 512])
         items += parser.items()
