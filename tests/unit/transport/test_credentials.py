@@ -116,7 +116,7 @@ BOMBS = {
     "merged keys": "a0: &a0 {k: v}\n"
     + "".join(f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}\n" for level in _LEVELS),
     "itself": "a: &a [*a]\n",
-    "depth": f"a: {'[' * 1000}{']' * 1000}\n",
+    "depth": f"a: {'[' * 5000}{']' * 5000}\n",
 }
 
 
