@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from tests.support.loopback import forward
+
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
@@ -68,15 +70,8 @@ class Link:
         there, back = await asyncio.open_connection(server.hostname, server.port)
         try:
             async with asyncio.TaskGroup() as tasks:
-                outward = tasks.create_task(_pass_on(reader, back), name="link: outward")
-                await _pass_on(there, writer)
+                outward = tasks.create_task(forward(reader, back), name="link: outward")
+                await forward(there, writer)
                 outward.cancel()
         finally:
             back.transport.abort()
-
-
-async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while chunk := await source.read(65536):
-            target.write(chunk)
-            await target.drain()

@@ -89,8 +89,10 @@ async def silent(request: web.BaseRequest) -> web.StreamResponse:
 @asynccontextmanager
 async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """Serve each connection with a function, and close it at the end, or when the client is gone; return the URL."""
+    serving = set[asyncio.Task[Any] | None]()
 
     async def serve_until_gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.current_task())
         with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
             await serve(reader, writer)
         with suppress(ConnectionError):
@@ -98,6 +100,16 @@ async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIte
 
     async with await asyncio.start_server(serve_until_gone, "127.0.0.1", 0, ssl=tls) as server:
         yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    await asyncio.gather(*filter(None, serving))
+
+
+async def forward(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Pass on all bytes until either side ends, and close the target."""
+    with suppress(ConnectionError):
+        while data := await source.read(1 << 16):
+            target.write(data)
+            await target.drain()
+    target.close()
 
 
 def certified(authority: trustme.CA, *names: str, asks_clients: bool = False) -> ssl.SSLContext:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from contextlib import suppress
 from typing import Self
+
+from tests.support.loopback import forward, listening
 
 
 class SocksServer:
@@ -18,6 +19,7 @@ class SocksServer:
         reply: the code of the answer to each request.
 
     Attributes:
+        authority: its address.
         asked: what clients wanted to be connected to: type of the address, address, port.
     """
 
@@ -26,33 +28,19 @@ class SocksServer:
         self._target = target
         self._password = password
         self._reply = reply
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def authority(self) -> str:
-        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._listening = listening(self._serve)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.authority = (await self._listening.__aenter__()).partition("//")[2]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._listening.__aexit__(None, None, None)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            # Python 3.11 logs the cancellation of a connection's task as an error.
-            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-                if await self._greet(reader, writer):
-                    await self._relay(reader, writer)
-        finally:
-            writer.close()
+        if await self._greet(reader, writer):
+            near, far = await asyncio.open_connection("127.0.0.1", self._target)
+            await asyncio.gather(forward(reader, far), forward(near, writer))
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         _, count = await reader.readexactly(2)
@@ -83,20 +71,3 @@ class SocksServer:
         self.asked.append(({1: "IPv4", 3: "name", 4: "IPv6"}[kind], host, port))
         writer.write(bytes([5, self._reply, 0, 1, 0, 0, 0, 0, 0, 0]))
         return self._reply == 0
-
-    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        near, far = await asyncio.open_connection("127.0.0.1", self._target)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(_pump(reader, far))
-                tasks.create_task(_pump(near, writer))
-        finally:
-            far.close()
-
-
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while data := await source.read(65536):
-            sink.write(data)
-            await sink.drain()
-    sink.close()

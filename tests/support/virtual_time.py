@@ -18,11 +18,12 @@ _MOMENT = 1e-5
 
 
 class _Selector(selectors.SelectSelector):
-    """Polls for real events without waiting, and adds the waiting time to the virtual clock."""
+    """Polls for real events, and adds the waiting time to the virtual clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, grace: float) -> None:
         super().__init__()
         self.now = 1000.0
+        self.grace = grace
         self.turns = 0
         self.on_turn: Callable[[int], bool] = lambda turn: False
 
@@ -31,6 +32,8 @@ class _Selector(selectors.SelectSelector):
         if self.on_turn(self.turns):
             timeout = 0
         events = super().select(0)
+        if not events and self.grace and timeout != 0:
+            events = super().select(self.grace)
         if not events:
             if timeout is None:
                 raise RuntimeError("deadlock: all tasks wait, and there is no timer")
@@ -39,10 +42,15 @@ class _Selector(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop with a virtual clock."""
+    """An event loop with a virtual clock.
 
-    def __init__(self) -> None:
-        self._virtual = _Selector()
+    Args:
+        grace: real seconds without any event after which the clock advances. Above 0, both ends of a connection over
+            loopback may use the loop.
+    """
+
+    def __init__(self, grace: float = 0.0) -> None:
+        self._virtual = _Selector(grace)
         super().__init__(self._virtual)
 
     def time(self) -> float:

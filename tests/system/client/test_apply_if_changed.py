@@ -9,7 +9,7 @@ import pytest
 
 from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, UsageError
 from aioinformer.client.changes.applied import difference
-from tests.real.rows.change_rows import CHANGES, DEPLOYMENT, MAIN, changed
+from tests.real.rows.test_changes import CHANGES, DEPLOYMENT, MAIN, changed
 from tests.system.client.test_editing import Counting
 
 if TYPE_CHECKING:

@@ -29,13 +29,7 @@ RECORDED = FOLDER / "recorded.jsonl"
 
 @dataclass(slots=True)
 class Record:
-    """What a client did with a script.
-
-    Attributes:
-        requests: its requests, and how soon it sent them.
-        delivered: the notifications of each key, in order.
-        store: the contents of its cache at the end.
-    """
+    """What a client did with a script: requests with their pace, notifications by key, and its cache at the end."""
 
     requests: list[str]
     delivered: dict[str, list[str]] = field(default_factory=dict)
@@ -97,13 +91,7 @@ class Rule:
 
 @dataclass(slots=True)
 class Expectation:
-    """What aioinformer must do with one script.
-
-    Attributes:
-        record: the record that aioinformer must have.
-        used: the rules that make a difference to client-go's record.
-        problems: one line for each declaration without effect.
-    """
+    """What aioinformer must do, the rules that make a difference, and a line for each declaration without effect."""
 
     record: Record
     used: set[str] = field(default_factory=set)

@@ -29,8 +29,6 @@ BACKOFF = 7.0
 #: The longest time for a script.
 LONGEST = 60.0
 _TICK = 0.1
-#: Seconds between the starts of scripts that are played together.
-STAGGER = 0.03
 
 
 @dataclass(slots=True)

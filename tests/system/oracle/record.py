@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.system.oracle.compare import Record, read, write
-from tests.system.oracle.player import STAGGER, Player
+from tests.system.oracle.player import Player
 from tests.system.oracle.script import FOLDER, Script, load
 
 #: If the machine was busy for longer, the times of a script are unreliable, and it is played again.
 DISTURBED = 0.2
 ATTEMPTS = 3
+#: Seconds between the starts of scripts, which are played together.
+STAGGER = 0.03
 
 
 class ClientGo:

@@ -3,9 +3,7 @@
 ```
 python -m tests.system.simulation --seed 123              the log of one seed
 python -m tests.system.simulation --seed 123 --shrink     the same, reduced to what the failure needs
-python -m tests.system.simulation --seed 123 --without 4,7-19    the same without some actions
 python -m tests.system.simulation --seeds 10000 --first 1 --jobs 2
-python -m tests.system.simulation --seed 7 --plant "lost tombstone"    with a planted bug
 python -m tests.system.simulation --bugs                  plants each bug, and searches for a seed that finds it
 ```
 """
@@ -15,10 +13,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
-from tests.system.simulation.campaign import bug_named, hunt_all, many, numbers_in, one
+from tests.system.simulation.campaign import hunt_all, many, one
 
 
 def main() -> int:
@@ -26,19 +23,16 @@ def main() -> int:
         prog="python -m tests.system.simulation", description="Plays informers on virtual time."
     )
     parser.add_argument("--seed", type=int, help="tell the story of this one")
-    parser.add_argument("--without", default="", help="leave out these actions, as in 4,7-19")
     parser.add_argument("--shrink", action="store_true", help="leave out whatever the failure does not need")
     parser.add_argument("--seeds", type=int, default=300, help="play so many")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="in so many processes")
     parser.add_argument("--bugs", action="store_true", help="look for the planted bugs, and write their table")
-    parser.add_argument("--plant", default="", help="with this planted bug in the product")
     options = parser.parse_args()
     if options.bugs:
         return hunt_all(options.jobs, Path(__file__).parents[3] / "docs" / "simulation.md")
     if options.seed is not None:
-        with bug_named(options.plant).plant() if options.plant else nullcontext():
-            return one(options.seed, numbers_in(options.without), shrink=options.shrink)
+        return one(options.seed, shrink=options.shrink)
     return many(options.first, options.seeds, options.jobs)
 
 

@@ -75,16 +75,7 @@ BOOKMARK_INTERVAL = 55.0
 
 
 class Watch:
-    """Decides what a watch sends.
-
-    Args:
-        server: the model server, with its faults.
-        version: after which it starts.
-        head: the first events.
-        opened: virtual time of its start.
-        lasts: seconds after which it ends.
-        bookmarks: whether the client requested bookmarks.
-    """
+    """Decides what a watch sends: first events, then events after a version, for some seconds."""
 
     def __init__(
         self, server: ModelServer, version: int, head: bytes, opened: float, lasts: float, *, bookmarks: bool
@@ -192,7 +183,7 @@ class Watch:
             case "double":
                 return data + (self._last.line if self._last is not None else b""), None
             case _:
-                self._own_versions = True
+                self._own_versions = self._collection.history.deletions_unversioned = True
                 return data, None
 
 
@@ -201,13 +192,7 @@ _APART = 1e-4
 
 
 class Answer(ABC):
-    """A response; implements `Response`.
-
-    Attributes:
-        closed: whether the client has closed it.
-        broken: whether the connection broke.
-        leave_alone: seconds of its header Retry-After.
-    """
+    """A response; implements `Response`. `leave_alone` has the seconds of its header Retry-After."""
 
     def __init__(self, server: ModelServer, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
@@ -290,16 +275,7 @@ class Answer(ABC):
 
 
 class Body(Answer):
-    """A response with a fixed body.
-
-    Args:
-        server: the model server.
-        status: HTTP status.
-        headers: HTTP headers.
-        body: the complete body.
-        ends: number of bytes after which the connection breaks or ends; None for all.
-        verb: "list" or "watch".
-    """
+    """A response with a fixed body, which may break (True) or end (False) after a number of bytes."""
 
     def __init__(
         self,

@@ -29,11 +29,7 @@ _MOMENT_OF_HEALTH = 15.0
 
 
 class Audit:
-    """Checks an informer between any two iterations of the loop.
-
-    Args:
-        stage: of the scenario.
-    """
+    """Checks an informer between any two iterations of the loop."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

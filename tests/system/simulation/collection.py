@@ -60,13 +60,7 @@ class Stored:
 
 
 class Event(NamedTuple):
-    """The event of a write.
-
-    Attributes:
-        version: of the write.
-        line: as kube-apiserver sends it.
-        own: as servers send it whose deletes have the last version of the object.
-    """
+    """The event of a write, as kube-apiserver sends it; `own` has the last version of the object in a delete."""
 
     version: int
     line: bytes
@@ -75,12 +69,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selection of the informer.
-
-    Attributes:
-        namespace: "" for all.
-        app: the value of this label, "" for any.
-    """
+    """The selection of the informer; "" selects all."""
 
     namespace: str = ""
     app: str = ""
@@ -105,11 +94,8 @@ class Collection:
     """Objects by key; each write has a new version.
 
     Attributes:
-        selection: of the informer.
-        random: draws the gaps between versions.
         refusing: whether a transform refuses every other unreadable object.
         history: of what the informer may see.
-        version: of the last write.
         oldest: the oldest version from which watches may start.
         events: of the selection, oldest first.
         snapshots: after each write, oldest first.

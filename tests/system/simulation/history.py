@@ -20,13 +20,7 @@ ABSENT = 0
 
 
 class State(NamedTuple):
-    """A state of an object.
-
-    Attributes:
-        moment: its time, counted in writes.
-        serial: of the write that made it, or `ABSENT`.
-        readable: whether it can be decoded.
-    """
+    """A state of an object, made by a write or a deletion at a moment, which is counted in writes."""
 
     moment: int
     serial: int
@@ -34,16 +28,13 @@ class State(NamedTuple):
 
 
 class History:
-    """The states of all objects that an informer may see.
-
-    Attributes:
-        moment: the number of changes so far.
-        shown: the moments that lists have shown, each a state of the whole collection.
-    """
+    """The states of all objects that an informer may see, and the moments that lists have shown."""
 
     def __init__(self) -> None:
         self.moment = 0
         self.shown: list[int] = []
+        #: Deletions may have had the version of the object: after a restore to that version, no client can notice it.
+        self.deletions_unversioned = False
         self._undone: list[tuple[int, int]] = []
         self._of: dict[str, list[State]] = {}
 
@@ -150,7 +141,11 @@ class History:
 
     def _visible(self, states: list[State], since: int, until: int) -> list[State]:
         """Return the states that a watch delivers between two moments."""
-        detours = [(begin, end) for begin, end in self._undone if since <= begin and end < until]
+        detours = [
+            (begin, end)
+            for begin, end in self._undone
+            if (since <= begin or self.deletions_unversioned) and end < until
+        ]
         return [
             state
             for state in states

@@ -42,13 +42,7 @@ _KEEPALIVE = 90.0
 
 @dataclass
 class Asked:
-    """A request.
-
-    Attributes:
-        at: virtual time.
-        verb: "list", "page" (a later one), "stream" or "watch".
-        refused: whether it failed.
-    """
+    """A request: a "list", a later "page" of one, a "stream" or a "watch"."""
 
     at: float
     verb: str
@@ -65,19 +59,10 @@ class Promise(NamedTuple):
 class ModelServer:
     """Implements `Transport`.
 
-    Args:
-        collection: its objects.
-        story: the log of the simulation.
-        random: draws what the scenario does not specify.
-
     Attributes:
-        asked: all requests.
         struck: how often each fault took effect.
-        refusals: number of refusals.
-        refused_at: time of the last refusal.
         promises: each Retry-After.
         open: responses that are not closed.
-        restores: number of restores from a backup.
         undone: writes that the last restore undid.
     """
 

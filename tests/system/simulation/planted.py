@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bug.
-
-    Attributes:
-        name: of the bug.
-        about: describes the bug.
-        place: the function or method that it replaces.
-        replacement: what it puts there; its first argument is the original.
-    """
+    """One bug: a replacement of a function or method, whose first argument is the original."""
 
     name: str
     about: str
@@ -141,20 +134,11 @@ def versions_trusted_after_a_restore(original: Any, self: Any, raw: bytes) -> An
 
 
 @planted(
-    "a tombstone has the state that the queue knew instead of the last delivered one",
-    "informer.cache_updates.CacheUpdates._delete",
+    "a tombstone has no state, although handlers have received one",
+    "informer.cache_updates.CacheUpdates._missed_delete",
 )
-def tombstone_of_an_old_state(original: Any, self: Any, key: str, obj: Any) -> None:
-    old = self._store.delete(key)
-    if old is None:
-        return
-    if isinstance(obj, DeletedFinalStateUnknown):
-        last = self._to_view(obj.obj) if obj.obj is not None else None
-        self._distribute(DeleteNotification(DeletedFinalStateUnknown(key, last)))
-    else:
-        self._distribute(DeleteNotification(self._to_view(obj)))
-    if key in self._waiters:
-        self._waiters.changed(key, None)
+def tombstone_without_the_last_state(original: Any, self: Any, key: str, old: Any) -> Any:
+    return DeleteNotification(DeletedFinalStateUnknown(key, None))
 
 
 @planted("reaching a resourceVersion also ends waits for a later one", "cache.waiters.covers")

@@ -67,16 +67,7 @@ REWINDING = frozenset({"restore", "stale"})
 
 @dataclass
 class Fault:
-    """An active or future fault.
-
-    Attributes:
-        name: as in `FAULTS`.
-        until: virtual time of its end.
-        verbs: the affected requests: "list", "watch".
-        share: of the affected requests, in (0, 1].
-        times: how often it takes effect at most, 0 for no limit.
-        params: its parameters.
-    """
+    """An active or future fault. It affects a share of the requests, and some times at most; 0 is no limit."""
 
     name: str
     until: float
@@ -134,13 +125,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action.
-
-    Attributes:
-        at: seconds after the start.
-        kind: a method of the stage.
-        params: its arguments.
-    """
+    """An action: a method of the stage, and its arguments."""
 
     at: float
     kind: str
@@ -152,15 +137,7 @@ class Scenario:
     """Everything that is drawn before the start.
 
     Attributes:
-        seed: of everything else.
-        selection: of the informer.
-        queue: of the informer.
-        storage: of the informer.
-        resync: of the informer.
-        options: of the informer.
         handlers: that are registered before the start.
-        objects: keys that exist before the start.
-        actions: in the order of time.
         starts: time of the informer's start.
         stops_at: number of the loop's iteration that cancels everything, 0 for none.
         stops_again: iterations until a second cancellation, 0 for none.

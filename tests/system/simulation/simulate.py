@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.system.simulation.audit import Audit, check_requests
+from tests.system.simulation.scenario import Manner
 from tests.system.simulation.stage import Stage
 from tests.system.simulation.world import START, SimulatedLoop, Story, Violation, simulated_world
 
@@ -33,24 +34,11 @@ _ENDLESS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a scenario.
-
-    Attributes:
-        violation: the first violation, None if there is none.
-        story: the log.
-        turns: iterations of the loop.
-        seconds: virtual seconds.
-        requests: number of requests.
-        notifications: number of notifications.
-        struck: how often each fault took effect.
-    """
+    """The log of a scenario, the first violation, how often things happened, and how often each fault took effect."""
 
     violation: Violation | None
     story: Story
-    turns: int
-    seconds: float
-    requests: int
-    notifications: int
+    numbers: Mapping[str, int]
     struck: Mapping[str, int]
 
 
@@ -75,8 +63,13 @@ def play(scenario: Scenario) -> Outcome:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
         stage = stage_of[0]
-        told = sum(witness.calls for witness in stage.witnesses)
-        return Outcome(story.violation, story, turns, seconds, len(stage.server.asked), told, stage.server.struck)
+        numbers = {
+            "virtual seconds": int(seconds),
+            "turns of the loop": turns,
+            "requests": len(stage.server.asked),
+            "notifications": sum(witness.calls for witness in stage.witnesses),
+        }
+        return Outcome(story.violation, story, numbers, stage.server.struck)
 
 
 async def _play(scenario: Scenario, story: Story, loop: SimulatedLoop, made: list[Stage]) -> None:
@@ -147,7 +140,7 @@ async def _come_to_rest(stage: Stage, audit: Audit) -> None:
     late = False
     while (difference := audit.differences()) or not late:
         if not difference:
-            stage.register_latecomer()
+            stage.register(Manner())
             late = True
             patience = loop.time() + 100
         elif loop.time() > patience:

@@ -61,13 +61,7 @@ def fastidious(obj: Any) -> Any:
 class Stage:
     """An informer and its environment.
 
-    Args:
-        scenario: to play.
-        story: the log.
-
     Attributes:
-        server: the model server.
-        informer: under test.
         witnesses: all handlers, removed ones included.
         places: the place of each cached object in its history.
         waiters: tasks that wait on the informer.
@@ -253,10 +247,6 @@ class Stage:
     def mark(self) -> None:
         """Write an object that only a live connection can deliver."""
         self._write("put", key="default/mark", app="a", node="node-0", size=0)
-
-    def register_latecomer(self) -> None:
-        """Register one more handler at rest."""
-        self.register(Manner())
 
     def probe(self) -> Iterator[float]:
         """Write some objects at rest; yield the seconds to wait in between."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.handlers.notifications import ResourceEventHandlerDetailedFuncs
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 from tests.system.simulation.collection import key_of, serial_of
 from tests.system.simulation.history import ABSENT
@@ -26,14 +27,6 @@ class OnPurpose(Exception):
 class Witness:
     """The notifications of one registration.
 
-    Args:
-        name: in the log.
-        manner: its behaviour.
-        random: draws what the behaviour does not specify.
-        history: of all objects.
-        cached: returns the serial number of the cached object of a key.
-        story: the log of the simulation.
-
     Attributes:
         present: serial numbers of delivered and not deleted objects, by key.
         greeting: serial numbers of its initial notifications by key, in the order of the cache; None if it was
@@ -41,7 +34,6 @@ class Witness:
         joined_synced: whether the informer had synced when it joined.
         hurries: whether its calls take no more time, so that it catches up.
         initial: keys that must be delivered before it has synced.
-        registration: its handle.
         removed: whether it must not be called any more.
     """
 
@@ -80,8 +72,24 @@ class Witness:
         self._story = story
 
     def handler(self) -> Any:
-        """The handler to register."""
-        return _Plain(self) if self.manner.plain else _Awaited(self)
+        """The handler to register, with plain functions or with coroutine functions."""
+
+        def plain(note: Callable[..., None]) -> Callable[..., None]:
+            def call(*notification: Any) -> None:
+                note(*notification)
+                self.take_no_time()
+
+            return call
+
+        def awaited(note: Callable[..., None]) -> Callable[..., Any]:
+            async def call(*notification: Any) -> None:
+                note(*notification)
+                await self.take_time()
+
+            return call
+
+        of = plain if self.manner.plain else awaited
+        return ResourceEventHandlerDetailedFuncs(of(self.added), of(self.updated), of(self.deleted))
 
     # Notifications.
 
@@ -200,41 +208,3 @@ class Witness:
 
     def _violate(self, invariant: str, what: str) -> None:
         self._story.violate(invariant, f"{self.name}: {what}")
-
-
-class _Awaited:
-    """A handler with coroutine functions."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
-
-    async def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        self._witness.added(obj, is_in_initial_list)
-        await self._witness.take_time()
-
-    async def on_update(self, old: Any, new: Any) -> None:
-        self._witness.updated(old, new)
-        await self._witness.take_time()
-
-    async def on_delete(self, obj: Any) -> None:
-        self._witness.deleted(obj)
-        await self._witness.take_time()
-
-
-class _Plain:
-    """A handler with plain functions."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
-
-    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        self._witness.added(obj, is_in_initial_list)
-        self._witness.take_no_time()
-
-    def on_update(self, old: Any, new: Any) -> None:
-        self._witness.updated(old, new)
-        self._witness.take_no_time()
-
-    def on_delete(self, obj: Any) -> None:
-        self._witness.deleted(obj)
-        self._witness.take_no_time()

@@ -26,12 +26,7 @@ START = 1000.0
 
 
 class Violation(NamedTuple):
-    """A violation of an invariant.
-
-    Attributes:
-        invariant: its short name.
-        what: describes the violation.
-    """
+    """A violation of an invariant."""
 
     invariant: str
     what: str
@@ -41,15 +36,7 @@ class Violation(NamedTuple):
 
 
 class Story:
-    """Logs actions with their times; lines are formatted only when they are read.
-
-    Args:
-        clock: returns virtual seconds.
-
-    Attributes:
-        violation: the first violation; later ones may follow from it.
-        on_violation: called at the first violation.
-    """
+    """Logs actions with their virtual times, and the first violation; lines are formatted only when they are read."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

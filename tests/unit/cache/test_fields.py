@@ -15,21 +15,16 @@ from aioinformer.cache.objects.record import Envelope, Record, decode_record, la
 from aioinformer.cache.objects.storage import decode_metadata
 from aioinformer.errors import DecodeError, UsageError
 from aioinformer.resources.resource import Resource
+from tests.support.wire_objects import body
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:
-    """An object as a list has it."""
-    own = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return json.dumps({"metadata": own | (metadata or {}), **more}, separators=(",", ":")).encode()
-
-
 POD = body(
     "a",
     7,
-    {"labels": {"app": "web"}, "annotations": {"example.com/owner": "me"}},
+    metadata={"labels": {"app": "web"}, "annotations": {"example.com/owner": "me"}},
     spec={"nodeName": "n1", "tolerations": [{"key": "k"}], "hostNetwork": True},
     status={"phase": "Running", "podIPs": ["10.0.0.1", "10.0.0.2"]},
 )

@@ -21,13 +21,7 @@ from aioinformer.errors import DecodeError, UsageError
 from aioinformer.models import core_v1
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
 from aioinformer.resources.resource import Resource
-
-
-def body(name: str, version: int, metadata: dict[str, Any] | None = None, **more: Any) -> bytes:
-    """An object as a list has it."""
-    own = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return json.dumps({"metadata": own | (metadata or {}), **more}, separators=(",", ":")).encode()
-
+from tests.support.wire_objects import body
 
 PODS: Resource[Any] = next(each for each in BUILTIN_RESOURCES if each.gvr == "v1/pods")
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -36,7 +30,7 @@ APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 POD = body(
     "a",
     7,
-    {
+    metadata={
         "labels": {"app": "web"},
         "annotations": {APPLIED: "{}", "kept": "yes"},
         "managedFields": [{"manager": "m"}],

@@ -1,4 +1,4 @@
-"""Stores and indexers: writes, reads by key and index, records that are read as views, and a model."""
+"""Stores, indexers and listers: writes, reads by key and index, selectors, and a model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from aioinformer.cache.lister import ClusterLister, Lister
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.cache.objects.storage import DictRecord
 from aioinformer.cache.store import NAMESPACE_INDEX, Indexer, ThreadSafeStore
-from aioinformer.errors import IndexNotFound, KeyFuncError, UsageError
+from aioinformer.errors import IndexNotFound, KeyFuncError, NotFound, SelectorError, UsageError
 from aioinformer.resources.keys import DeletedFinalStateUnknown, ExplicitKey, meta_namespace_index_func
 from aioinformer.resources.resource import Resource
+from aioinformer.resources.selectors import FieldSelector, everything, nothing
 from tests.support.wire_objects import record
 
 if TYPE_CHECKING:
@@ -64,24 +65,6 @@ def test_delete_by_object_key_or_tombstone(handle: Any) -> None:
     assert store.index_keys("tag", "x") == ["ns/b"]
 
 
-@pytest.mark.conformance("STO-10")
-def test_replace_leaves_only_new_objects_and_index_entries() -> None:
-    store = indexer(obj("a", tags=["x"]), obj("b", tags=["x", "y"]))
-    store.replace([obj("b", tags=["z"]), obj("c", tags=["x"])], "9")
-    assert sorted(store.list_keys()) == ["ns/b", "ns/c"]
-    assert sorted(store.list_index_func_values("tag")) == ["x", "z"]
-    assert store.index_keys("tag", "x") == ["ns/c"]
-
-
-def test_returned_lists_belong_to_the_caller() -> None:
-    store = indexer(obj("a", tags=[]))
-    store.list().clear()
-    store.list_keys().clear()
-    store.get_indexers().clear()
-    assert len(store.list()) == len(store.list_keys()) == 1
-    assert len(store.get_indexers()) == 2
-
-
 @pytest.mark.conformance("STO-03")
 @pytest.mark.parametrize(
     "thing", [{}, {"metadata": {}}, object(), {"metadata": {"name": ""}}, {"metadata": {"name": 7}}]
@@ -116,6 +99,18 @@ def test_store_version_follows_its_objects() -> None:
 # Indices.
 
 
+@pytest.mark.conformance("STO-07", "STO-09", "STO-10")
+def test_indices_follow_updates_and_replacements() -> None:
+    store = indexer(obj("a", tags=["x", "y"]), obj("b", tags=["x"]))
+    store.add_indexers({"first-letter": lambda each: [each["metadata"]["name"][0]]})
+    store.update(obj("a", tags=["y", "z"]))
+    assert [store.index_keys("tag", value) for value in "xyz"] == [["ns/b"], ["ns/a"], ["ns/a"]]
+    store.replace([obj("b", tags=["z"]), obj("c", tags=["x"])], "9")
+    assert sorted(store.list_keys()) == ["ns/b", "ns/c"]
+    assert sorted(store.list_index_func_values("tag")) == ["x", "z"]
+    assert store.index_keys("tag", "x") == store.index_keys("first-letter", "c") == ["ns/c"]
+
+
 @pytest.mark.conformance("STO-04", "STO-06")
 def test_object_is_indexed_once_under_each_value() -> None:
     store = indexer(obj("a", tags=["x", "y", "x"]), obj("b", tags=["y"]), obj("c", tags=[]))
@@ -124,13 +119,6 @@ def test_object_is_indexed_once_under_each_value() -> None:
     assert store.by_index("tag", "nothing") == []
     assert names(store.index("tag", obj("q", tags=["x", "y"]))) == ["a", "b"]
     assert sorted(store.list_index_func_values("tag")) == ["x", "y"]
-
-
-@pytest.mark.conformance("STO-07")
-def test_update_moves_an_object_between_index_values() -> None:
-    store = indexer(obj("a", tags=["x", "y"]))
-    store.update(obj("a", tags=["y", "z"]))
-    assert [store.index_keys("tag", value) for value in "xyz"] == [[], ["ns/a"], ["ns/a"]]
 
 
 @pytest.mark.conformance("STO-11")
@@ -148,15 +136,6 @@ def test_unknown_index_is_an_error_with_the_known_ones() -> None:
         with pytest.raises(IndexNotFound, match="namespace, tag"):
             ask("nothing", "x")
     assert store.list_index_func_values("nothing") == []
-
-
-@pytest.mark.conformance("STO-09")
-def test_index_added_late_has_existing_objects() -> None:
-    store = indexer(obj("a", tags=["x"]))
-    store.add_indexers({"first-letter": lambda each: [each["metadata"]["name"][0]]})
-    store.add(obj("b", tags=[]))
-    assert store.index_keys("first-letter", "a") == ["ns/a"]
-    assert store.index_keys("first-letter", "b") == ["ns/b"]
 
 
 @pytest.mark.conformance("STO-09")
@@ -213,14 +192,6 @@ def test_index_accepts_objects_of_readers() -> None:
         assert store.get_by_key("ns/a") in store.index(name, store.get_by_key("ns/a"))
     plain = {"metadata": {"name": "x", "namespace": "ns"}, "color": "red"}
     assert sorted(each.metadata.name for each in store.index("color", plain)) == ["a", "b"]
-
-
-def test_deleted_record_leaves_the_namespace_index() -> None:
-    store, plain = kept(), record("a", 2)
-    packed = DictRecord(plain.key, plain.namespace, plain.name, plain.uid, plain.resource_version, plain.labels, b"")
-    store.store.exchange("ns/a", store.store.item("ns/a"), packed)
-    store.store.delete("ns/a")
-    assert store.index_keys(NAMESPACE_INDEX, "ns") == ["ns/b", "ns/c"]
 
 
 # Threads.
@@ -336,4 +307,136 @@ class StoreBesideModel(RuleBasedStateMachine):
 
 
 TestStoreBesideModel = StoreBesideModel.TestCase
-TestStoreBesideModel.settings = settings(max_examples=50, stateful_step_count=25)
+TestStoreBesideModel.settings = settings(max_examples=30, stateful_step_count=25)
+
+
+# Listers.
+
+
+DEPLOYMENTS: Resource[Any] = Resource("apps", "v1", "deployments", "Deployment", model="V1Deployment")
+NODES: Resource[Any] = Resource("", "v1", "nodes", "Node", namespaced=False, model="V1Node")
+
+
+def filled(resource: Resource[Any], *, namespaces: bool = True) -> Indexer[Any]:
+    indexers = {NAMESPACE_INDEX: meta_namespace_index_func} if namespaces else {}
+    made: Indexer[Any] = Indexer(indexers=indexers, to_view=ObjectType(resource).to_view)
+    for namespace, name, app in (("one", "a", "x"), ("one", "b", "y"), ("two", "a", "x"), ("onemore", "c", "x")):
+        found = record(name, namespace=namespace, metadata={"labels": {"app": app}})
+        made.store.put(found.key, found)
+    return made
+
+
+def keys(objects: list[Any]) -> list[str]:
+    return sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in objects)
+
+
+@pytest.fixture
+def lister() -> Lister[Any]:
+    return Lister(filled(DEPLOYMENTS), DEPLOYMENTS)
+
+
+@pytest.mark.conformance("LST-01")
+def test_list_returns_all_or_selected_objects(lister: Lister[Any]) -> None:
+    assert keys(lister.list()) == ["one/a", "one/b", "onemore/c", "two/a"]
+    assert keys(lister.list("app=x")) == ["one/a", "onemore/c", "two/a"]
+    assert keys(lister.list("app notin (x)")) == ["one/b"]
+    assert keys(lister.list(everything())) == keys(lister.list())
+    assert lister.list(nothing()) == []
+
+
+@pytest.mark.conformance("LST-02")
+def test_namespace_lister_lists_its_namespace(lister: Lister[Any]) -> None:
+    assert keys(lister.namespaced("one").list()) == ["one/a", "one/b"]
+    assert keys(lister.namespaced("one").list("app=x")) == ["one/a"]
+    assert lister.namespaced("three").list() == []
+
+
+@pytest.mark.conformance("LST-02")
+def test_namespace_without_an_index_is_found_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lister = Lister(filled(DEPLOYMENTS, namespaces=False), DEPLOYMENTS)
+    assert keys(lister.namespaced("one").list()) == ["one/a", "one/b"]
+    assert NAMESPACE_INDEX in caplog.text
+
+
+@pytest.mark.conformance("LST-03")
+def test_get_by_key_or_by_name_in_a_namespace(lister: Lister[Any]) -> None:
+    assert lister.get("two/a").metadata.namespace == "two"
+    assert lister.namespaced("two").get("a") == lister.get("two/a")
+
+
+@pytest.mark.conformance("LST-03")
+def test_missing_object_is_not_found_as_from_the_server(lister: Lister[Any]) -> None:
+    for ask, name in ((lister.get, "one/c"), (lister.namespaced("one").get, "c")):
+        with pytest.raises(NotFound, match=f'deployments.apps "{name}" not found') as caught:
+            ask(name)
+        assert (caught.value.status, caught.value.reason) == (404, "NotFound")
+
+
+def test_impossible_name_is_in_the_error(lister: Lister[Any]) -> None:
+    with pytest.raises(NotFound, match=r'"a" not found; its key has a namespace, as in get\(.default/a.\)'):
+        lister.get("a")
+    with pytest.raises(NotFound, match=r"name it without its namespace: get\('a'\)"):
+        lister.namespaced("one").get("one/a")
+    with pytest.raises(NotFound, match=r'"one/c" not found$'):
+        lister.get("one/c")
+
+
+def test_cluster_scoped_lister_gets_by_name() -> None:
+    made: Indexer[Any] = Indexer(to_view=ObjectType(NODES).to_view)
+    made.store.put("n1", record("n1", namespace=""))
+    lister = ClusterLister(made, NODES)
+    assert lister.get("n1").metadata.name == "n1"
+    with pytest.raises(NotFound, match='nodes "n2" not found'):
+        lister.get("n2")
+
+
+def test_empty_namespace_is_refused(lister: Lister[Any]) -> None:
+    with pytest.raises(UsageError, match="namespace"):
+        lister.namespaced("")
+
+
+def test_mappings_select_by_labels_and_fields(lister: Lister[Any]) -> None:
+    assert keys(lister.list({"app": "x"})) == ["one/a", "onemore/c", "two/a"]
+    assert keys(lister.namespaced("one").list({"app": "x"})) == ["one/a"]
+    assert keys(lister.list({}, field_selector={"metadata.name": "b"})) == ["one/b"]
+    assert keys(lister.list({})) == keys(lister.list())
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"app": 1}, "selector: label 'app': a value must be a string, not int"),
+        ({"app": ["a", "b"]}, r"not list; for one of several values write text, 'app in \(a,b\)'"),
+        ({"app": None}, "not NoneType; for a label that must exist write text, 'app'"),
+        ({"app": "not a label"}, "selector: label 'app': value 'not a label' must have"),
+        ({"matchLabels": {"app": "x"}}, "LabelSelector.from_dict"),
+        (None, "selector: expected a label selector as text, a mapping .* not None"),
+        (["app=x"], "selector: expected a label selector"),
+        (FieldSelector(), "selector: expected a label selector"),
+    ],
+)
+def test_invalid_label_selector_type_is_refused(lister: Lister[Any], selector: Any, message: str) -> None:
+    with pytest.raises(SelectorError, match=message):
+        lister.list(selector)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ({"metadata.name": 1}, "field_selector: field 'metadata.name': path and value must be strings, not 1"),
+        ({"a=b": "c"}, "field_selector: field path 'a=b' must not contain"),
+        (None, "field_selector: expected a field selector as text, a mapping .* not None"),
+        (everything(), "field_selector: expected a field selector"),
+    ],
+)
+def test_invalid_field_selector_type_is_refused(lister: Lister[Any], selector: Any, message: str) -> None:
+    with pytest.raises(SelectorError, match=message):
+        lister.list(field_selector=selector)
+
+
+@pytest.mark.conformance("LST-04")
+def test_returned_list_belongs_to_the_caller(lister: Lister[Any]) -> None:
+    lister.list().clear()
+    assert len(lister.list()) == 4

@@ -10,7 +10,6 @@ import pytest
 
 from aioinformer import FilteringResourceEventHandler, ThreadedHandler
 from aioinformer.cache.objects.codec import ObjectType
-from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import ResourceEventHandlerFuncs
 from tests.support.collection import Collection
@@ -74,15 +73,6 @@ async def test_failing_index_added_later_degrades_at_once(sliced: bool) -> None:
         else:
             informer.add_indexers({"owner": by_owner})
         assert str(informer.state) == states[-1] == f"degraded: {NAME} raises for 1 object (default/a)"
-
-
-async def test_multi_namespace_informer_is_degraded() -> None:
-    informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(
-        lambda namespace: Collection("a"), ["default"], indexers={"owner": by_owner}
-    )
-    async with informer:
-        await settled()
-        assert str(informer.state) == f"degraded: {NAME} raises for 1 object (default/a)"
 
 
 async def test_reader_with_an_invalid_object_degrades_nothing() -> None:
@@ -237,28 +227,17 @@ async def await_failed_future(*arguments: Any) -> None:
     await failed()
 
 
-async def await_failed_task(*arguments: Any) -> None:
-    await asyncio.create_task(leave_later(), name="leaves")
-
-
-async def await_it_and_clean_up(*arguments: Any) -> None:
-    try:
-        await failed()
-    finally:
-        await asyncio.sleep(1)
-
-
 async def await_it_deep_down(*arguments: Any) -> None:
-    await asyncio.wait_for(await_it_and_clean_up(), 5)
-
-
-AWAITING = [await_failed_future, await_failed_task, await_it_and_clean_up, await_it_deep_down, lambda *_: failed()]
+    await asyncio.wait_for(failed(), 5)
 
 
 @pytest.mark.parametrize(
     "handler",
     [
-        *(ResourceEventHandlerFuncs(on_add=each) for each in (leave, leave_later, *AWAITING)),
+        *(
+            ResourceEventHandlerFuncs(on_add=each)
+            for each in (leave, leave_later, await_failed_future, await_it_deep_down)
+        ),
         FilteringResourceEventHandler(leave, ResourceEventHandlerFuncs(on_add=print)),
         FilteringResourceEventHandler(lambda pod: True, ResourceEventHandlerFuncs(on_add=leave_later)),
     ],

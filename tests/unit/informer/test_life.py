@@ -22,10 +22,6 @@ from tests.support.virtual_time import VirtualTimeLoop, settled
 pytestmark = pytest.mark.usefixtures("queue")
 
 
-def names_of_tasks() -> list[str]:
-    return sorted(task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task())
-
-
 @pytest.mark.conformance("SI-07", "ARC-09")
 async def test_second_run_warns_and_returns(caplog: pytest.LogCaptureFixture) -> None:
     informer = SharedIndexInformer(Collection())
@@ -75,35 +71,6 @@ async def test_different_tasks_may_enter_and_leave() -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert other.is_stopped()
-
-
-async def test_informer_has_five_tasks_and_two_per_further_handler() -> None:
-    async with informer_of("a", name="pods") as (_, informer, _):
-        five = names_of_tasks()
-        assert [name.partition(" (")[0] for name in five] == [
-            "pods",
-            "pods",
-            *["pods: handler 1"] * 2,
-            "pods: process loop",
-        ]
-        second = informer.add_event_handler(Recorder())
-        await settled()
-        assert names_of_tasks() == sorted([*five, f"{second.name}: pop", f"{second.name}: run"])
-        informer.remove_event_handler(second)
-        await settled()
-        assert names_of_tasks() == five
-    assert names_of_tasks() == []
-
-
-@pytest.mark.conformance("REF-16", "LW-02")
-async def test_stop_closes_every_response() -> None:
-    async with informer_of("a") as (pods, _, _):
-        pods.end_watches()
-        await settled()
-        pods.refuse(500)
-        pods.end_watches()
-        await settled()
-    assert [response.closed for response in pods.responses] == [True] * len(pods.requests)
 
 
 @pytest.mark.conformance("SI-05")

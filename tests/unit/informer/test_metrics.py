@@ -143,17 +143,6 @@ async def test_queued_counts_waiting_deltas(shop: InformerName, queue: QueueKind
         assert informer.statistics().queued == 0
 
 
-@pytest.mark.conformance("MET-07")
-async def test_released_informer_is_not_exported(
-    measured: dict[str, Any], shop: InformerName, registry: CollectorRegistry
-) -> None:
-    async with informer_of("a", **measured) as (_, informer, _):
-        assert registry.get_sample_value("informer_store_items", LABELS) == 1
-    shop.release()
-    assert registry.get_sample_value("informer_store_items", LABELS) is None
-    del informer
-
-
 @pytest.mark.conformance("FAC-01", "MET-07")
 async def test_shutdown_of_a_factory_releases_its_name(registry: CollectorRegistry) -> None:
     class Unreachable:

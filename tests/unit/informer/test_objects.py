@@ -228,16 +228,6 @@ async def test_every_tier_delivers_the_same_notifications(storage: StorageTier) 
     assert received[6:] == ["update pod-0 1 7", "delete pod-1 8"]
 
 
-@pytest.mark.conformance("SI-01", "WEAK-22")
-async def test_path_index_follows_changes() -> None:
-    pods = some_pods()
-    async with informer_of(pods, indexers={"node": "spec.nodeName"}) as (_, informer, _):
-        assert names(informer.get_indexer().by_index("node", "node-1")) == ["pod-1", "pod-3", "pod-5"]
-        pods.put("pod-1", spec={"nodeName": "node-0"})
-        await settled()
-        assert names(informer.get_indexer().by_index("node", "node-1")) == ["pod-3", "pod-5"]
-
-
 @pytest.mark.parametrize("indexers", [{}, {"app": "metadata.labels.app", "node": "spec.nodeName"}])
 async def test_list_is_equal_with_and_without_an_index(indexers: dict[str, str]) -> None:
     pods = some_pods(12)

@@ -19,6 +19,7 @@ from aioinformer.reflector.listwatch import ListWatch
 from tests.support.collection import PODS, Collection, cut, line
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
+from tests.unit.informer.test_waiting import waiters_of
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -40,26 +41,12 @@ def written(name: str = "a", *, version: str = "7", uid: str = "uid-1", **metada
     return {"metadata": identity | metadata}
 
 
-def waiters_of(informer: SharedIndexInformer[Any]) -> int:
-    return len(informer._keys._waiters) + len(informer._versions._waiters)
-
-
 async def begin(informer: SharedIndexInformer[Any], obj: Any, **options: Any) -> asyncio.Future[Any]:
     """Begin a wait that does not end at once."""
     waiting = asyncio.ensure_future(informer.wait_for(obj, **options))
     await settled()
     assert not waiting.done()
     return waiting
-
-
-async def test_wait_ends_when_the_write_arrives() -> None:
-    async with informer_of("a") as (pods, informer, _):
-        with pods.at_once():
-            pods.put("a")
-            waiting = await begin(informer, pod_in(pods))
-        assert (await waiting).metadata.resource_version == "2"
-        assert (await informer.wait_for(pod_in(pods), timeout=0)).metadata.name == "a"
-        assert waiters_of(informer) == 0
 
 
 async def test_version_of_a_write_does_not_advance_the_cache() -> None:
@@ -71,14 +58,6 @@ async def test_version_of_a_write_does_not_advance_the_cache() -> None:
         pods.version = 8
         pods.put("b")  # version 9: everything up to it has been received
         assert (await waiting).metadata.resource_version == "1"
-
-
-async def test_bookmark_proves_that_the_write_was_received() -> None:
-    async with informer_of() as (pods, informer, _):
-        waiting = await begin(informer, written(version="3"))
-        pods.version = 3
-        pods.bookmark()
-        assert await waiting is None  # deleted meanwhile, and both events were compressed
 
 
 async def test_live_read_of_the_cached_version_needs_no_event() -> None:
@@ -389,5 +368,4 @@ class Writer:
 async def test_every_wait_ends_with_what_the_cache_has(seed: int) -> None:
     writer = Writer(seed)
     assert await writer.run(80) == writer.ended > 20
-    assert not writer.informer._keys._waiters
-    assert not writer.informer._versions._waiters
+    assert waiters_of(writer.informer) == 0

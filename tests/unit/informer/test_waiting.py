@@ -83,15 +83,6 @@ async def test_wait_may_begin_before_the_start() -> None:
         await asyncio.wait_for(asyncio.gather(*waiting), 1)
 
 
-@pytest.mark.conformance("TW-08")
-async def test_timeout_raises_and_leaves_no_waiter() -> None:
-    informer = SharedIndexInformer(Collection())
-    async with informer:
-        with pytest.raises(TimeoutError, match=r"informer of pods: default/a did not exist within 30 s"):
-            await informer.wait_for("default/a", timeout=30)
-        assert waiters_of(informer) == 0
-
-
 async def test_predicate_error_reaches_its_caller_only() -> None:
     def picky(pod: Any) -> bool:
         if pod is not None:
@@ -144,18 +135,6 @@ async def test_version_wait_ends_with_any_later_version() -> None:
         pods.put("a")
         await asyncio.gather(*waiting)
         assert informer.last_sync_resource_version == "5"
-
-
-@pytest.mark.conformance("STO-13")
-async def test_bookmarks_and_relists_end_version_waits() -> None:
-    async with informer_of("a") as (pods, informer, _):
-        waiting = [asyncio.ensure_future(informer.wait_for_resource_version(version)) for version in "29"]
-        await settled()
-        pods.bookmark()
-        await asyncio.wait_for(waiting[0], 1)
-        pods.version = 9
-        pods.expire_watches()
-        await asyncio.wait_for(waiting[1], 1)
 
 
 @pytest.mark.parametrize("version", ["", None, 7])

@@ -18,7 +18,7 @@ from aioinformer.errors import TransportError
 from aioinformer.transport import Request, http
 from aioinformer.transport.http import READ_BUFFER, STREAM_BUFFER, HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import body, certified, fetch, listening
+from tests.support.loopback import body, certified, fetch, forward, listening
 
 if TYPE_CHECKING:
     import ssl
@@ -165,9 +165,12 @@ async def test_chunks_that_go_accepts_are_accepted(sent: bytes, apart: bool, str
         assert await fetch(transport, stream=stream) == b"hello"
 
 
-async def test_malformed_chunks_are_noticed_within_seconds(tls_files: tuple[Path, ssl.SSLContext]) -> None:
+async def test_malformed_chunks_are_noticed_within_seconds(
+    tls_files: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server keeps the connection open, and a peer of TLS does not confirm its end."""
     assert 2 * http._CHECK_EVERY < 5
+    monkeypatch.setattr(http, "_CHECK_EVERY", 0.2)
     ca_file, context = tls_files
 
     async def error_of(rest: bytes, tls: bool, borrows: bool, stream: bool) -> str:
@@ -360,18 +363,6 @@ def tls_files(tmp_path: Path) -> tuple[Path, ssl.SSLContext]:
     return tmp_path / "ca.crt", certified(authority)
 
 
-async def test_large_body_over_tls_is_complete(tls_files: tuple[Path, ssl.SSLContext], stream: bool) -> None:
-    ca_file, context = tls_files
-    parts = [bytes(range(256)) * size for size in range(200)]
-    answer = CHUNKED + b"".join(chunk(part) for part in parts if part) + END
-    async with (
-        scripted(answer, answer, tls=context) as server,
-        HttpTransport(server.url, ssl=TLS(certificate_authority=ca_file)) as transport,
-    ):
-        assert [await fetch(transport, stream=stream) for _ in range(2)] == [b"".join(parts)] * 2
-    assert server.connections == 1
-
-
 async def test_connections_read_into_one_buffer(tls_files: tuple[Path, ssl.SSLContext]) -> None:
     ca_file, context = tls_files
     buffers: set[int] = set()
@@ -416,14 +407,7 @@ class Tunnel:
         host, _, port = request.split()[1].decode().partition(":")
         there, back = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
-
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+        await asyncio.gather(forward(reader, back), forward(there, writer))
 
 
 async def test_body_through_a_proxy_tunnel_is_complete(tls_files: tuple[Path, ssl.SSLContext]) -> None:

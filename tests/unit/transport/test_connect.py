@@ -124,13 +124,16 @@ async def test_plugin_works_for_both(kubeconfig: Kubeconfig, tmp_path: Path) -> 
     assert [each["authorization"] for each in seen] == ["Bearer abc"] * 2
 
 
-async def test_client_certificate_works_for_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+def certificate(authority: trustme.CA) -> dict[str, str]:
     leaf = authority.issue_cert("me@example.org", common_name="me")
-    data = {
+    return {
         "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
         "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
     }
-    seen = await identify(kubeconfig=kubeconfig.write(**data))
+
+
+async def test_client_certificate_works_for_both(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
+    seen = await identify(kubeconfig=kubeconfig.write(**certificate(authority)))
     assert [(each["certificate"], each["authorization"]) for each in seen] == [("me", "")] * 2
 
 
@@ -284,12 +287,7 @@ async def test_closed_connection_makes_no_api_client(kubeconfig: Kubeconfig) -> 
 
 
 async def test_keys_of_the_api_client_are_deleted(kubeconfig: Kubeconfig, authority: trustme.CA) -> None:
-    leaf = authority.issue_cert("me@example.org", common_name="me")
-    data = {
-        "client-certificate-data": b64encode(leaf.cert_chain_pems[0].bytes()).decode(),
-        "client-key-data": b64encode(leaf.private_key_pem.bytes()).decode(),
-    }
-    async with await connect(kubeconfig=kubeconfig.write(**data)) as connection:
+    async with await connect(kubeconfig=kubeconfig.write(**certificate(authority))) as connection:
         key = connection.api_client.configuration.key_file or ""
         modes = [os.stat(path).st_mode & 0o777 for path in (key, os.path.dirname(key))]
     assert modes == [0o600, 0o700]

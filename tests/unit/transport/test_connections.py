@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from asyncio.sslproto import SSLProtocol
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from aioinformer.transport import Request, SendCheck
 from aioinformer.transport.connections import AT_ONCE, share_buffer
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.session import TLS
-from tests.support.loopback import body, certified, listening
+from tests.support.loopback import body, certified, forward, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -47,7 +46,6 @@ class Cluster:
         self.full = asyncio.Event()
         self.held: list[asyncio.StreamWriter] = []
         self._open: list[asyncio.StreamWriter] = []
-        self._serving = set[asyncio.Task[Any]]()
         self._port: int | None = None
 
     @asynccontextmanager
@@ -60,7 +58,6 @@ class Cluster:
             self.url = gate.replace("http:", "https:")
             yield
             self.drop()
-            await asyncio.gather(*self._serving)
 
     def drop(self) -> None:
         """Break all connections."""
@@ -70,45 +67,22 @@ class Cluster:
         self.held.clear()
 
     async def _respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with self._serve(writer):
-            while await reader.readuntil(b"\r\n\r\n"):
-                writer.write(_STREAM)
+        self._open.append(writer)
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(_STREAM)
 
     async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with self._serve(writer):
-            if self.hold:
-                self.hold -= 1
-                self.held.append(writer)
-                if len(self.held) == AT_ONCE:
-                    self.full.set()
-                await reader.read()
-                return
-            there, back = await asyncio.open_connection("127.0.0.1", self._port)
-            async with self._serve(back):
-                await asyncio.gather(self._pass(reader, back), self._pass(there, writer))
-
-    async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(1 << 16):
-                target.write(data)
-                await target.drain()
-        target.transport.abort()
-
-    @asynccontextmanager
-    async def _serve(self, writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-        """Keep a connection until the block ends, or until all are broken."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
         self._open.append(writer)
-        try:
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-                yield
-        finally:
-            writer.transport.abort()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+        if self.hold:
+            self.hold -= 1
+            self.held.append(writer)
+            if len(self.held) == AT_ONCE:
+                self.full.set()
+            await reader.read()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open.append(back)
+        await asyncio.gather(forward(reader, back), forward(there, writer))
 
 
 @pytest.fixture
@@ -182,7 +156,7 @@ async def test_request_with_a_timeout_does_not_wait_for_watches_to_connect(clust
 
 async def test_connect_timeout_begins_after_the_wait_for_others(cluster: Cluster) -> None:
     cluster.hold = AT_ONCE
-    async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=2.0) as transport:
+    async with HttpTransport(cluster.url, ssl=cluster.settings, connect_timeout=1.0) as transport:
         opened = await asyncio.gather(*(open_streams(transport, 1) for _ in range(2 * AT_ONCE)), return_exceptions=True)
         errors = [each for each in opened if isinstance(each, BaseException)]
         assert {type(error) for error in errors} == {TransportError}
@@ -289,7 +263,6 @@ class RawServer:
         received: the heads of the requests of each connection.
         complete: the paths of the requests that were received as a whole.
         size: the number of bytes of the last body so far.
-        connections: serve a connection each.
         reading: cleared to stop reading from the connections.
         silent: how many of the next requests are answered by closing the connection.
     """
@@ -298,17 +271,13 @@ class RawServer:
         self.received: list[list[bytes]] = []
         self.complete: list[str] = []
         self.size = 0
-        self.connections: list[asyncio.Task[object]] = []
         self.reading = asyncio.Event()
         self.reading.set()
         self.silent = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.received.append(heads := [])
-        task = asyncio.current_task()
-        assert task is not None
-        self.connections.append(task)
-        with suppress(asyncio.IncompleteReadError, OSError), closing(writer):
+        with suppress(OSError):
             while True:
                 heads.append(await reader.readuntil(b"\r\n\r\n"))
                 self.size, length = 0, length_of(heads[-1])
@@ -341,7 +310,6 @@ async def server(request: pytest.FixtureRequest) -> AsyncIterator[tuple[RawServe
         authority.configure_trust(trusting)
     async with listening(server.serve, secured) as url:
         yield server, url, trusting
-        await asyncio.wait(server.connections)
     await asyncio.sleep(0.05)  # connections of TLS close
 
 

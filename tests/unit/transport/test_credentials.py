@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import InformerStopped, TransportError, UsageError
 from aioinformer.transport import Request
@@ -16,10 +15,9 @@ from aioinformer.transport.auth.kubeconfig import load_context
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
-from aioinformer.transport.kubernetes import KubernetesTransport
 from tests.support.loopback import Server, bearer_only, fetch, needs_async_hooks, open_files
 from tests.system.secrets.test_tracebacks import texts_of
-from tests.unit.transport.test_renewal import Clock, Gate
+from tests.unit.transport.test_renewal import Clock, Gate, hooked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,13 +140,6 @@ def test_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-async def test_newline_of_a_token_file_is_not_sent(server: Server, tmp_path: Path) -> None:
-    server.answer = Gate("one")
-    (tmp_path / "token").write_text("one\n")
-    async with HttpTransport(server.url, token_file=tmp_path / "token") as transport:
-        assert await fetch(transport) == b"Bearer one"
 
 
 async def test_rotated_token_file_is_read_again(server: Server, tmp_path: Path) -> None:
@@ -294,18 +285,6 @@ class Renewed(RenewedCredentials):
         return await self.source.current(), None
 
 
-class Hook(Source):
-    """The hook of an ApiClient's configuration."""
-
-    def transport(self, url: str) -> KubernetesTransport:
-        async def hook(configuration: Configuration) -> None:
-            await self.current()
-
-        configuration = Configuration(host=url, api_key={"BearerToken": "unset"})
-        configuration.refresh_api_key_hook = hook
-        return KubernetesTransport(ApiClient(configuration))
-
-
 def assert_silent(error: TransportError) -> None:
     """Check that no message, no cause and no local variable of our frames contains the secret."""
     assert [place for place, text in texts_of(error) if "s3cret" in text] == []
@@ -339,12 +318,13 @@ async def test_failed_renewal_of_a_source_returns_the_401(server: Server, outcom
 @needs_async_hooks
 @pytest.mark.parametrize("outcome", [each for each in RAISED if isinstance(each, Exception)], ids=repr)
 async def test_failed_hook_is_a_transport_error(server: Server, outcome: Exception) -> None:
-    transport = Hook(outcome).transport(server.url)
-    with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_credentials\.py:") as caught:
-        await transport.request(Request("/"))
-    assert_silent(caught.value)
-    await transport.api_client.close()
-    await transport.aclose()
+    async def hook(configuration: Any) -> None:
+        await Source(outcome).current()
+
+    async with hooked(server, hook) as transport:
+        with pytest.raises(TransportError, match=r"refresh_api_key_hook.*test_credentials\.py:") as caught:
+            await transport.request(Request("/"))
+        assert_silent(caught.value)
 
 
 @pytest.mark.parametrize("outcome", [UsageError("log in again"), InformerStopped("log in again")])

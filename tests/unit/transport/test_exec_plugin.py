@@ -55,18 +55,6 @@ def credentials(section: dict[str, Any], cluster: dict[str, Any] | None = None, 
     return ExecCredentials(exec_plugin(section, cluster or {}, "users[me]"), **options)
 
 
-@pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_token_of_a_plugin_is_used(section: MakeSection, version: str) -> None:
-    source = credentials(section("answer(token='abc')", apiVersion=version))
-    assert (await source.current()).authorization == "Bearer abc"
-
-
-async def test_client_certificate_of_a_plugin_is_used(section: MakeSection) -> None:
-    source = credentials(section("answer(clientCertificateData='CERT', clientKeyData='KEY')"))
-    credential = await source.current()
-    assert (credential.certificate, credential.key, credential.authorization) == ("CERT", "KEY", "")
-
-
 async def test_plugin_continues_after_its_request_times_out(section: MakeSection, tmp_path: Path) -> None:
     started, go_on = tmp_path / "started", tmp_path / "go on"
     for pipe in (started, go_on):
@@ -110,12 +98,6 @@ async def test_plugin_runs_again_before_credentials_expire(section: MakeSection,
         clock[0] = 1893456000.0 + second
         tokens.append((await source.current()).authorization)
     assert tokens == ["Bearer run-1", "Bearer run-1", "Bearer run-2"]
-
-
-async def test_plugin_runs_again_after_refusal(section: MakeSection) -> None:
-    source = credentials(section("answer(token=f'run-{runs}')"))
-    refused = await source.current()
-    assert (await source.renew(refused)).authorization == "Bearer run-2"
 
 
 async def test_plugin_is_not_interactive(section: MakeSection, tmp_path: Path) -> None:

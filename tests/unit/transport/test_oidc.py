@@ -135,13 +135,6 @@ async def test_refresh_token_is_kept_without_rotation(user: User, provider: Prov
     assert (user.read()["id-token"], user.read()["refresh-token"]) == (jwt("new"), "refresh-1")
 
 
-async def test_refused_id_token_is_renewed_before_its_expiry(user: User, provider: Provider) -> None:
-    user.settings["id-token"] = jwt("good")
-    source = user.credentials()
-    refused = await source.current()
-    assert (await source.renew(refused)).authorization == f"Bearer {jwt('new')}"
-
-
 async def test_token_written_by_another_program_is_used(user: User, provider: Provider) -> None:
     user.settings["id-token"] = jwt("good")
     source = user.credentials()

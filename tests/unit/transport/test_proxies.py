@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 import trustme
-import yaml
 from kubernetes_asyncio.client import CoreV1Api
 from yarl import URL
 
@@ -22,7 +20,7 @@ from aioinformer.transport.proxies import environment_proxy, proxy_of
 from aioinformer.transport.session import TLS
 from tests.support.loopback import Server, bearer_only, certified, fetch
 from tests.support.socks_server import SocksServer
-from tests.unit.transport.test_connect import identity
+from tests.unit.transport.test_connect import Kubeconfig, identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,29 +243,14 @@ async def test_tls_through_socks_verifies_the_server_name(tmp_path: Path) -> Non
         assert len(server.requests) == 2
 
 
-def kubeconfig(tmp_path: Path, proxy: str, **cluster: Any) -> Path:
-    content = {
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "prod", "user": "u"}}],
-        "clusters": [{"name": "prod", "cluster": {"proxy-url": proxy, **cluster}}],
-        "users": [{"name": "u", "user": {"token": "abc"}}],
-    }
-    (tmp_path / "config").write_text(yaml.safe_dump(content))
-    return tmp_path / "config"
-
-
 async def test_proxy_url_may_name_a_socks_proxy(tmp_path: Path) -> None:
     """The proxy applies to the transport and to the client."""
     authority = trustme.CA()
     async with Server().started(identity, certified(authority, "api.invalid")) as server:
         async with SocksServer(port_of(server)) as socks:
-            data = b64encode(authority.cert_pem.bytes()).decode()
-            path = kubeconfig(
-                tmp_path,
-                f"socks5://{socks.authority}",
-                **{"server": "https://api.invalid:6443", "certificate-authority-data": data},
-            )
-            async with await connect(kubeconfig=path) as connection:
+            kubeconfig = Kubeconfig(tmp_path / "config", server, authority)
+            kubeconfig.cluster |= {"server": "https://api.invalid:6443", "proxy-url": f"socks5://{socks.authority}"}
+            async with await connect(kubeconfig=kubeconfig.write(token="abc")) as connection:
                 assert b"Bearer abc" in await fetch(connection.transport)
                 found = await CoreV1Api(connection.api_client).read_namespaced_config_map("me", "default")
                 assert found.data["authorization"] == "Bearer abc"
@@ -279,11 +262,12 @@ async def test_missing_socks_extra_names_field_and_extra(
 ) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(proxies, "find_spec", lambda name: None if name == "python_socks" else find_spec(name))
-    path = kubeconfig(tmp_path, "socks5://me:s3cret@127.0.0.1:1", server=server.url)
+    kubeconfig = Kubeconfig(tmp_path / "config", server, trustme.CA())
+    kubeconfig.cluster["proxy-url"] = "socks5://me:s3cret@127.0.0.1:1"
     with pytest.raises(
-        UsageError, match=r"clusters\[prod\]\.proxy-url names a SOCKS proxy.*'aioinformer\[socks\]'"
+        UsageError, match=r"clusters\[c\]\.proxy-url names a SOCKS proxy.*'aioinformer\[socks\]'"
     ) as caught:
-        await connect(kubeconfig=path)
+        await connect(kubeconfig=kubeconfig.write(token="abc"))
     assert "s3cret" not in str(caught.value)
     assert server.requests == []
 

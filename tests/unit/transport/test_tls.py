@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import ssl
@@ -16,11 +15,11 @@ from kubernetes_asyncio.client import ApiClient, Configuration
 
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.transport import Request
-from aioinformer.transport.auth.tokens import Credential, FixedCredentials, RenewedCredentials
+from aioinformer.transport.auth.tokens import Credential, RenewedCredentials
 from aioinformer.transport.http import HttpTransport
 from aioinformer.transport.kubernetes import KubernetesTransport
 from aioinformer.transport.session import TLS, TLSContexts
-from tests.support.loopback import Server, Stalled, body, certified, fetch, listening
+from tests.support.loopback import Server, Stalled, body, certified, fetch, forward, listening
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -79,12 +78,6 @@ async def test_strict_verification_is_an_option(strict: bool) -> None:
     assert bool(context.verify_flags & ssl.VERIFY_X509_STRICT) is strict
 
 
-async def test_server_name_option_is_verified(tls_server: Server, ca_file: Path) -> None:
-    settings = TLS(certificate_authority=ca_file, server_name="kubernetes.default.svc")
-    async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
-        assert await fetch(transport) == b""
-
-
 async def test_name_missing_in_the_certificate_raises(tls_server: Server, ca_file: Path) -> None:
     settings = TLS(certificate_authority=ca_file)
     async with HttpTransport(tls_server.url.replace("127.0.0.1", "localhost"), ssl=settings) as transport:
@@ -92,48 +85,33 @@ async def test_name_missing_in_the_certificate_raises(tls_server: Server, ca_fil
             await fetch(transport)
 
 
-class BlackHole:
-    """A network between client and server that drops the server's bytes on demand."""
-
-    def __init__(self) -> None:
-        self.lossy = False
-        self.client_is_gone = asyncio.Event()
-
-    @contextlib.asynccontextmanager
-    async def start(self, server: Server) -> AsyncIterator[str]:
-        host, _, port = server.authority.rpartition(":")
-
-        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            server_reader, server_writer = await asyncio.open_connection(host, int(port))
-            async with asyncio.TaskGroup() as group:
-                back = group.create_task(self._pump(server_reader, writer))
-                with contextlib.suppress(ConnectionError):
-                    await self._pump(reader, server_writer)
-                self.client_is_gone.set()
-                back.cancel()
-            for each in (writer, server_writer):
-                each.close()
-
-        async with listening(carry) as url:
-            yield url.replace("http:", "https:")
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            if not self.lossy:
-                writer.write(data)
-
-
 async def test_close_in_mid_body_does_not_wait_for_the_peer(tls_server: Server, ca_file: Path) -> None:
+    lossy, client_is_gone = asyncio.Event(), asyncio.Event()
+    host, _, port = tls_server.authority.rpartition(":")
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A network that drops the server's bytes on demand."""
+        there, back = await asyncio.open_connection(host, int(port))
+
+        async def answer() -> None:
+            while data := await there.read(65536):
+                if not lossy.is_set():
+                    writer.write(data)
+
+        answering = asyncio.create_task(answer())
+        await forward(reader, back)
+        client_is_gone.set()
+        answering.cancel()
+
     tls_server.answer = Stalled()
-    network = BlackHole()
     settings = TLS(certificate_authority=ca_file)
-    async with network.start(tls_server) as url, HttpTransport(url, ssl=settings) as transport:
+    async with listening(carry) as url, HttpTransport(url.replace("http:", "https:"), ssl=settings) as transport:
         response = await transport.request(Request("/"))
         await anext(response.chunks())
-        network.lossy = True
+        lossy.set()
         await response.close()
         async with asyncio.timeout(10):
-            await network.client_is_gone.wait()
+            await client_is_gone.wait()
 
 
 async def test_new_requests_use_a_rotated_client_certificate(
@@ -184,18 +162,6 @@ async def test_new_requests_trust_a_rotated_authority(
         authority.cert_pem.write_to_path(tmp_path / "next")
         os.replace(tmp_path / "next", path)
         assert await fetch(transport) == b""
-
-
-async def test_client_certificate_of_the_credentials_is_used(
-    tls_server: Server, authority: trustme.CA, ca_file: Path
-) -> None:
-    leaf = client_certificate(authority, "plugin")
-    credential = Credential(
-        certificate=leaf.cert_chain_pems[0].bytes().decode(), key=leaf.private_key_pem.bytes().decode()
-    )
-    settings = TLS(certificate_authority=ca_file)
-    async with HttpTransport(tls_server.url, credentials=FixedCredentials(credential), ssl=settings) as transport:
-        assert await fetch(transport) == b"plugin"
 
 
 async def test_renewed_client_certificate_uses_a_new_connection(

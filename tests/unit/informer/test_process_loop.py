@@ -1,4 +1,4 @@
-"""The low-level controller with a queue and a process function, without an informer."""
+"""The process loop: the low-level controller without an informer, and informers with the in-order queue."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.errors import UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.options import RunOptions
 from aioinformer.informer.process_loop import CacheController, CacheControllerConfig
+from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.reflector import Reflector
+from tests.support.cluster import Cluster
 from tests.support.collection import PODS, Collection, Response, line
+from tests.support.recorder import Recorder, informer_of
 from tests.support.virtual_time import VirtualTimeLoop, settled
 
 if TYPE_CHECKING:
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.queue.deltas import Deltas
     from aioinformer.reflector.options import ListOptions
+
+pytestmark = pytest.mark.usefixtures("fine_slices")
 
 
 def controller_of(
@@ -62,7 +69,6 @@ async def stopped(running: asyncio.Task[None]) -> None:
         await running
 
 
-@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("CTL-04")
 async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
     processed: list[str] = []
@@ -78,7 +84,6 @@ async def test_queued_deltas_are_not_processed_after_the_stop() -> None:
     assert 0 < len(processed) < 10
 
 
-@pytest.mark.usefixtures("fine_slices")
 async def test_stop_ends_a_batch_that_runs_out_of_memory() -> None:
     running: asyncio.Task[None]
 
@@ -149,7 +154,6 @@ async def test_any_class_with_a_request_method_is_a_lister_watcher() -> None:
     await stopped(running)
 
 
-@pytest.mark.usefixtures("fine_slices")
 @pytest.mark.conformance("CTL-15")
 async def test_process_loop_flushes_before_other_tasks_run() -> None:
     processed = asyncio.Event()
@@ -176,3 +180,130 @@ async def test_process_loop_flushes_before_other_tasks_run() -> None:
     batch = log[first:last]
     assert "turn" in batch
     assert all(batch[at - 1] in ("flush", "turn") for at, entry in enumerate(batch) if entry == "turn")
+
+
+# Informers with the in-order queue: their additional guarantees.
+
+
+IN_ORDER: dict[str, Any] = {"options": RunOptions(queue="in_order")}
+
+
+def relist_with_many_changes(pods: Collection) -> None:
+    """Change half of the objects, delete a quarter, and add some, without watch events."""
+    pods.end_watches()
+    for number in range(0, 100, 2):
+        pods.put(f"p{number}")
+    for number in range(1, 100, 4):
+        pods.delete(f"p{number}")
+    for number in range(100, 120):
+        pods.put(f"p{number}")
+    pods.unseen()
+
+
+def hundred() -> Collection:
+    return Collection(*(f"p{number}" for number in range(100)))
+
+
+@pytest.mark.conformance("RF-06", "CTL-13")
+@pytest.mark.parametrize("fresh", [True, False], ids=["first list", "relist"])
+async def test_list_becomes_visible_at_once(fresh: bool) -> None:
+    pods = hundred()
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods, **IN_ORDER)
+    states = set()
+    async with informer:
+        if not fresh:
+            await asyncio.sleep(2)
+            relist_with_many_changes(pods)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+            versions = sorted(pod.metadata.resource_version for pod in informer.get_store().list())
+            assert len(versions) == len(informer.get_indexer().by_index("namespace", "default"))
+            states.add(tuple(versions))
+        await settled()
+    assert len(states) == 2
+    assert len(informer.get_store()) == len(pods.objects)
+
+
+@pytest.mark.conformance("CTL-13", "WEAK-20")
+async def test_relist_delivers_deletes_before_the_list_order() -> None:
+    final: set[int] = set()
+    async with informer_of("a", "b", "c", "d", **IN_ORDER) as (pods, informer, received):
+        del received[:]
+        see = lambda *objects: final.add(len(informer.get_store()))  # noqa: E731
+        registration = informer.add_event_handler(on_update=see, on_delete=see)
+        await registration.wait_for_sync()
+        await asyncio.sleep(2)
+        pods.end_watches()
+        pods.put("d")
+        pods.put("a")
+        pods.delete("b")
+        pods.put("e")
+        pods.put("f")
+        pods.unseen()
+        await asyncio.sleep(30)
+    assert received == ["tombstone b 2", "update a 1 6", "update d 4 5", "add e 8", "add f 9"]
+    assert final == {5}
+
+
+@pytest.mark.conformance("SI-20")
+@pytest.mark.parametrize("turns", range(0, 900, 18))
+async def test_handler_added_during_a_relist_gets_each_object_once(turns: int) -> None:
+    pods = hundred()
+    async with SharedIndexInformer(pods, **IN_ORDER) as informer:
+        await asyncio.sleep(2)
+        relist_with_many_changes(pods)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        late = Recorder()
+        informer.add_event_handler(late)
+        await asyncio.sleep(30)
+    history: dict[str, str] = {}
+    for words in late.received:
+        what, name, *versions = words.split()
+        assert (what.rstrip("!") == "add") == (name not in history), words
+        if what in ("tombstone", "delete"):
+            assert history.pop(name) == versions[0]
+        else:
+            history[name] = versions[-1]
+    assert history == {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in pods.objects.values()}
+
+
+@pytest.mark.conformance("RF-07", "CTL-14")
+async def test_resync_delivers_all_before_later_changes() -> None:
+    async with informer_of("a", "b", resync_period=30, **IN_ORDER) as (pods, _, received):
+        await asyncio.sleep(31)
+        pods.put("a")
+        await settled()
+    assert received[2:] == ["update a 1 1", "update b 2 2", "update a 1 3"]
+
+
+@pytest.mark.conformance("RF-01")
+async def test_changes_of_several_objects_keep_their_order() -> None:
+    async with informer_of("a", "b", **IN_ORDER) as (pods, _, received):
+        with pods.at_once():
+            for name in ("b", "a", "c", "b", "a"):
+                pods.put(name)
+            pods.delete("c")
+        await settled()
+    assert received[2:] == [
+        "update b 2 3", "update a 1 4", "add c 5", "update b 3 6", "update a 4 7", "delete c 8",
+    ]  # fmt: skip
+
+
+@pytest.mark.conformance("ARC-01", "CTL-17")
+async def test_factory_passes_the_queue_option() -> None:
+    pods = Collection("a", "b")
+    recorder = Recorder()
+    async with SharedInformerFactory(Cluster(pods)) as factory:
+        factory.core.v1.pods.informer(options=RunOptions(queue="in_order")).add_event_handler(recorder)
+        await factory.wait_for_cache_sync()
+        with pods.at_once():
+            for name in ("a", "b", "a"):
+                pods.put(name)
+        await settled()
+    assert recorder.received[2:] == ["update a 1 3", "update b 2 4", "update a 3 5"]
+
+
+def test_unknown_queue_is_refused() -> None:
+    with pytest.raises(UsageError, match="queue='fifo' does not exist; choose one of delta, in_order"):
+        SharedIndexInformer(Collection(), options=RunOptions(queue="fifo"))  # type: ignore[arg-type]

@@ -1,30 +1,36 @@
-"""Functions that block the event loop, and calls that do not return, are logged."""
+"""What informers say of themselves: logs of functions that block or do not return, snapshots, and reprs."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import itertools
+import json
 import logging
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from aioinformer import concurrency as slices
+from aioinformer.errors import TransportError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.handlers import listener, stalls
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.informer.options import RunOptions
+from aioinformer.informer.shared_informer import SharedIndexInformer
+from tests.support.cluster import Cluster
+from tests.support.collection import Collection
 from tests.support.recorder import informer_of
 from tests.support.virtual_time import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.collection import Collection
 
-NO_GRACE = RunOptions(shutdown_grace=0)
 pytestmark = pytest.mark.usefixtures("queue")
 
 
@@ -55,7 +61,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 def of(function: Any) -> str:
-    return f"at informer/test_slow_functions.py:{function.__code__.co_firstlineno}"
+    return f"at informer/test_diagnostics.py:{function.__code__.co_firstlineno}"
 
 
 async def test_blocking_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
@@ -150,16 +156,6 @@ async def test_blocking_functions_of_objects_are_logged(
     assert "blocked the event loop for 0.30 s with default/a" in line
 
 
-async def test_calls_are_logged_after_30_s(warnings: Callable[[], list[str]]) -> None:
-    async def on_add(obj: Any) -> None:
-        await asyncio.sleep({"a": 29, "b": 15, "c": 31}[obj.metadata.name])
-
-    async with informer_of("a", "b", "c") as (_, informer, _):
-        await informer.add_event_handler(on_add=on_add).wait_for_sync()
-    (line,) = warnings()
-    assert "for 30 s: it was called for default/c" in line
-
-
 async def test_blocking_coalescing_handler_is_logged(clock: Blocks, warnings: Callable[[], list[str]]) -> None:
     def on_add(obj: Any) -> None:
         clock.block(0.4)
@@ -184,7 +180,7 @@ async def test_call_is_logged_after_30_s_and_then_each_minute(warnings: Callable
         assert warnings() == []
         await asyncio.sleep(2)
         (line,) = warnings()
-        place = f"hang at informer/test_slow_functions.py:{hang.__code__.co_firstlineno}"
+        place = f"hang at informer/test_diagnostics.py:{hang.__code__.co_firstlineno}"
         assert line == (
             f"informer of pods: handler 1 ({place}): {place} has not returned for 30 s: it was called for default/b, "
             "and 1 notifications are pending behind it"
@@ -219,7 +215,7 @@ async def test_call_behind_a_coalescing_handler_is_logged(warnings: Callable[[],
         it.add_event_handler(latest)
         await asyncio.sleep(31)
     (line,) = warnings()
-    assert line.startswith("coalescing handler (hang at informer/test_slow_functions.py:")
+    assert line.startswith("coalescing handler (hang at informer/test_diagnostics.py:")
     assert "for 30 s: it was called for default/b, and 0 notifications are pending" in line
 
 
@@ -281,3 +277,149 @@ async def test_backlog_without_further_events_is_logged(caplog: pytest.LogCaptur
     first, last = (record.getMessage() for record in caplog.records)
     assert "notifications are pending; in the last 2 s, " in first
     assert "has caught up after 30 s" in last
+
+
+# Snapshots and reprs: the state of informers and handlers, without content.
+
+
+async def test_healthy_informer() -> None:
+    async with informer_of("a", "b", storage="stripped", indexers={"app": lambda obj: []}) as (pods, informer, _):
+        await informer.wait_for_resource_version(pods.put("c"))
+        snapshot = informer.snapshot()
+    assert snapshot["name"] == "informer of pods"
+    assert snapshot["resource"] == "v1/pods"
+    assert snapshot["scope"] == {"namespace": "", "label_selector": "", "field_selector": ""}
+    assert (snapshot["phase"], snapshot["reason"], snapshot["healthy"]) == ("watching", "", True)
+    assert (snapshot["synced"], snapshot["objects"], snapshot["resource_version"]) == (True, 3, "3")
+    assert (snapshot["attempts"], snapshot["next_retry"]) == (0, None)
+    assert (snapshot["skipped"], snapshot["skipped_total"], snapshot["queued"]) == ([], 0, 0)
+    assert (snapshot["indexes"], snapshot["storage"]) == (["app", "namespace"], "stripped")
+    assert snapshot["last_event"] is not None
+    assert snapshot["last_event_age"] is not None
+    assert 0 <= snapshot["last_event_age"] < 60
+    assert snapshot["since"] is not None
+    assert abs(snapshot["since"] - time.time()) < 60
+
+
+async def test_failing_informer_has_reason_attempts_and_retry() -> None:
+    pods = Collection("a")
+    informer = SharedIndexInformer(pods)
+    pods.refusals.extend(TransportError("api:6443 refused the connection") for _ in range(50))
+    informer.add_event_handler(on_add=print)
+    snapshot = informer.snapshot()
+    assert (snapshot["phase"], snapshot["objects"], snapshot["last_event_age"]) == ("new", 0, None)
+    assert snapshot["since"] is None
+    (handler,) = snapshot["handlers"]
+    assert (handler["synced"], handler["pending"], handler["calls"], handler["current"]) == (False, 0, 0, None)
+    async with informer:
+        await asyncio.sleep(10)
+        snapshot = informer.snapshot()
+    assert (snapshot["phase"], snapshot["reason"]) == ("backing_off", "api:6443 refused the connection")
+    assert not snapshot["healthy"]
+    assert snapshot["attempts"] >= 3
+    assert snapshot["next_retry"] is not None
+    assert snapshot["next_retry"] > time.time() - 1
+
+
+async def test_skipped_objects_have_keys() -> None:
+    def refuse(obj: Any) -> Any:
+        if obj.metadata.name == "b":
+            raise ValueError("secret")
+        return obj
+
+    async with informer_of("a", "b", transform=refuse) as (_, informer, _):
+        snapshot = informer.snapshot()
+    assert (snapshot["skipped"], snapshot["skipped_total"]) == (["default/b"], 1)
+    assert "secret" not in json.dumps(snapshot)
+
+
+async def test_running_call_of_a_handler() -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(3600 if obj.metadata.name == "b" else 4)
+
+    async with informer_of("a", "b", "c", options=RunOptions(shutdown_grace=0)) as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
+        assert (registration.pending, registration.calls) == (3, 0)
+        await asyncio.sleep(10)
+        handler = informer.snapshot()["handlers"][1]
+        current = handler["current"]
+        assert current is not None
+        place = f"on_add at informer/test_diagnostics.py:{on_add.__code__.co_firstlineno}"
+        assert handler["name"] == registration.name == f"informer of pods: handler 2 ({place})"
+        assert (current["function"], current["key"]) == (place, "default/b")
+        assert current["seconds"] == pytest.approx(6, abs=0.5)
+        assert current["since"] == pytest.approx(time.time() - 6, abs=1)
+        assert (handler["pending"], handler["calls"], handler["errors"], handler["synced"]) == (2, 2, 0, False)
+        assert handler["longest_call"] == pytest.approx(4, abs=0.5)
+        assert registration.current is not None
+        assert registration.current.key == "default/b"
+        assert (registration.pending, registration.calls) == (2, 2)
+        assert "2 pending" in repr(registration)
+        await asyncio.sleep(3700)
+        assert (registration.pending, registration.calls) == (0, 3)
+        assert informer.snapshot()["handlers"][1]["current"] is None
+
+
+async def test_errors_have_type_and_place() -> None:
+    def on_add(obj: Any) -> None:
+        raise ValueError(f"secret {obj}")
+
+    async with informer_of("a", "b") as (_, informer, _):
+        registration = informer.add_event_handler(on_add=on_add)
+        await registration.wait_for_sync()
+        snapshot = informer.snapshot()
+    handler = snapshot["handlers"][1]
+    error = handler["last_error"]
+    assert error is not None
+    assert error["error"] == f"ValueError at informer/test_diagnostics.py:{on_add.__code__.co_firstlineno + 1}"
+    assert (error["key"], handler["errors"], handler["calls"], handler["pending"]) == ("default/b", 2, 2, 0)
+    assert registration.last_error is not None
+    assert registration.last_error.key == "default/b"
+    assert "secret" not in json.dumps(snapshot) + repr(informer) + repr(registration)
+
+
+async def test_multi_namespace_informer_has_each_namespace() -> None:
+    pods = {"one": Collection("a"), "two": Collection("b"), "": Collection()}
+    pods["two"].refusals.extend(TransportError("lost") for _ in range(50))
+    informer: MultiNamespaceInformer[Any] = MultiNamespaceInformer(lambda namespace: pods[namespace], ["one", "two"])
+    async with informer:
+        await asyncio.sleep(5)
+        snapshot = informer.snapshot()
+    assert {name: each["phase"] for name, each in snapshot["namespaces"].items()} == {
+        "one": "watching",
+        "two": "backing_off",
+    }
+    assert (snapshot["phase"], snapshot["healthy"]) == ("backing_off", False)
+    assert snapshot["attempts"] == snapshot["namespaces"]["two"]["attempts"] > 0
+    assert json.dumps(snapshot)
+
+
+async def test_factory_has_all_informers() -> None:
+    async with SharedInformerFactory(Cluster()) as factory:
+        pods = factory.core.v1.pods.informer()
+        factory.apps.v1.deployments.informer()
+        assert "2 informers, 0 synced" in repr(factory)
+        await factory.wait_for_cache_sync()
+        assert factory.informers()["v1/pods"] is pods
+        snapshot = factory.snapshot()
+        assert json.loads(json.dumps(snapshot)) == snapshot
+        assert list(snapshot["informers"]) == ["v1/pods", "apps/v1/deployments"]
+        assert (snapshot["running"], snapshot["ready"], snapshot["healthy"]) == (True, True, True)
+        assert repr(factory) == "<SharedInformerFactory, running, 2 informers, 2 synced>"
+    assert "stopped" in repr(factory)
+    assert factory.snapshot()["running"] is False
+
+
+async def test_informer_and_listers_show_object_counts() -> None:
+    pods = Collection("a", "b")
+    informer: SharedIndexInformer[Any] = SharedIndexInformer(pods)
+    assert repr(informer) == "<informer of pods, new, 0 objects, not synced>"
+    async with informer:
+        await informer.wait_for_sync()
+        await asyncio.sleep(0.1)
+        lister = informer.lister()
+        assert repr(informer) == "<informer of pods, watching, 2 objects>"
+        assert repr(lister) == "<Lister of v1/pods, 2 objects in the cache>"
+        assert repr(lister.namespaced("default")) == ("<NamespaceLister of v1/pods in default, 2 objects in the cache>")
+        assert repr(informer.get_indexer()) == "<Indexer, 2 objects, indices: namespace>"
+        assert repr(informer.reflectors()[""]) == "<Reflector informer of pods, watching, version '2'>"

@@ -1,0 +1,348 @@
+"""Changes of a store that others interrupt or that are visible at once, and waits for changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer.cache.bulk_change import BulkChange
+from aioinformer.cache.objects.record import Record, decode_record
+from aioinformer.cache.store import Indexer, ThreadSafeStore
+from aioinformer.cache.waiters import Deadlines, KeyWaiters, ShownWrite, VersionWaiters, Write
+from aioinformer.concurrency import Latch
+from aioinformer.errors import UsageError
+from aioinformer.resources.keys import meta_namespace_index_func
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+
+Item = dict[str, Any]
+
+
+def by_tag(item: Item) -> list[str]:
+    tags: list[str] = item["tags"]
+    return tags
+
+
+def store(**items: list[str]) -> ThreadSafeStore[Item]:
+    cells: ThreadSafeStore[Item] = ThreadSafeStore({"tag": by_tag})
+    for key, tags in items.items():
+        cells.put(key, {"tags": tags})
+    return cells
+
+
+def seen(cells: ThreadSafeStore[Item]) -> dict[str, list[str]]:
+    """Return what readers find: index value -> keys, and "*" -> all keys."""
+    return {"*": sorted(cells.all_keys())} | {
+        tag: cells.indexed_keys("tag", tag) for tag in sorted(cells.values("tag"))
+    }
+
+
+@pytest.mark.conformance("CTL-15", "STO-12")
+@pytest.mark.parametrize("cells", [store(), store(a=["x"], b=["x", "y"], c=["z"])], ids=["empty", "filled"])
+def test_changes_become_visible_at_the_commit(cells: ThreadSafeStore[Item]) -> None:
+    before = seen(cells)
+    change = BulkChange(cells, fresh=not len(cells))
+    for key in cells.all_keys():
+        if key != "c":
+            change.delete(key)
+    change.put("c", {"tags": ["x"]})
+    change.put("d", {"tags": ["x", "w"]})
+    assert seen(cells) == before
+    change.commit()
+    assert seen(cells) == {"*": ["c", "d"], "w": ["d"], "x": ["c", "d"]}
+
+
+def test_untouched_object_can_be_exchanged_meanwhile() -> None:
+    cells = store(a=["x"], b=["x"])
+    packed = {"tags": ["x"]}
+    change = BulkChange(cells, fresh=not len(cells))
+    change.delete("b")
+    cells.exchange("a", cells.item("a"), packed)
+    change.commit()
+    assert cells.item("a") is packed
+
+
+@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("filled", [False, True])
+def test_unfinished_index_is_complete_after_the_commit(filled: bool, steps: int) -> None:
+    cells = store(a=["x"], b=["x"], c=["x"]) if filled else store()
+    kept = cells.all_keys()[1:]
+    filling = cells.adding_indexers({f"count {steps}": lambda item: [str(len(item["tags"]))]})
+    for _ in range(steps):
+        next(filling, None)
+    change = BulkChange(cells, fresh=not len(cells))
+    change.put("d", {"tags": ["x", "y"]})
+    for key in cells.all_keys()[:1]:
+        change.delete(key)
+    next(filling, None)
+    change.commit()
+    for _ in filling:
+        pass
+    assert cells.indexed_keys(f"count {steps}", "1") == kept
+    assert cells.indexed_keys(f"count {steps}", "2") == ["d"]
+
+
+@pytest.mark.parametrize("others", [{}, {"a": ["x"]}], ids=["empty", "others"])
+def test_new_objects_join_existing_ones_in_every_index(others: dict[str, list[str]]) -> None:
+    cells = store(**others)
+    change = BulkChange(cells, fresh=True)
+    change.put("b", {"tags": ["x", "y"]})
+    cells.put("c", {"tags": ["y"]})
+    cells.add_indexers({"count": lambda item: [str(len(item["tags"]))]})
+    change.commit()
+    assert seen(cells) == {"*": [*others, "b", "c"], "x": [*others, "b"], "y": ["b", "c"]}
+    assert cells.indexed_keys("count", "1") == [*others, "c"]
+    cells.delete("b")
+    assert seen(cells) == {"*": [*others, "c"], **({"x": ["a"]} if others else {}), "y": ["c"]}
+
+
+def test_failed_update_keeps_the_namespace_of_a_record() -> None:
+    def record(version: int) -> Record:
+        metadata = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": str(version)}
+        return decode_record(json.dumps({"metadata": metadata}).encode())
+
+    def exhausted() -> None:
+        raise MemoryError
+
+    cells: ThreadSafeStore[Any] = ThreadSafeStore({"namespace": meta_namespace_index_func})
+    cells.put("n/a", record(1))
+    change = BulkChange(cells, fresh=False)
+    change.put("n/a", record(2))
+    with pytest.raises(MemoryError):
+        change.commit(exhausted)
+    assert cells.indexed_keys("namespace", "n") == ["n/a"]
+
+
+# Index functions that are added to a store while it changes.
+
+
+def on_node(name: str, node: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "node": node}
+
+
+def by_node(item: Any) -> list[str]:
+    return [item["node"]]
+
+
+@pytest.fixture
+def indexer() -> Indexer[Any]:
+    indexer: Indexer[Any] = Indexer()
+    for name in ("a", "b", "c"):
+        indexer.add(on_node(name, "old"))
+    return indexer
+
+
+def test_name_of_a_pending_index_is_taken(indexer: Indexer[Any]) -> None:
+    steps = indexer.store.adding_indexers({"node": by_node})
+    next(steps)
+
+    with pytest.raises(UsageError, match="node exists already"):
+        indexer.add_indexers({"node": by_node})
+
+
+def test_changed_objects_leave_no_old_index_value(indexer: Indexer[Any]) -> None:
+    def moving(item: Any) -> list[str]:
+        if item["node"] == "old":
+            indexer.add(on_node(item["metadata"]["name"], "new"))
+        return [item["node"]]
+
+    indexer.add_indexers({"node": moving})
+
+    assert indexer.list_index_func_values("node") == ["new"]
+
+
+# Changes by another thread while index functions of a put run.
+
+
+def colored(name: str, color: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns"}, "color": color}
+
+
+def test_replace_during_a_put_loses_nothing() -> None:
+    strikes: list[Callable[[], None]] = []
+
+    def by_color(obj: Any) -> list[str]:
+        if strikes:
+            strikes.pop()()
+        return [obj["color"]]
+
+    cells: Indexer[Any] = Indexer(indexers={"color": by_color})
+    cells.add(colored("a", "red"))
+    strikes.append(lambda: cells.replace([colored("b", "blue")]))
+    cells.add(colored("a", "green"))
+    assert sorted(cells.list_keys()) == ["ns/a", "ns/b"]
+    assert (cells.index_keys("color", "green"), cells.index_keys("color", "red")) == (["ns/a"], [])
+
+
+def test_reader_within_a_change_does_not_deadlock() -> None:
+    cells = store(a=["x"])
+    found: list[int] = []
+    cells.put("c", {"tags": []}, lambda news: found.append(len(cells.items())))
+    assert found == [2]
+
+
+# Latches and waiters: failures, many waits that end together, and deadlines.
+
+
+class Over(Exception):
+    """The reason why waits fail."""
+
+
+async def turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def begun(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Return a task that is waiting."""
+    task = asyncio.create_task(coroutine)
+    await turns()
+    return task
+
+
+async def cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def wait_in_vain(waiters: Any) -> Coroutine[Any, Any, Any]:
+    """Return a wait whose condition does not hold."""
+    match waiters:
+        case Latch():
+            return waiters.wait()
+        case VersionWaiters():
+            return waiters.wait("1")
+        case _:
+            wait: Coroutine[Any, Any, Any] = waiters.wait("a", bool)
+            return wait
+
+
+@pytest.mark.parametrize("kind", [Latch, VersionWaiters, KeyWaiters])
+async def test_failure_raises_in_current_and_later_waits(kind: Any) -> None:
+    waiters = kind()
+    waiting = await begun(wait_in_vain(waiters))
+    waiters.fail(Over())
+    with pytest.raises(Over):
+        await waiting
+    depths = []
+    for _ in range(5):
+        with pytest.raises(Over) as raised:
+            await wait_in_vain(waiters)
+        depths.append(len(traceback.extract_tb(raised.value.__traceback__)))
+    assert depths == depths[:1] * 5, "an error that is raised again grows"
+
+
+async def test_predicate_with_stop_iteration_fails() -> None:
+    waiters: KeyWaiters[int] = KeyWaiters()
+    broken = await begun(waiters.wait("a", lambda value: next(iter(()))))
+    waiters.changed("a", 7)
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await broken
+
+
+# Many waits that end together.
+
+
+def waits(kind: str, number: int, versions: VersionWaiters) -> Coroutine[Any, Any, Any]:
+    match kind:
+        case "versions":
+            return versions.wait(str(100 + number))
+        case "one version":
+            return versions.wait("100")
+        case "no number":
+            return versions.wait("x")
+        case "one object":
+            return KeyWaiters[Any](versions).wait("ns/a", bool)
+        case _:
+            write = Write("ns/a", "u", str(100 + number))
+            shown = ShownWrite(write, lambda _: None, lambda _: False, gone=False, outside=False)
+            return KeyWaiters[Any](versions).wait_for_write(shown)
+
+
+KINDS = ["versions", "one version", "no number", "one object", "writes"]
+
+
+async def seconds_to_end(kind: str, count: int) -> float:
+    """Return how much processor time it takes to end these waits."""
+    versions = VersionWaiters()
+    waiting = [asyncio.create_task(waits(kind, number, versions)) for number in range(count)]
+    await turns()
+    begin = time.thread_time()
+    await cancelled(*waiting)
+    assert versions._waiters == {}
+    assert versions._numbers == []
+    return time.thread_time() - begin
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_ending_waits_takes_linear_time(kind: str) -> None:
+    few = min([await seconds_to_end(kind, 1000) for _ in range(3)])
+    assert await seconds_to_end(kind, 8000) < 30 * few + 0.1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_few_waits_time_out_in_one_turn(kind: str) -> None:
+    deadlines, versions, over = Deadlines(), VersionWaiters(), list[str]()
+
+    async def wait(number: int) -> None:
+        with pytest.raises(TimeoutError) as error:
+            async with deadlines.limit(0.01, lambda: f"wait {number}"):
+                await waits(kind, number, versions)
+        over.append(str(error.value))
+
+    waiting = [asyncio.create_task(wait(number)) for number in range(1000)]
+    most = 0
+    await asyncio.sleep(0.01)
+    while len(over) < len(waiting):
+        before = len(over)
+        await asyncio.sleep(0)
+        most = max(most, len(over) - before)
+    assert 0 < most <= 100
+    assert sorted(over) == sorted(f"wait {number}" for number in range(1000))
+    await asyncio.gather(*waiting)
+
+
+async def test_wait_that_ends_in_time_is_not_ended_by_its_deadline() -> None:
+    deadlines, versions = Deadlines(), VersionWaiters()
+
+    async def wait() -> None:
+        async with deadlines.limit(0.0, lambda: ""):
+            await versions.wait("5")
+
+    waiting = [asyncio.create_task(wait()) for _ in range(200)]
+    await turns()
+    versions.reached("5")
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(result) for result in results} == {type(None), TimeoutError}
+    await turns()
+    assert deadlines._due == {}
+
+
+async def test_deadline_does_not_hide_other_timeouts() -> None:
+    deadlines = Deadlines()
+    with pytest.raises(TimeoutError, match="of the caller"):
+        async with deadlines.limit(60.0, lambda: "of the wait"):
+            raise TimeoutError("of the caller")
+    async with deadlines.limit(math.inf, lambda: ""), deadlines.limit(None, lambda: ""):
+        await turns()
+
+
+async def test_version_waited_for_again_is_woken() -> None:
+    versions = VersionWaiters()
+    others = [await begun(versions.wait(str(number))) for number in (50, 60)]
+    for _ in range(3):
+        await cancelled(await begun(versions.wait("7")))
+    again = await begun(versions.wait("7"))
+    versions.reached("7")
+    await again
+    assert not any(other.done() for other in others)
+    await cancelled(*others)
