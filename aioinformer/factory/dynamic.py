@@ -20,6 +20,7 @@ from aioinformer.factory.informer_set import InformerSet
 from aioinformer.handlers.resync import checked_period
 from aioinformer.informer.options import Making, RunOptions, named_options
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sources import OneCollection
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch
@@ -49,27 +50,53 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.factory")
 
 
+class _ServedCollection(OneCollection[Any]):
+    """A collection that is followed while it is served. Initially, it counts as served."""
+
+    def __init__(self, lister_watcher: ListerWatcher[Any]) -> None:
+        super().__init__(lister_watcher)
+        self.served = asyncio.Event()
+        self.served.set()
+        self._following = False
+
+    async def follow(self) -> None:
+        self._following = True
+        try:
+            while not self.served.is_set():
+                if self.source is not None:
+                    self.source.controller.reflector.quarantine.clear()
+                    await self.feed.pipeline.forget(self.source.known.all_keys())
+                await self.served.wait()
+            await super().follow()
+        finally:
+            self._following = False
+
+    @property
+    def state(self) -> InformerState:
+        if self.served.is_set() or not self._following:
+            return super().state
+        return replace(super().state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
+
+
 class DynamicInformer(SharedIndexInformer[Any]):
     """A `SharedIndexInformer` of a resource that may not be served. Initially, it counts as served."""
 
-    _served = True  # a class attribute, since metrics may be read during construction
-
     def __init__(self, lister_watcher: ListerWatcher[Any], resync_period: float = 0.0, **options: Any) -> None:
-        super().__init__(lister_watcher, resync_period, **options)
-        self._served_changed = asyncio.Event()
+        self._collection = _ServedCollection(lister_watcher)
+        super().__init__(self._collection, resync_period, **options)
 
     @property
     def served(self) -> bool:
         """Whether the resource is known to be served, so that the informer watches it."""
-        return self._served
+        return self._collection.served.is_set()
 
     def serve(self, served: bool) -> None:
         """Set whether the resource is served. If not, empty the cache and deliver deletes."""
-        if served is not self._served:
-            self._served = served
-            self._served_changed.set()
-            if not served:
-                self._replace_source(self._lister_watcher)
+        if served:
+            self._collection.served.set()
+        elif self.served:
+            self._collection.served.clear()
+            self._collection.replace(self._collection.lister_watcher)
 
     def move(self, lister_watcher: ListerWatcher[Any]) -> None:
         """Replace the lister-watcher, for a resource that is now namespaced or cluster-scoped and was not before.
@@ -78,20 +105,7 @@ class DynamicInformer(SharedIndexInformer[Any]):
             lister_watcher: of the same resource.
         """
         self.resource = lister_watcher.resource
-        self._replace_source(lister_watcher)
-
-    def _reflector_state(self) -> InformerState:
-        state = super()._reflector_state()
-        if self._served or self._stopped or not self._started:
-            return state
-        return replace(state, phase=Phase.NOT_FOUND, reason="its definition is not there, or does not serve it")
-
-    async def _before_source(self) -> None:
-        while not self._served:
-            self._served_changed.clear()
-            self._quarantine.clear()
-            await self._pipeline.forget(self._store.all_keys())
-            await self._served_changed.wait()
+        self._collection.replace(lister_watcher)
 
 
 class _Following(msgspec.Struct, frozen=True):

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import Latch, TaskGroup
 from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sources import NOT_STARTED, Sources, excluded_by
 from aioinformer.informer.sync import SyncResult, all_synced
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import InformerState, Phase
@@ -30,13 +30,11 @@ from aioinformer.resources.scopes import check_namespace
 from aioinformer.resources.versions import covers, version_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from aioinformer.cache.store import ThreadSafeStore
     from aioinformer.cache.waiters import Write
     from aioinformer.informer.process_loop import Source
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import Reflector
 
 T = TypeVar("T")
@@ -44,40 +42,153 @@ T = TypeVar("T")
 _log = get_logger("aioinformer.factory")
 
 
-class _StoreOfNamespace:
-    """The part of the store that belongs to one namespace."""
-
-    def __init__(self, store: ThreadSafeStore[Any], namespace: str) -> None:
-        self._store = store
-        self._namespace = namespace
-
-    def all_keys(self) -> list[str]:
-        return self._store.indexed_keys(NAMESPACE_INDEX, self._namespace)
-
-    def item(self, key: str) -> Any:
-        return self._store.item(key)
-
-
 class _Member:
     """One namespace of the informer; `all_synced` accepts it."""
 
-    def __init__(self, name: str, quarantine: Quarantine) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.source: Source | None = None
-        self.quarantine = quarantine
         self.task: asyncio.Task[None] | None = None
         self.version = ""
         self.synced = Latch()
-
-    @property
-    def state(self) -> InformerState:
-        return self.source.controller.reflector.state if self.source else InformerState(Phase.NEW, "", 0.0)
 
     def has_synced(self) -> bool:
         return bool(self.synced)
 
     async def wait_for_sync(self) -> None:
         await self.synced.wait()
+
+
+class _Namespaces(Sources[T]):
+    """The collections of some namespaces."""
+
+    def __init__(self, lister_watcher_for: Callable[[str], ListerWatcher[T]], namespaces: Iterable[str]) -> None:
+        self.lister_watcher = lister_watcher_for("")
+        self.members = {each: _Member(each) for each in _checked(namespaces)}
+        #: The ending tasks of removed namespaces, which may be added again meanwhile.
+        self.leaving: dict[str, set[asyncio.Task[None]]] = {}
+        self._lister_watcher_for = lister_watcher_for
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def replace(self, wanted: Mapping[str, None]) -> list[_Member]:
+        """Replace the set of namespaces, wait until removed ones are gone, and return the members that are new."""
+        new = {namespace: _Member(namespace) for namespace in wanted if namespace not in self.members}
+        lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
+        leaving = [self._remove(namespace) for namespace in self.members.keys() - wanted.keys()]
+        self.members |= new
+        self._advance()
+        if self._tasks is not None:
+            for namespace, lister_watcher in lister_watchers.items():
+                self._start(new[namespace], lister_watcher, self._tasks)
+        if tasks := {task for task in leaving if task is not None}:
+            await asyncio.wait(tasks)
+        return list(new.values())
+
+    async def follow(self) -> None:
+        async with TaskGroup() as tasks:
+            for namespace, member in self.members.items():
+                self._start(member, self._lister_watcher_for(namespace), tasks)
+            self._tasks = tasks
+            self._advance()
+            if self.feed.pipeline.handlers.periods.check:
+                tasks.create_task(self._resync(), name=f"{self.feed.name}: resync")
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+
+    @property
+    def state(self) -> InformerState:
+        if self._tasks is None:
+            return NOT_STARTED
+        states = {namespace: each.state for namespace, each in sorted(self.reflectors().items())}
+        if not states:
+            return InformerState(Phase.WATCHING, "", 0.0)
+        namespace = min(states, key=lambda each: (states[each].healthy, states[each].stale_since or inf))
+        state = states[namespace]
+        return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
+
+    def reflectors(self) -> dict[str, Reflector]:
+        members = list(self.members.items())
+        return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
+
+    def lister_watchers(self) -> list[ListerWatcher[T]]:
+        return [each.source.lister_watcher for each in self.members.values() if each.source]
+
+    def has_synced(self) -> bool:
+        return self._tasks is not None and all(member.synced for member in self.members.values())
+
+    def outside(self, written: Any) -> str:
+        member = self.members.get(object_name(written).namespace)
+        if member is None:
+            return f"it is not in one of the namespaces {', '.join(sorted(self.members)) or '(none)'}"
+        return "" if member.source is None else excluded_by(member.source.lister_watcher, written)
+
+    def has_reached(self, write: Write) -> bool:
+        member = self.members.get(split_meta_namespace_key(write.key).namespace)
+        if member is None or member.source is None:
+            return False
+        # The version of the cache may be that of other namespaces: this one may have been added since.
+        return (
+            bool(member.version) and covers(member.version, write.version) and member.source.has_order(write.version)
+        ) or (version_number(write.version) < 0 and self.feed.versions.includes(write.version))
+
+    def end(self, failure: BaseException) -> None:
+        super().end(failure)
+        for member in self.members.values():
+            member.synced.fail(failure)
+
+    def _start(self, member: _Member, lister_watcher: ListerWatcher[T], tasks: asyncio.TaskGroup) -> None:
+        def processed(version: str) -> None:
+            member.version = version
+            if source.queue.has_synced():
+                member.synced.set()
+            self._advance()
+
+        source = member.source = self.feed.new_source(lister_watcher, processed, member.name)
+        member.task = tasks.create_task(self._run_member(member, source), name=source.controller.reflector.name)
+
+    async def _run_member(self, member: _Member, source: Source) -> None:
+        if leaving := self.leaving.get(member.name):
+            await asyncio.wait(set(leaving))
+        try:
+            await source.controller.run()
+        finally:
+            if self.members.get(member.name) is not member:
+                await self.feed.pipeline.forget(source.known.all_keys())
+
+    def _remove(self, namespace: str) -> asyncio.Task[None] | None:
+        member = self.members.pop(namespace)
+        if member.source is not None:
+            self.feed.undecodable.remove_quarantine(member.source.controller.reflector.quarantine)
+        member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
+        if member.task is not None:
+            self.leaving.setdefault(namespace, set()).add(member.task)
+            member.task.add_done_callback(partial(self._left, namespace))
+            member.task.cancel()
+        return member.task
+
+    def _left(self, namespace: str, task: asyncio.Task[None]) -> None:
+        leaving = self.leaving[namespace]
+        leaving.discard(task)
+        if not leaving:
+            del self.leaving[namespace]
+
+    async def _resync(self) -> None:
+        handlers = self.feed.pipeline.handlers
+        while True:
+            await asyncio.sleep(handlers.periods.check)
+            if handlers.should_resync():
+                for member in list(self.members.values()):
+                    try:
+                        if member.source is not None:
+                            await member.source.queue.resync()
+                    except EXHAUSTION:
+                        _log.exception("%s: the resync failed", self.feed.name)
+
+    def _advance(self) -> None:
+        versions = [member.version for member in self.members.values()]
+        self.feed.processed(min(versions, key=version_number) if versions and all(versions) else "")
 
 
 class MultiNamespaceInformer(SharedIndexInformer[T]):
@@ -95,8 +206,6 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         UsageError: the resource is cluster-scoped, or an option is invalid.
     """
 
-    _tasks: asyncio.TaskGroup | None = None  # a class attribute, since metrics may be read during construction
-
     def __init__(
         self,
         lister_watcher_for: Callable[[str], ListerWatcher[T]],
@@ -109,18 +218,15 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
                 "lister_watcher_for: expected a function, lambda namespace: ListWatch(transport, resource, namespace), "
                 f"not {type(lister_watcher_for).__name__}"
             )
-        super().__init__(lister_watcher_for(""), resync_period, **options)
+        self._namespaces = _Namespaces(lister_watcher_for, namespaces)
+        super().__init__(self._namespaces, resync_period, **options)
         if not self.resource.namespaced:
             raise UsageError(f"{self.resource.group_resource} is cluster-scoped: use a SharedIndexInformer")
-        self._lister_watcher_for = lister_watcher_for
-        self._members: dict[str, _Member] = {each: self._member(each) for each in _checked(namespaces)}
-        #: The ending tasks of removed namespaces, which may be added again meanwhile.
-        self._leaving: dict[str, set[asyncio.Task[None]]] = {}
 
     @property
     def namespaces(self) -> frozenset[str]:
         """The current namespaces."""
-        return frozenset(self._members)
+        return frozenset(self._namespaces.members)
 
     async def add_namespace(self, namespace: str) -> None:
         """Add a namespace unless it is there, and wait until its objects are in the cache.
@@ -131,8 +237,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
             InformerStopped: the informer has stopped, or stopped before that.
             UsageError: the name is not a valid namespace.
         """
-        await self.set_namespaces({*self._members, namespace})
-        if self._started and (member := self._members.get(namespace)) is not None:
+        await self.set_namespaces({*self._namespaces.members, namespace})
+        if self._started and (member := self._namespaces.members.get(namespace)) is not None:
             await member.synced.wait()  # another task may have added it just now
 
     async def remove_namespace(self, namespace: str) -> None:
@@ -143,8 +249,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         Raises:
             InformerStopped: the informer has stopped.
         """
-        await self.set_namespaces(self._members.keys() - {namespace})
-        if leaving := self._leaving.get(namespace):
+        await self.set_namespaces(self._namespaces.members.keys() - {namespace})
+        if leaving := self._namespaces.leaving.get(namespace):
             await asyncio.wait(set(leaving))  # another task may have removed it just now
 
     async def set_namespaces(self, namespaces: Iterable[str]) -> None:
@@ -158,19 +264,9 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         wanted = _checked(namespaces)
         if self._stopped:
             raise InformerStopped(f"namespaces were not changed because {self.name} has stopped already")
-        new = [namespace for namespace in wanted if namespace not in self._members]
-        lister_watchers = {each: self._lister_watcher_for(each) for each in new} if self._tasks is not None else {}
-        fresh = {namespace: self._member(namespace) for namespace in new}
-        leaving = [self._remove(namespace) for namespace in self._members.keys() - wanted.keys()]
-        self._members |= fresh
-        self._advance()
-        if self._tasks is not None:
-            for namespace, lister_watcher in lister_watchers.items():
-                self._start(namespace, lister_watcher, self._tasks)
-        if tasks := {task for task in leaving if task is not None}:
-            await asyncio.wait(tasks)
+        fresh = await self._namespaces.replace(wanted)
         if self._started:
-            for member in fresh.values():
+            for member in fresh:
                 await member.synced.wait()
 
     async def wait_for_cache_sync(
@@ -191,139 +287,8 @@ class MultiNamespaceInformer(SharedIndexInformer[T]):
         """
         gvr = self.resource.gvr
         return await all_synced(
-            {f"{gvr}?namespace={each}": member for each, member in self._members.items()}, timeout=timeout
+            {f"{gvr}?namespace={each}": member for each, member in self._namespaces.members.items()}, timeout=timeout
         )
-
-    # State, which other informers read from their only reflector.
-
-    @property
-    def initial_resource_version(self) -> str:
-        """ "": the namespaces were listed at different versions."""
-        return ""
-
-    def _reflector_state(self) -> InformerState:
-        """Return the state of the namespace that has not been healthy for the longest time; the reason names it."""
-        if self._tasks is None:
-            return super()._reflector_state()
-        states = {namespace: member.state for namespace, member in sorted(self._members.items())}
-        if not states:
-            return InformerState(Phase.WATCHING, "", 0.0)
-        namespace = min(states, key=lambda each: (states[each].healthy, states[each].stale_since or inf))
-        state = states[namespace]
-        return replace(state, reason=f"namespace {namespace}: {state.reason}") if state.reason else state
-
-    def reflectors(self) -> dict[str, Reflector]:
-        """Return the reflectors by namespace."""
-        members = list(self._members.items())
-        return {namespace: each.source.controller.reflector for namespace, each in members if each.source}
-
-    def lister_watchers(self) -> list[ListerWatcher[T]]:
-        """Return what the informer lists and watches in the namespaces. Before the start, there is none."""
-        return [each.source.lister_watcher for each in self._members.values() if each.source]
-
-    # Life.
-
-    async def _follow(self) -> None:
-        async with TaskGroup() as tasks:
-            self._tasks = tasks
-            for namespace in self._members:
-                self._start(namespace, self._lister_watcher_for(namespace), tasks)
-            self._advance()
-            if self._pipeline.handlers.periods.check:
-                tasks.create_task(self._resync(), name=f"{self.name}: resync")
-            try:
-                await asyncio.get_running_loop().create_future()
-            finally:
-                self._tasks = None
-
-    def _outside(self, written: Any) -> str:
-        namespace = object_name(written).namespace
-        member = self._members.get(namespace)
-        if member is None:
-            return f"it is not in one of the namespaces {', '.join(sorted(self._members)) or '(none)'}"
-        return "" if member.source is None else self._excluded_by(member.source.lister_watcher, written)
-
-    def _has_reached(self, write: Write) -> bool:
-        member = self._members.get(split_meta_namespace_key(write.key).namespace)
-        if member is None or member.source is None:
-            return False
-        # The version of the cache may be that of other namespaces: this one may have been added since.
-        return (
-            bool(member.version) and covers(member.version, write.version) and member.source.has_order(write.version)
-        ) or (version_number(write.version) < 0 and self._versions.includes(write.version))
-
-    def _end(self, failure: BaseException) -> None:
-        super()._end(failure)
-        for member in self._members.values():
-            member.synced.fail(failure)
-
-    def _start(self, namespace: str, lister_watcher: ListerWatcher[T], tasks: asyncio.TaskGroup) -> None:
-        member = self._members[namespace]
-
-        def processed(version: str) -> None:
-            member.version = version
-            if source.queue.has_synced():
-                member.synced.set()
-            self._check_indices()
-            self._advance()
-
-        source = member.source = self._new_source(
-            lister_watcher,
-            processed,
-            name=f"{self.name} in {namespace}",
-            known=_StoreOfNamespace(self._store, namespace),
-            resync_period=0.0,
-            quarantine=member.quarantine,
-        )
-        member.task = tasks.create_task(self._run_member(member, source), name=f"{self.name} in {namespace}")
-
-    async def _run_member(self, member: _Member, source: Source) -> None:
-        namespace = member.name
-        if leaving := self._leaving.get(namespace):
-            await asyncio.wait(set(leaving))
-        try:
-            await source.controller.run()
-        finally:
-            if self._members.get(namespace) is not member:
-                await self._pipeline.forget(self._store.indexed_keys(NAMESPACE_INDEX, namespace))
-
-    def _member(self, namespace: str) -> _Member:
-        return _Member(namespace, self._undecodable.add_quarantine())
-
-    def _remove(self, namespace: str) -> asyncio.Task[None] | None:
-        member = self._members.pop(namespace)
-        self._undecodable.remove_quarantine(member.quarantine)
-        member.synced.fail(InformerStopped(f"namespace {namespace} was removed before it had synced"))
-        if member.task is not None:
-            self._leaving.setdefault(namespace, set()).add(member.task)
-            member.task.add_done_callback(partial(self._left, namespace))
-            member.task.cancel()
-        return member.task
-
-    def _left(self, namespace: str, task: asyncio.Task[None]) -> None:
-        leaving = self._leaving[namespace]
-        leaving.discard(task)
-        if not leaving:
-            del self._leaving[namespace]
-
-    async def _resync(self) -> None:
-        while True:
-            await asyncio.sleep(self._pipeline.handlers.periods.check)
-            if self._pipeline.handlers.should_resync():
-                for member in list(self._members.values()):
-                    try:
-                        if member.source is not None:
-                            await member.source.queue.resync()
-                    except EXHAUSTION:
-                        _log.exception("%s: the resync failed", self.name)
-
-    def _advance(self) -> None:
-        versions = [member.version for member in self._members.values()]
-        if versions and all(versions):
-            least = min(versions, key=version_number)
-            self._reached(least)
-        if self._tasks is not None and not self._synced and all(member.synced for member in self._members.values()):
-            self._set_synced()
 
 
 def _checked(namespaces: Iterable[str]) -> dict[str, None]:

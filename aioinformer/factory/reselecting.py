@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from aioinformer.concurrency import Latch
 from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
+from aioinformer.informer.sources import OneCollection
 
 if TYPE_CHECKING:
-    from aioinformer.cache.waiters import Write
     from aioinformer.reflector.listwatch import ListerWatcher
 
 T = TypeVar("T")
@@ -31,9 +30,8 @@ class ReselectingInformer(SharedIndexInformer[T]):
     """
 
     def __init__(self, lister_watcher: ListerWatcher[T], resync_period: float = 0.0, **options: Any) -> None:
-        super().__init__(lister_watcher, resync_period, **options)
-        #: Set when the cache shows the selection.
-        self._shown = Latch()
+        self._collection = OneCollection(lister_watcher)
+        super().__init__(self._collection, resync_period, **options)
 
     async def select(self, lister_watcher: ListerWatcher[T]) -> None:
         """Change the selection, and wait until the cache shows it.
@@ -49,22 +47,6 @@ class ReselectingInformer(SharedIndexInformer[T]):
             raise InformerStopped(f"the selection was not changed because {self.name} has stopped already")
         if lister_watcher.resource.gvr != self.resource.gvr:
             raise UsageError(f"{self.name} cannot select {lister_watcher.resource.gvr}; create another informer for it")
-        if self._shown:
-            self._shown = Latch()
-        self._replace_source(lister_watcher)
+        shown = self._collection.select(lister_watcher)
         if self._started:
-            await self._shown.wait()
-
-    def _has_reached(self, write: Write) -> bool:
-        # Until the cache shows the selection, its version is that of the previous one.
-        return bool(self._shown) and super()._has_reached(write)
-
-    def _processed(self, version: str) -> None:
-        super()._processed(version)
-        source = self._source
-        if source is not None and source.lister_watcher is self._lister_watcher and source.queue.has_synced():
-            self._shown.set()
-
-    def _end(self, failure: BaseException) -> None:
-        super()._end(failure)
-        self._shown.fail(failure)
+            await shown.wait()

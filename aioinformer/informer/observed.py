@@ -15,7 +15,7 @@ from aioinformer.informer.reader import InformerCache
 from aioinformer.informer.snapshots import InformerSnapshot, informer_snapshot
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters, InformerName, InformerNameAndResource, InformerStatistics
-from aioinformer.reflector.state import InformerState, Phase
+from aioinformer.reflector.state import Phase
 from aioinformer.resources.scopes import InformerKey, Scope
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.informer.pipeline import Pipeline
-    from aioinformer.informer.process_loop import Source
     from aioinformer.metrics import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import Reflector
+    from aioinformer.reflector.state import InformerState
 
 T = TypeVar("T")
 
@@ -52,7 +52,6 @@ class ObservedInformer(InformerCache[T]):
     """
 
     _pipeline: Pipeline[T]
-    _lister_watcher: ListerWatcher[T]
     # Not of each instance: the attributes of an instance with more than 30 of them take 1.3 KiB more.
     _crash: BaseException | None = None
     _identity: InformerNameAndResource | None = None
@@ -62,7 +61,6 @@ class ObservedInformer(InformerCache[T]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.outages = Outages(self.name)
-        self._source: Source | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._state_handlers: list[Callable[[InformerState], Any]] = []
         self._failing_indices = FailingIndices(self._indexer.store, self.name)
@@ -77,13 +75,14 @@ class ObservedInformer(InformerCache[T]):
 
     @property
     def initial_resource_version(self) -> str:
-        """The version of the first list; "" before that."""
-        return self._source.controller.reflector.initial_resource_version if self._source is not None else ""
+        """The version of the first list; "" before that, and if the namespaces were listed at different versions."""
+        reflector = self.reflectors().get("")
+        return "" if reflector is None else reflector.initial_resource_version
 
     @property
     def state(self) -> InformerState:
         """The state of the informer, for probes and humans."""
-        state = self._reflector_state()
+        state = self._sources.state
         if state.healthy and self._undecodable:  # the reflector does not count failed reads
             state = replace(state, phase=Phase.DEGRADED, reason=str(self._undecodable))
         if self._crash is not None:
@@ -91,12 +90,6 @@ class ObservedInformer(InformerCache[T]):
         if self._stopped and state.phase is Phase.NEW:  # the informer ended before the first step of the reflector
             return replace(state, phase=Phase.STOPPED)
         return self._failing_indices.degrade(state)
-
-    def _reflector_state(self) -> InformerState:
-        """Return the state of the reflector."""
-        return (
-            self._source.controller.reflector.state if self._source is not None else InformerState(Phase.NEW, "", 0.0)
-        )
 
     @property
     def skipped(self) -> int:
@@ -142,7 +135,7 @@ class ObservedInformer(InformerCache[T]):
         return informer_snapshot(
             self,
             reflectors=self.reflectors(),
-            lister_watcher=self._lister_watcher,
+            lister_watcher=self._sources.lister_watcher,
             skipped=self.undecodable(),
             queued=self._pipeline.queued,
             storage=self._objects.storage.value,
@@ -151,11 +144,11 @@ class ObservedInformer(InformerCache[T]):
 
     def reflectors(self) -> dict[str, Reflector]:
         """Return the reflectors by namespace; by "" if there is one for all. Empty before the start."""
-        return {"": self._source.controller.reflector} if self._source is not None else {}
+        return self._sources.reflectors()
 
     def lister_watchers(self) -> list[ListerWatcher[T]]:
-        """Return what the informer lists and watches: one collection, or one for each namespace."""
-        return [self._lister_watcher]
+        """Return what the informer lists and watches: one collection, or one for each namespace, from its start on."""
+        return self._sources.lister_watchers()
 
     def release_identity(self) -> None:
         """Let another informer have the identity, and export no metrics of this one any more."""
@@ -165,7 +158,7 @@ class ObservedInformer(InformerCache[T]):
     def _set_identity(self, identifier: InformerNameAndResource | None, metrics: MetricsProvider | None) -> None:
         """Set the identity, and count the informer if the identity is reserved. With metrics, there is a default."""
         if identifier is None and metrics is not None:
-            identifier = self._default_identity = default_identity(self._lister_watcher)
+            identifier = self._default_identity = default_identity(self._sources.lister_watcher)
         if identifier is not None:
             self._identity = identifier
             self._counters = InformerCounters() if identifier.reserved else None
@@ -179,10 +172,6 @@ class ObservedInformer(InformerCache[T]):
         except Exception:
             _log.exception("%s: the metrics provider raised, so metrics do not show this informer", self.name)
 
-    def _check_indices(self) -> None:
-        if self._failing_indices.check():
-            self._state_changed()
-
     def _state_changed(self) -> None:
         state = self.state
         self.outages.changed(self, state)
@@ -191,11 +180,6 @@ class ObservedInformer(InformerCache[T]):
                 handler(state)
             except USER_ERRORS:
                 _log.exception("%s: a state handler raised", self.name)
-
-    def _end(self, failure: BaseException) -> None:
-        super()._end(failure)
-        if self._default_identity is not None:
-            self._default_identity.release_name()
 
     def _readability_changed(self) -> None:
         if self._loop is not None and not self._loop.is_closed():

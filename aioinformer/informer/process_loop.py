@@ -19,7 +19,7 @@ from aioinformer.concurrency import Slicer, TaskGroup, is_cancelled
 from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
-from aioinformer.queue.delta_fifo import PopProcessFunc, Queue
+from aioinformer.queue.delta_fifo import KnownObjects, PopProcessFunc, Queue
 from aioinformer.reflector.reflector import Reflector
 from aioinformer.resources.versions import version_number
 
@@ -215,11 +215,13 @@ class Source(msgspec.Struct):
         lister_watcher: lists and watches it.
         queue: between its reflector and its process loop.
         controller: runs both.
+        known: the part of the cache that belongs to it.
     """
 
     lister_watcher: ListerWatcher[Any]
     queue: Queue[Record]
     controller: CacheController
+    known: KnownObjects
 
     def has_order(self, version: str) -> bool:
         """Return whether a later version of the collection includes this one: not if it counts for each object."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.waiters import Write
     from aioinformer.informer.options import RunOptions
+    from aioinformer.informer.sources import Sources
     from aioinformer.resources.resource import Resource
 
 T = TypeVar("T")
@@ -54,6 +55,8 @@ class InformerCache(Generic[T]):
         start_requested: whether the informer runs, has run, or is about to run.
         start_hint: how to start it, for the error of a lister that is read before the start.
     """
+
+    _sources: Sources[T]
 
     start_hint = "enter `async with informer`, or await informer.run()"
 
@@ -385,11 +388,11 @@ class InformerCache(Generic[T]):
             gone: the cache shows the write when it does not have the object any more.
         """
         outside = written is not None and not self.watches(written)
-        return ShownWrite(write, self._indexer.store.item, self._has_reached, gone=gone, outside=outside)
+        return ShownWrite(write, self._indexer.store.item, self._sources.has_reached, gone=gone, outside=outside)
 
     def watches(self, obj: Any) -> bool:
         """Return whether the namespace and the selectors of the informer include an object in this state."""
-        return not self._outside(obj)
+        return not self._sources.outside(obj)
 
     def shows(self, shown: ShownWrite) -> bool:
         """Return whether the cache shows a write now, and its object can be decoded."""
@@ -418,14 +421,6 @@ class InformerCache(Generic[T]):
 
     def _key_of_uid(self, uid: str) -> str:
         return next((record.key for record in self._indexer.store.items() if record.uid == uid), "")
-
-    def _outside(self, written: Any) -> str:
-        """Return why the informer does not watch an object in this state; "" if it may."""
-        return ""
-
-    def _has_reached(self, write: Write) -> bool:
-        """Return whether the part of the cache with this object is complete up to a version."""
-        return self._versions.includes(write.version)
 
     # Called by the informer.
 

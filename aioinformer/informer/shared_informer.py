@@ -16,9 +16,11 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, overload
 
 from aioinformer.cache.objects.storage import Storage
+from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import ENDING, Owner, collapsed, running_loop
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
 from aioinformer.functions import plain_function
@@ -27,6 +29,7 @@ from aioinformer.informer.observed import ObservedInformer
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.pipeline import Pipeline
 from aioinformer.informer.process_loop import CacheController, CacheControllerConfig, Source
+from aioinformer.informer.sources import Feed, OneCollection, PartOfStore, Sources
 from aioinformer.logs import get_logger
 from aioinformer.reflector.listwatch import ListWatch, check_lister_watcher
 from aioinformer.reflector.options import check_indexers, check_metrics, check_options, checked_fields
@@ -40,16 +43,12 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.objects.frozen import FrozenDict
     from aioinformer.cache.objects.storage import DecodedTier, DictTier, StorageTier
-    from aioinformer.cache.waiters import Write
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.handlers.signatures import DeleteFunction, Handler
     from aioinformer.informer.options import OwnOptions
     from aioinformer.metrics import InformerNameAndResource, MetricsProvider
-    from aioinformer.queue.delta_fifo import KnownObjects
     from aioinformer.reflector.listwatch import ListerWatcher
-    from aioinformer.reflector.protocol.changes import Quarantine
     from aioinformer.reflector.reflector import WatchErrorHandler
-    from aioinformer.reflector.state import InformerState
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -88,7 +87,7 @@ class SharedIndexInformer(ObservedInformer[T]):
     @overload
     def __init__(
         self,
-        lister_watcher: ListerWatcher[T],
+        lister_watcher: ListerWatcher[T] | Sources[T],
         resync_period: float = 0.0,
         *,
         decoder: None = None,
@@ -98,7 +97,7 @@ class SharedIndexInformer(ObservedInformer[T]):
     @overload
     def __init__(
         self: SharedIndexInformer[M],
-        lister_watcher: ListerWatcher[Any],
+        lister_watcher: ListerWatcher[Any] | Sources[Any],
         resync_period: float = 0.0,
         *,
         decoder: BodyDecoder[M],
@@ -108,7 +107,7 @@ class SharedIndexInformer(ObservedInformer[T]):
     @overload
     def __init__(
         self: SharedIndexInformer[FrozenDict[str, Any]],
-        lister_watcher: ListerWatcher[Any],
+        lister_watcher: ListerWatcher[Any] | Sources[Any],
         resync_period: float = 0.0,
         *,
         storage: DictTier,
@@ -118,7 +117,7 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def __init__(
         self,
-        lister_watcher: ListerWatcher[Any],
+        lister_watcher: ListerWatcher[Any] | Sources[Any],
         resync_period: float = 0.0,
         *,
         # The contents of the cache
@@ -133,12 +132,13 @@ class SharedIndexInformer(ObservedInformer[T]):
         identifier: InformerNameAndResource | None = None,
         metrics: MetricsProvider | None = None,
     ) -> None:
-        check_lister_watcher(lister_watcher)
+        sources = lister_watcher if isinstance(lister_watcher, Sources) else OneCollection(lister_watcher)
+        check_lister_watcher(sources.lister_watcher)
         check_options(options, RunOptions)
         check_indexers(indexers)
-        self._lister_watcher = lister_watcher
+        self._sources: Sources[Any] = sources
         super().__init__(
-            lister_watcher.resource,
+            sources.lister_watcher.resource,
             name,
             options or _DEFAULT_OPTIONS,
             indexers=indexers,
@@ -162,9 +162,13 @@ class SharedIndexInformer(ObservedInformer[T]):
             undecodable=self._undecodable,
         )
         self._quarantine = self._undecodable.add_quarantine()
-        #: Attributes, because they are read after every batch, and calls would cost as much as the rest of it.
-        self._store, self._awaits_sync = self._indexer.store, True
+        #: An attribute, because it is read after every batch, and a call would cost as much as the rest of it.
+        self._store = self._indexer.store
         self._owner = Owner()
+        sources.syncing = self._synced
+        sources.feed = Feed(
+            self.name, self._versions, self._undecodable, self._pipeline, self._new_source, self._processed
+        )
         self._set_identity(identifier, metrics)
         if metrics is not None:
             self._register_with(metrics)
@@ -312,14 +316,18 @@ class SharedIndexInformer(ObservedInformer[T]):
 
     def _end(self, failure: BaseException) -> None:
         super()._end(failure)
+        if self._default_identity is not None:
+            self._default_identity.release_name()
         self._pipeline.handlers.fail(failure)
+        self._sources.end(failure)
 
     def _close(self) -> None:
         self._stopped = True
 
     async def _follow_until_crash(self) -> None:
         try:
-            await self._follow()
+            while True:
+                await self._sources.follow()
         except BaseException as error:
             self._crashed(collapsed(error))
             raise
@@ -330,43 +338,16 @@ class SharedIndexInformer(ObservedInformer[T]):
             self._crash, self._stopped = error, True
             self.outages.crashed(self, error)
 
-    async def _follow(self) -> None:
-        """Fill the cache and keep it fresh until cancelled, from one source at a time."""
-        while True:
-            await self._before_source()
-            source = self._source = self._new_source(self._lister_watcher, self._processed)
-            await source.controller.run()  # returns when the source is replaced
-
-    async def _before_source(self) -> None:
-        """Wait until there is a source to follow."""
-
-    def _replace_source(self, lister_watcher: ListerWatcher[T]) -> None:
-        """Follow another lister-watcher. Queued changes of the previous one are dropped."""
-        self._lister_watcher = lister_watcher
-        if self._source is not None:
-            self._source.controller.stop()
-
     def _new_source(
         self,
         lister_watcher: ListerWatcher[T],
         on_version: Callable[[str], None],
-        *,
-        name: str = "",
-        known: KnownObjects | None = None,
-        resync_period: float | None = None,
-        quarantine: Quarantine | None = None,
+        namespace: str,
     ) -> Source:
-        """Return a queue, and the reflector and process loop around it.
-
-        Args:
-            lister_watcher: lists and watches the collection.
-            on_version: is called after each batch.
-            name: for tasks and logs; by default, the informer's.
-            known: the part of the cache that belongs to the source; by default, all of it.
-            resync_period: by default, the shortest period of the handlers.
-            quarantine: the objects that cannot be decoded; by default, the informer's.
-        """
+        """Return a queue, and the reflector and process loop around it; see `Feed.new_source`."""
         pipeline, objects = self._pipeline, self._objects
+        keys = partial(self._store.indexed_keys, NAMESPACE_INDEX, namespace)
+        known = PartOfStore(keys, self._store.item) if namespace else None
         queue = pipeline.new_queue(known)
         requested = lister_watcher
         if objects.storage is Storage.METADATA and isinstance(lister_watcher, ListWatch):
@@ -374,18 +355,18 @@ class SharedIndexInformer(ObservedInformer[T]):
         reflector = Reflector(
             requested,
             queue,
-            name=name or self.name,
+            name=f"{self.name} in {namespace}" if namespace else self.name,
             options=self._options,
             decode=objects.decode,
             on_arrival=objects.on_arrival if objects.decodes_early else None,
             known=self._store.item,
-            resync_period=pipeline.handlers.periods.check if resync_period is None else resync_period,
+            resync_period=0.0 if namespace else pipeline.handlers.periods.check,
             should_resync=pipeline.handlers.should_resync,
             watch_error_handler=self._watch_error_handler,
-            on_state=self._reflector_changed,
+            on_state=lambda state: self._state_changed(),
             before_read=self._compressor.settle if self._compressor is not None else None,
             counters=self._counters,
-            quarantine=self._quarantine if quarantine is None else quarantine,
+            quarantine=self._undecodable.add_quarantine() if namespace else self._quarantine,
         )
         config = CacheControllerConfig(
             reflector,
@@ -395,36 +376,21 @@ class SharedIndexInformer(ObservedInformer[T]):
             on_version=on_version,
             counters=self._counters,
         )
-        return Source(lister_watcher, queue, CacheController(config))
-
-    # For waits.
-
-    def _outside(self, written: Any) -> str:
-        return self._excluded_by(self._lister_watcher, written)
-
-    def _excluded_by(self, lister_watcher: ListerWatcher[T], written: Any) -> str:
-        excludes = getattr(lister_watcher, "excludes", None)
-        if excludes is None:
-            return ""
-        from aioinformer.cache.objects.changes import as_whole
-
-        item = as_whole(written)
-        reason: str = excludes(written, whole=False) if item is None else excludes(item)
-        return reason
-
-    def _has_reached(self, write: Write) -> bool:
-        return super()._has_reached(write) and (self._source is None or self._source.has_order(write.version))
-
-    def _reflector_changed(self, state: InformerState) -> None:
-        self._state_changed()
+        return Source(lister_watcher, queue, CacheController(config), known or self._store)
 
     # Callbacks of the process loop.
 
     def _processed(self, version: str) -> None:
+        """Act on a batch that has made the cache complete up to a version; "" if it is unknown."""
         self._check_indices()
-        self._reached(version)
-        if self._awaits_sync and self._source is not None and self._source.queue.has_synced():
-            self._set_synced()
+        if version:
+            self._store.resource_version = version
+            self._versions.reached(version)
+        syncing = self._sources.syncing
+        if syncing is not None and self._sources.has_synced():
+            syncing.set()
+            self._pipeline.handlers.mark_upstream_synced()
+            self._sources.syncing = None  # only now: if memory runs out above, this is repeated after the next batch
         if not self._undecodable.accepted and self._synced:
             self._undecodable.accept()
 
@@ -432,21 +398,8 @@ class SharedIndexInformer(ObservedInformer[T]):
         failing: Any = self._failing_indices.reported
         for index in self._store.every_index:
             failing = failing or index.failing
-        if failing:
-            super()._check_indices()
-
-    def _reached(self, version: str) -> None:
-        """Set the version up to which the cache is complete, unless it is unknown (""), and end waits for it."""
-        if version:
-            self._store.resource_version = version
-            self._versions.reached(version)
-
-    def _set_synced(self) -> None:
-        """Mark the cache and the initial list of handlers as synced."""
-        self._undecodable.accept()
-        self._synced.set()
-        self._pipeline.handlers.mark_upstream_synced()
-        self._awaits_sync = False  # only now: if memory runs out above, this is repeated after the next batch
+        if failing and self._failing_indices.check():
+            self._state_changed()
 
     def _report(self, error: Exception) -> None:
         if self._watch_error_handler is None:

@@ -115,8 +115,8 @@ async def test_changes_of_other_shards_advance_the_version(server: ApiServer, tr
         make(server, "a", "b")
         await informer.wait_for_resource_version(server.resource_version)
         assert names(informer) == set()
-        assert isinstance(informer._lister_watcher, ShardedListWatch)
-        assert informer._lister_watcher.left_out >= 2
+        assert isinstance(informer._sources.lister_watcher, ShardedListWatch)
+        assert informer._sources.lister_watcher.left_out >= 2
 
 
 @pytest.mark.parametrize(

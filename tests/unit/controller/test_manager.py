@@ -289,9 +289,7 @@ def crash_informer(controller: Controller[Any]) -> None:
         raise Broken("a bug")
 
     assert controller._active is not None
-    source = controller._active.inputs.primary._source
-    assert source is not None
-    source.queue.apply = broken  # type: ignore[assignment,method-assign]
+    vars(controller._active.inputs.primary._sources)["source"].queue.apply = broken
 
 
 @pytest.mark.behaviour("C-67")

@@ -41,8 +41,7 @@ def crash(informer: SharedIndexInformer[Any], collection: Collection) -> None:
     async def broken(*args: Any) -> None:
         raise Broken(informer.name)
 
-    assert informer._source is not None
-    informer._source.queue.apply = broken  # type: ignore[assignment,method-assign]
+    vars(informer._sources)["source"].queue.apply = broken
     collection.put("last-straw")
 
 

@@ -302,3 +302,9 @@ def test_other_informers_refuse_unknown_options() -> None:
         MultiNamespaceInformer(lambda namespace: Collection(), ["a"], label_selector="app=web")
     with pytest.raises(UsageError, match="lister_watcher: expected a ListerWatcher"):
         RetryWatcher(Cluster(), "5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [MultiNamespaceInformer, DynamicInformer, ReselectingInformer])
+def test_kinds_of_informers_override_no_protected_member(kind: type[Any]) -> None:
+    protected = {name for name in dir(SharedIndexInformer) if name.startswith("_") and not name.startswith("__")}
+    assert vars(kind).keys() & protected == set()

@@ -187,8 +187,9 @@ def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
     def broken(*args: Any, **options: Any) -> Any:
         raise Broken(method)
 
-    if informer._source is not None:
-        setattr(informer._source.queue, method, broken)
+    source = vars(informer._sources)["source"]
+    if source is not None:
+        setattr(source.queue, method, broken)
         return
     make = informer._pipeline.new_queue
 

@@ -75,9 +75,15 @@ async def test_informer_is_not_ready_if_no_object_fits_the_model() -> None:
             lister.get("default/c")
 
 
-async def test_one_decodable_object_makes_the_informer_ready() -> None:
+@pytest.mark.parametrize("several", [False, True])
+async def test_one_decodable_object_makes_the_informer_ready(several: bool) -> None:
     pods = pods_of(a=BAD)
-    async with SharedIndexInformer(pods, decoder=Pod) as informer:
+    made: SharedIndexInformer[Any] = (
+        MultiNamespaceInformer(lambda namespace: pods, ["default"], decoder=Pod)
+        if several
+        else SharedIndexInformer(pods, decoder=Pod)
+    )
+    async with made as informer:
         await settled()
         assert not informer.is_ready()
         pods.put("b", spec={})
