@@ -27,7 +27,7 @@ __getattr__, __dir__ = _lazy_exports(
             "Cause LOW_PRIORITY NORMAL_PRIORITY NothingToDo ReconcileTimeout Request Result Retry RetryAfter "
             "TerminalError"
         ),
-        "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
+        "report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
         "running.session": "ControllerFailed",
         "running.supervised": "Restart",
         "aioinformer.leaderelection.leadership": "LeaderElection",

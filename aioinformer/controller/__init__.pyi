@@ -44,10 +44,10 @@ from aioinformer.controller.request import Result as Result
 from aioinformer.controller.request import Retry as Retry
 from aioinformer.controller.request import RetryAfter as RetryAfter
 from aioinformer.controller.request import TerminalError as TerminalError
-from aioinformer.controller.running.report import ControllerReport as ControllerReport
-from aioinformer.controller.running.report import ControllerSnapshot as ControllerSnapshot
-from aioinformer.controller.running.report import ManagerSnapshot as ManagerSnapshot
-from aioinformer.controller.running.report import StopReport as StopReport
+from aioinformer.controller.report import ControllerReport as ControllerReport
+from aioinformer.controller.report import ControllerSnapshot as ControllerSnapshot
+from aioinformer.controller.report import ManagerSnapshot as ManagerSnapshot
+from aioinformer.controller.report import StopReport as StopReport
 from aioinformer.controller.running.session import ControllerFailed as ControllerFailed
 from aioinformer.controller.running.supervised import Restart as Restart
 from aioinformer.leaderelection.leadership import LeaderElection as LeaderElection

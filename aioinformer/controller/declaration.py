@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Reconciler, UndecodableHandler
     from aioinformer.controller.running.active import ActiveController
-    from aioinformer.controller.running.report import ControllerSnapshot
+    from aioinformer.controller.report import ControllerSnapshot
     from aioinformer.informer.options import InformerOptions
     from aioinformer.workqueue.requests.outcomes import Parked
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.declaration import ControllerOptions, Writes
     from aioinformer.controller.request import Reconciler
-    from aioinformer.controller.running.report import ManagerSnapshot, StopReport
+    from aioinformer.controller.report import ManagerSnapshot, StopReport
     from aioinformer.events import Recorder
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource

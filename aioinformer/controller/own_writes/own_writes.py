@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
 
-#: How many other keys are checked with each write: they may never run again.
+#: With more keys than this, each write checks a few others: they may never run again.
+_MANY: Final = 16
 _SWEEP: Final = 2
 #: How many live reads are sent at a time: after an outage, many keys may need one.
 _READS: Final = 4
@@ -87,7 +88,7 @@ class OwnWrites:
         client = transport if isinstance(transport, Client) else Client(transport)
         self.policy = policy or WritePolicy()
         self._client = client if field_manager is None else client.with_options(field_manager=field_manager)
-        self._inputs = inputs
+        self._inputs: Callable[[str, str], Sequence[InformerCache[Any]]] | None = inputs
         self._timeout = timeout
         self._reading = asyncio.Semaphore(_READS)
         self._keys: OrderedDict[ObjectName, Writes] = OrderedDict()
@@ -99,9 +100,14 @@ class OwnWrites:
             earlier: what it has recorded; ignored if it has another transport, of another cluster maybe.
         """
         if earlier._client.transport is self._client.transport:
-            for writes in earlier._keys.values():
-                writes.doubt()  # its informers may have stopped
+            earlier.close()  # its informers may have stopped
             self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
+
+    def close(self) -> None:
+        """Release the informers. What they may not show, and writes that end from now on, are read after `take_over`."""
+        self._inputs = None
+        for writes in self._keys.values():
+            writes.doubt()
 
     def __len__(self) -> int:
         """Return the number of keys with writes that the caches may not show yet."""
@@ -119,10 +125,8 @@ class OwnWrites:
         writes = self._keys.get(key)
         if writes is None:
             return False
-        if writes.drop_shown():
-            return True
-        del self._keys[key]
-        return False
+        writes.drop_shown()
+        return self._has_left(key, writes)
 
     async def settle(self, key: ObjectName, timeout: float | None = None) -> None:  # noqa: ASYNC109 - see StaleCache
         """Wait until the caches show the writes that were made for a key before this call. Nothing is polled.
@@ -137,10 +141,11 @@ class OwnWrites:
             StaleCache: the caches did not show them in time, an informer has stopped, or the server could not be read.
                 The writes stay recorded, and the next call reads what the server has.
         """
-        if not self.pending(key):
+        writes = self._keys.get(key)
+        if writes is None:
             return
         seconds = self._timeout if timeout is None else timeout
-        writes, limit = self._keys[key], asyncio.timeout(seconds)
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 await self._settle(writes)
@@ -150,7 +155,7 @@ class OwnWrites:
             reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
-        self.pending(key)
+        self._has_left(key, writes)
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
         """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
@@ -160,6 +165,14 @@ class OwnWrites:
     def forget(self, key: ObjectName) -> None:
         """Forget the writes of a key. One that is under way is recorded when it ends."""
         self._keys.pop(key, None)
+
+    def _has_left(self, key: ObjectName, writes: Writes) -> bool:
+        """Return whether any writes of a key are left; forget the key if there are none."""
+        if writes.flights or writes.unread or writes.awaited:
+            return True
+        if self._keys.get(key) is writes:
+            del self._keys[key]
+        return False
 
     async def _settle(self, writes: Writes) -> None:
         for flight in list(writes.flights):
@@ -171,13 +184,19 @@ class OwnWrites:
         await self._wait(writes)
 
     async def _wait(self, writes: Writes) -> None:
-        for awaited in list(writes.awaited.values()):
-            for informer, shown in awaited.missing:
+        for name, awaited in list(writes.awaited.items()):
+            for informer, shown in tuple(awaited.missing):
                 await informer.wait_until_shown(shown)
+            if writes.awaited.get(name) is awaited:
+                del writes.awaited[name]  # it is proven, and not asked for again
 
     async def _read(self, writes: Writes, unread: Unread) -> None:
         """Read what the server has, and await that."""
         target, known = unread.target, unread.write
+        informers = self._informers(target)
+        if not informers:  # the controller does not watch the resource any more
+            writes.unread.pop(unread.id, None)
+            return
         resource = Resource(target.group, target.version, target.plural, "", namespaced=bool(target.namespace))
         fields = {"metadata.name": target.name} if target.name else unread.fields
         page: Page[Any] | None = None
@@ -186,7 +205,6 @@ class OwnWrites:
             page = await objects.list(unread.labels, fields, namespace=target.namespace, timeout=None)
         if writes.unread.get(unread.id) is unread:  # otherwise, another write has failed meanwhile
             del writes.unread[unread.id]
-        informers = self._inputs(target.group, target.plural)
         found: list[Record] = [obj._record for obj in page or ()]
         for record, obj in zip(found, page or (), strict=True):
             version = record.resource_version
@@ -198,10 +216,13 @@ class OwnWrites:
             if all(write.uid != record.uid for record in found):
                 writes.wait_for(target, write, None, informers, gone=True)
 
+    def _informers(self, target: Target) -> Sequence[InformerCache[Any]]:
+        return () if self._inputs is None else self._inputs(target.group, target.plural)
+
     def _cached(self, unread: Unread) -> Iterator[Record]:
         """Yield the cached objects that a write may have deleted."""
         target = unread.target
-        for informer in self._inputs(target.group, target.plural):
+        for informer in self._informers(target):
             store = informer.get_indexer().store
             if target.name:
                 if (record := store.item(target.key)) is not None:
@@ -235,21 +256,24 @@ class OwnWrites:
         """
         writes = self._keys.setdefault(key, Writes())
         writes.flights.pop(flight, None)
-        if answer:
+        if self._inputs is None:
+            if answer or unknown or missing:
+                writes.unread[(unread := flight.unread()).id] = unread
+        elif answer:
             self._record(writes, flight, answer)
         elif missing:
             self._gone(writes, flight, flight.uid)
         elif unknown:
             self._must_read(writes, flight.unread())
         flight.ended.set()
-        self._keys.move_to_end(key)
-        for other in list(islice(self._keys, _SWEEP)):
-            if self.pending(other):
-                self._keys.move_to_end(other)
+        if len(self._keys) > _MANY:
+            for other in list(islice(self._keys, _SWEEP)):
+                if self.pending(other):
+                    self._keys.move_to_end(other)
 
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
         target, document = flight.target, read(answer)
-        informers, metadata = self._inputs(target.group, target.plural), document.metadata
+        informers, metadata = self._informers(target), document.metadata
         foreign = bool(target.subresource) and document.kind not in {each.resource.kind for each in informers}
         if target.verb == "delete" and document.kind == "Status":
             self._gone(writes, flight, document.deleted or flight.uid)
@@ -267,11 +291,10 @@ class OwnWrites:
     def _gone(self, writes: Writes, flight: Flight, uid: str) -> None:
         target = flight.target
         if uid:
-            informers = self._inputs(target.group, target.plural)
-            writes.wait_for(target, Write(target.key, uid, ""), None, informers, gone=True)
+            writes.wait_for(target, Write(target.key, uid, ""), None, self._informers(target), gone=True)
 
     def _must_read(self, writes: Writes, unread: Unread) -> None:
         target = unread.target
         place = _InNamespace(Metadata(name="-", namespace=target.namespace))
-        if any(informer.watches(place) for informer in self._inputs(target.group, target.plural)):
+        if any(informer.watches(place) for informer in self._informers(target)):
             writes.unread[unread.id] = unread

@@ -84,12 +84,11 @@ class Writes:
         self.unread: dict[Hashable, Unread] = {}
         self.awaited: dict[tuple[str, str, str, str], Awaited] = {}
 
-    def drop_shown(self) -> bool:
-        """Forget what all informers show; return whether anything is left."""
+    def drop_shown(self) -> None:
+        """Forget what all informers show."""
         for name, awaited in list(self.awaited.items()):
             if not awaited.drop_shown():
                 del self.awaited[name]
-        return bool(self.flights or self.unread or self.awaited)
 
     def wait_for(
         self, target: Target, write: Write, obj: Any, informers: Sequence[InformerCache[Any]], *, gone: bool = False
@@ -106,9 +105,8 @@ class Writes:
                 write, obj = known.write, None
             gone = gone or known.gone
         missing = [(informer, informer.expect(write, obj, gone=gone)) for informer in informers]
-        awaited = self.awaited[name] = Awaited(target, write, gone, missing)
-        if not awaited.drop_shown():
-            del self.awaited[name]
+        if missing:
+            self.awaited[name] = Awaited(target, write, gone, missing)
 
     def skip(self, resource: tuple[str, str], key: str, version: str) -> None:
         """Forget the writes to an object of this group and plural that made this version or an earlier one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Collection, Mapping
 
+    from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
+    from aioinformer.controller.own_writes.records import Flight
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
@@ -107,6 +108,25 @@ class WritePolicy:
             log.warning("%s; it is sent, but the RBAC rules of the declaration do not permit it", message)
 
 
+class Ledger(Protocol):
+    """Where a sender records writes; `OwnWrites` is one."""
+
+    @property
+    def policy(self) -> WritePolicy:
+        """What is checked before each write."""
+
+    def cached(self, target: Target) -> Record | None:
+        """Return a cached object, None if there is none."""
+
+    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
+        """Note that a write is about to be sent, and return what `end` takes."""
+
+    def end(
+        self, key: ObjectName, flight: Flight, answer: bytes = b"", *, unknown: bool = False, missing: bool = False
+    ) -> None:
+        """Note the end of a write: its answer, an `unknown` outcome, or that the object is `missing` in the server."""
+
+
 class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
@@ -114,7 +134,7 @@ class RecordingSender(Sender):
     """
 
     def __init__(
-        self, sender: Sender, writes: OwnWrites, key: ObjectName, fence: Fence | None = None, log: Log | None = None
+        self, sender: Sender, writes: Ledger, key: ObjectName, fence: Fence | None = None, log: Log | None = None
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._writes = writes

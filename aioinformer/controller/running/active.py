@@ -34,7 +34,7 @@ from aioinformer.controller.running.attempts import (
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, wait_for_own_writes
-from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
+from aioinformer.controller.report import ControllerReport, ControllerSnapshot
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors

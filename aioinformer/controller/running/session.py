@@ -18,7 +18,7 @@ from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, ru
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
 from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.running.attached import Services
-from aioinformer.controller.running.report import ManagerSnapshot, StopReport
+from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory

@@ -116,7 +116,7 @@ async def test_keys_that_never_run_again_are_forgotten(server: Server) -> None:
         await asyncio.sleep(DELAY + 1)
         for number in range(30):
             await maps_of(writes.client(KEY)).create(config_map(f"c{number}"))
-        assert len(writes) == 1
+        assert len(writes) <= 16
 
 
 async def test_write_under_way_is_awaited(server: Server) -> None:
