@@ -104,7 +104,7 @@ class OwnWrites:
             self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
 
     def close(self) -> None:
-        """Release the informers. What they may not show, and writes that end from now on, are read after `take_over`."""
+        """Release the informers. What they may not show, and what ends from now on, is read after `take_over`."""
         self._inputs = None
         for writes in self._keys.values():
             writes.doubt()
@@ -258,7 +258,8 @@ class OwnWrites:
         writes.flights.pop(flight, None)
         if self._inputs is None:
             if answer or unknown or missing:
-                writes.unread[(unread := flight.unread()).id] = unread
+                unread = flight.unread()
+                writes.unread[unread.id] = unread
         elif answer:
             self._record(writes, flight, answer)
         elif missing:

@@ -21,6 +21,7 @@ from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
+from aioinformer.controller.report import ControllerReport, ControllerSnapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -33,8 +34,7 @@ from aioinformer.controller.running.attempts import (
     outcome_of_rubbish,
     subject_of,
 )
-from aioinformer.controller.running.catching_up import CatchUp, wait_for_own_writes
-from aioinformer.controller.report import ControllerReport, ControllerSnapshot
+from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -92,6 +92,7 @@ class ActiveController:
         self.permitted = False
         self._services = services
         self._own = own
+        self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._loops = LoopDetector(controller.name)
         self._stalls = Stalls(controller.name, _log)
         self._errors = RepeatedErrors(_log)
@@ -287,7 +288,7 @@ class ActiveController:
             self._fail(error)
 
     def _begin(self, run: Run) -> None:
-        if self._is_behind(run.key):  # an earlier wait has timed out
+        if self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return
         loop = asyncio.get_running_loop()
@@ -367,19 +368,10 @@ class ActiveController:
         run, now = attempt.run, asyncio.get_running_loop().time()
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
-        if self._is_behind(run.key) and not self._closing:
+        if not self._closing and self._gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome)
-
-    def _is_behind(self, key: ObjectName) -> bool:
-        """Return whether the caches lack own writes of a key.
-
-        No cache ever shows those that made or left the object of the key undecodable, and its handler reads the object.
-        """
-        if self.inputs.undecodable and (found := self.inputs.undecodable.get(str(key))) is not None:
-            self._own.skip(key, self.controller.resource, found[1])
-        return self._own.pending(key)
 
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
@@ -389,15 +381,10 @@ class ActiveController:
         )
 
     async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
-        def goes_on() -> bool:
-            # After an error, the backoff need not wait for the caches: the next run does.
-            if isinstance(outcome, (Unfinished, Park)) or not self._is_behind(run.key):
-                return False
-            self.results["stale"] += 1
-            return True
-
+        # After an error, the backoff need not wait for the caches: the next run does.
+        goes_on = not isinstance(outcome, (Unfinished, Park))
         try:
-            await wait_for_own_writes(self.name, run.key, self._own, goes_on)
+            await self._gate.wait(run.key, partial(self.results.update, ("stale",)) if goes_on else None)
         finally:
             del self._settling[run.key]
             outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)

@@ -1,9 +1,10 @@
-"""`Supervised`: one controller of a running manager, and its restarts."""
+"""`Supervised`: one controller of a running manager, and its restarts. `Settings`: those of the manager."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import msgspec
 
@@ -17,14 +18,25 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kubernetes_asyncio.client import ApiClient
+
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.manager import Manager
-    from aioinformer.controller.running.attached import Services
     from aioinformer.controller.report import ControllerReport
+    from aioinformer.controller.running.attached import Services
+    from aioinformer.events import Recorder
+    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.leaderelection.leadership import LeaderElection
+    from aioinformer.metrics import MetricsProvider
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
+
+#: What runs a declaration in this process, and the own writes of its last run. The declaration has no part in it.
+_RUNNING: Final[WeakKeyDictionary[Controller[Any], ReferenceType[Supervised]]] = WeakKeyDictionary()
+_WRITTEN: Final[WeakKeyDictionary[Controller[Any], OwnWrites]] = WeakKeyDictionary()
 
 
 class Restart(msgspec.Struct, frozen=True):
@@ -50,49 +62,78 @@ class Restart(msgspec.Struct, frozen=True):
             raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
 
 
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager was configured with when it was started; `Manager` describes it."""
+
+    name: str
+    client: Transport | Connection | ApiClient | str | None
+    namespaces: tuple[str, ...]
+    leader_election: LeaderElection | None
+    health_port: int | None
+    health_host: str
+    dry_run: bool
+    strict_writes: bool | None
+    grace: float
+    restart: Restart
+    resync_period: float
+    metrics: MetricsProvider | None
+    factory: SharedInformerFactory | None
+    recorder: Recorder | None
+
+
+def forget_runs(controller: Controller[Any]) -> None:
+    """Forget that a declaration runs or has run, as the end of a process does: for simulations."""
+    _RUNNING.pop(controller, None)
+    _WRITTEN.pop(controller, None)
+
+
 class Supervised:
     """One controller of a running manager. Call `attach`, start the informers, and call `start`.
+
+    It goes on with the own writes of the last run of the declaration in this process.
 
     `permit` lets a new `ActiveController` work if it may; `on_failed` is called when the controller fails for good.
 
     Attributes:
         controller: the declaration.
         active: the running controller; after a restart, another one.
+        ended: whether it has stopped or failed for good.
         restarting: why it is about to be restarted; "" if it is not.
 
     Raises:
-        UsageError: the controller runs already.
+        UsageError: the controller runs already, in another manager.
     """
 
     def __init__(
         self,
         controller: Controller[Any],
         services: Services,
-        manager: Manager,
+        settings: Settings,
         *,
         permit: Callable[[ActiveController], None],
         on_failed: Callable[[Controller[Any], BaseException], None],
     ) -> None:
-        if controller._active is not None:
+        self._settings = settings
+        if (known := _RUNNING.get(controller)) is not None and (other := known()) is not None:
             raise UsageError(
-                f"controller {controller.name} already runs in a manager; make another Controller for manager "
-                f"{manager.name}"
+                f"controller {controller.name} already runs in manager {other._settings.name}; make another Controller "
+                f"for manager {settings.name}"
             )
+        _RUNNING[controller] = ref(self)
         self.controller = controller
         self._services = services
-        self._manager = manager
         self._permit = permit
         self._on_failed = on_failed
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._backoff = Backoff(manager.restart.backoff, random=services.random)
+        self._backoff = Backoff(settings.restart.backoff, random=services.random)
         self._restarts = 0
         self.restarting = ""
+        self.ended = False
         policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
-        if controller._own is not None:
-            self._own.take_over(controller._own)
-        controller._own = self._own
+        if (earlier := _WRITTEN.pop(controller, None)) is not None:
+            self._own.take_over(earlier)
         self.active = self._new()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -102,7 +143,7 @@ class Supervised:
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
         """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
-        grace = self._manager.grace if self.controller.grace is None else self.controller.grace
+        grace = self._settings.grace if self.controller.grace is None else self.controller.grace
         report = await self.active.stop(grace, hurry)
         if self._task is not None:
             self._task.cancel()
@@ -125,8 +166,11 @@ class Supervised:
 
     def release_declaration(self) -> None:
         """Let another manager run the controller."""
-        if self.controller._active is self.active:
-            self.controller._active = None
+        self.ended = True
+        if (known := _RUNNING.get(self.controller)) is not None and known() is self:
+            del _RUNNING[self.controller]
+            self._own.close()
+            _WRITTEN[self.controller] = self._own
 
     async def attach(self) -> None:
         """Attach the inputs.
@@ -138,8 +182,7 @@ class Supervised:
         self._permit(self.active)
 
     def _new(self, earlier: RequestQueue | None = None) -> ActiveController:
-        active = self.controller._active = ActiveController(self.controller, self._services, self._own, earlier)
-        return active
+        return ActiveController(self.controller, self._services, self._own, earlier)
 
     def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         return self.active.inputs.informers_of(group, plural)
@@ -184,6 +227,6 @@ class Supervised:
     def _is_final(self, failure: Exception) -> bool:
         if self._backoff.at_rest(asyncio.get_running_loop().time()):
             self._restarts = 0
-        restart = self._manager.restart
+        restart = self._settings.restart
         wrong = isinstance(failure, UsageError) and not isinstance(failure, InformerStopped)
         return wrong or restart.policy == "never" or (restart.limit is not None and self._restarts >= restart.limit)
