@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 from aioinformer.controller.declaration import Controller, checked_list, controller
 from aioinformer.controller.health import Health, readiness
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
+from aioinformer.controller.running.attached import Restart, Settings
 from aioinformer.controller.running.session import ControllerFailed, Session, signals_to
-from aioinformer.controller.running.supervised import Restart, Settings
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.pool import checked_namespaces
@@ -224,13 +224,7 @@ class Manager:
         self._controllers.pop(controller.name, None)
 
     def enqueue(
-        self,
-        controller: Controller[Any],
-        key: Any,
-        cause: Cause | None = None,
-        *,
-        after: float = 0.0,
-        priority: int = 0,
+        self, controller: Controller[Any], key: Any, cause: Cause | None = None, *, after: float = 0, priority: int = 0
     ) -> None:
         """Run the reconciler of a controller for a key, such as from a webhook's route. The call does not wait.
 

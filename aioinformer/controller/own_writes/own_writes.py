@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -118,15 +119,20 @@ class OwnWrites:
 
         The fence, such as that of the current term, and the log are used instead of those of the policy.
         """
-        return self._client.with_sender(lambda sender: RecordingSender(sender, self, key, fence, log))
+        begin = partial(self.begin, key)
+        return self._client.with_sender(
+            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log)
+        )
 
     def pending(self, key: ObjectName) -> bool:
         """Return whether a run of the key must await `settle` first. The call is cheap."""
         writes = self._keys.get(key)
         if writes is None:
             return False
-        writes.drop_shown()
-        return self._has_left(key, writes)
+        if writes.drop_shown():
+            return True
+        del self._keys[key]
+        return False
 
     async def settle(self, key: ObjectName, timeout: float | None = None) -> None:  # noqa: ASYNC109 - see StaleCache
         """Wait until the caches show the writes that were made for a key before this call. Nothing is polled.
@@ -155,7 +161,8 @@ class OwnWrites:
             reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
-        self._has_left(key, writes)
+        if not writes.are_left and self._keys.get(key) is writes:
+            del self._keys[key]
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
         """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
@@ -165,14 +172,6 @@ class OwnWrites:
     def forget(self, key: ObjectName) -> None:
         """Forget the writes of a key. One that is under way is recorded when it ends."""
         self._keys.pop(key, None)
-
-    def _has_left(self, key: ObjectName, writes: Writes) -> bool:
-        """Return whether any writes of a key are left; forget the key if there are none."""
-        if writes.flights or writes.unread or writes.awaited:
-            return True
-        if self._keys.get(key) is writes:
-            del self._keys[key]
-        return False
 
     async def _settle(self, writes: Writes) -> None:
         for flight in list(writes.flights):
@@ -239,12 +238,12 @@ class OwnWrites:
         """Return a cached object, None if there is none."""
         return next(self._cached(Unread(target)), None) if target.name else None
 
-    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
-        """Note that a write is about to be sent, and return what `end` takes."""
+    def begin(self, key: ObjectName, target: Target, request: Request) -> Callable[..., None]:
+        """Note that a write is about to be sent, and return `end` for it."""
         cached = self.cached(target)
         flight = Flight(target, request, "" if cached is None else cached.uid)
         self._keys.setdefault(key, Writes()).flights[flight] = None
-        return flight
+        return partial(self.end, key, flight)
 
     def end(
         self, key: ObjectName, flight: Flight, answer: bytes = b"", *, unknown: bool = False, missing: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.records import Flight
-    from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
 
@@ -108,39 +106,28 @@ class WritePolicy:
             log.warning("%s; it is sent, but the RBAC rules of the declaration do not permit it", message)
 
 
-class Ledger(Protocol):
-    """Where a sender records writes; `OwnWrites` is one."""
-
-    @property
-    def policy(self) -> WritePolicy:
-        """What is checked before each write."""
-
-    def cached(self, target: Target) -> Record | None:
-        """Return a cached object, None if there is none."""
-
-    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
-        """Note that a write is about to be sent, and return what `end` takes."""
-
-    def end(
-        self, key: ObjectName, flight: Flight, answer: bytes = b"", *, unknown: bool = False, missing: bool = False
-    ) -> None:
-        """Note the end of a write: its answer, an `unknown` outcome, or that the object is `missing` in the server."""
-
-
 class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
-    The fence and the log are used instead of those of the policy of `writes`.
+    `begin` is called before each write and returns what is called after it: see `OwnWrites.begin` and `end`. `cached`
+    returns the cached object of a target. The fence and the log are used instead of those of the policy.
     """
 
     def __init__(
-        self, sender: Sender, writes: Ledger, key: ObjectName, fence: Fence | None = None, log: Log | None = None
+        self,
+        sender: Sender,
+        policy: WritePolicy,
+        begin: Callable[[Target, Request], Callable[..., None]],
+        cached: Callable[[Target], Record | None],
+        fence: Fence | None = None,
+        log: Log | None = None,
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
-        self._writes = writes
-        self._key = key
-        self._fence = fence or writes.policy.fence
-        self._log = log or writes.policy.log
+        self._policy = policy
+        self._begin = begin
+        self._cached = cached
+        self._fence = fence or policy.fence
+        self._log = log or policy.log
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
@@ -150,7 +137,7 @@ class RecordingSender(Sender):
             Exception: the fence raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
-        policy = self._writes.policy
+        policy = self._policy
         target = check = None
         if request.method != "GET":
             target = target_of(request)
@@ -165,7 +152,7 @@ class RecordingSender(Sender):
             return await self._pretend(target, request)
         if settings.dry_run:
             return await super().exchange(request, settings, safe=safe)
-        flight = self._writes.begin(self._key, target, request)
+        end = self._begin(target, request)
         try:
             answer = await super().exchange(request, settings, safe=safe)
         except BaseException as error:
@@ -173,16 +160,16 @@ class RecordingSender(Sender):
             either = missing and bool(target.subresource)  # the object or the subresource
             unsent = check is not None and check.unsent
             unknown = either or (not unsent and _must_be_read(error))
-            self._writes.end(self._key, flight, unknown=unknown, missing=missing and not either)
+            end(unknown=unknown, missing=missing and not either)
             raise
-        self._writes.end(self._key, flight, answer)
+        end(answer)
         return answer
 
     async def _pretend(self, target: Target, request: Request) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
         what = f"dry run: {target}{selected} is not sent"
         try:
-            answer, lines = await pretend(target, request, self._writes.cached(target), self._exchange_once)
+            answer, lines = await pretend(target, request, self._cached(target), self._exchange_once)
         except ApiError as error:
             self._log.info("%s, and would fail: %s", what, error)
             raise

@@ -83,7 +83,7 @@ class ActiveController:
         self.controller = controller
         self.name = controller.name
         queue = partial(
-            RequestQueue, controller.name, controller.queue, random=services.random, metrics=services.metrics
+            RequestQueue, controller.name, controller.queue, random=services.random, metrics=services.settings.metrics
         )
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
         self.inputs = Inputs(controller, services.informers, self._add)
@@ -146,7 +146,7 @@ class ActiveController:
         """
         self._context = contextvars.copy_context()
         self._failed = asyncio.get_running_loop().create_future()
-        period = self.controller.resync_period or self._services.resync_period
+        period = self.controller.resync_period or self._services.settings.resync_period
         following = create_task(self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs")
         try:
             await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)
@@ -335,7 +335,7 @@ class ActiveController:
             priority=run.priority,
             term=attempt.term,
             resource=resource,
-            dry_run=self._services.dry_run,
+            dry_run=self._services.settings.dry_run,
         )
         return request, function
 

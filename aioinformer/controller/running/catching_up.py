@@ -78,10 +78,7 @@ class CatchUp:
 class OwnWritesGate:
     """Between the runs of a key: the one place that asks whether the caches have what the earlier runs wrote.
 
-    Args:
-        controller: the declaration.
-        own: its writes.
-        undecodable: the objects of the primary that cannot be decoded: key -> why, and the version.
+    `undecodable` is that of the `Inputs`.
     """
 
     def __init__(self, controller: Controller[Any], own: OwnWrites, undecodable: Mapping[str, tuple[str, str]]) -> None:

@@ -19,8 +19,8 @@ from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, ru
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
 from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.report import ManagerSnapshot, StopReport
-from aioinformer.controller.running.attached import Services
-from aioinformer.controller.running.supervised import Settings, Supervised
+from aioinformer.controller.running.attached import Services, Settings
+from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
@@ -195,16 +195,14 @@ class Session:
         stack.push_async_callback(self.informers.stop)
         strict = settings.strict_writes
         self._services = Services(
+            settings=settings,
             client=Client(transport),
             informers=self.informers,
             event=await self._events(stack, transport),
             random=random.random,
             caches=CurrentCaches(random.random),
-            metrics=settings.metrics,
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
-            resync_period=settings.resync_period,
             strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
-            dry_run=settings.dry_run,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -250,8 +248,7 @@ class Session:
 
     async def _attach(self, controller: Controller[Any]) -> Supervised:
         assert self._services is not None
-        services, settings = self._services, self._settings
-        supervised = Supervised(controller, services, settings, permit=self._permit, on_failed=self._on_failed)
+        supervised = Supervised(controller, self._services, permit=self._permit, on_failed=self._on_failed)
         try:
             await supervised.attach()
         except BaseException:

@@ -1,35 +1,25 @@
-"""`Supervised`: one controller of a running manager, and its restarts. `Settings`: those of the manager."""
+"""`Supervised`: one controller of a running manager, and its restarts."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-import msgspec
-
-from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.backoff import Backoff
 from aioinformer.controller.own_writes.own_writes import OwnWrites
 from aioinformer.controller.own_writes.sender import WritePolicy
 from aioinformer.controller.running.active import ActiveController
-from aioinformer.errors import InformerStopped, OptionError, UsageError
+from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kubernetes_asyncio.client import ApiClient
-
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.running.attached import Services
-    from aioinformer.events import Recorder
-    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.leaderelection.leadership import LeaderElection
-    from aioinformer.metrics import MetricsProvider
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
@@ -37,48 +27,6 @@ _log = get_logger("aioinformer.controller")
 #: What runs a declaration in this process, and the own writes of its last run. The declaration has no part in it.
 _RUNNING: Final[WeakKeyDictionary[Controller[Any], ReferenceType[Supervised]]] = WeakKeyDictionary()
 _WRITTEN: Final[WeakKeyDictionary[Controller[Any], OwnWrites]] = WeakKeyDictionary()
-
-
-class Restart(msgspec.Struct, frozen=True):
-    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
-
-    Attributes:
-        policy: "on-failure" or "never".
-        backoff: the delays before restarts; after `reset_after` seconds without a failure, they begin anew.
-        limit: the controller has failed for good after this many restarts in a row; None for no limit.
-
-    Raises:
-        OptionError: a value is invalid.
-    """
-
-    policy: Literal["on-failure", "never"] = "on-failure"
-    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0, reset_after=300.0)
-    limit: int | None = 10
-
-    def __post_init__(self) -> None:
-        if self.policy not in ("on-failure", "never"):
-            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
-        if self.limit is not None and self.limit < 0:
-            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager was configured with when it was started; `Manager` describes it."""
-
-    name: str
-    client: Transport | Connection | ApiClient | str | None
-    namespaces: tuple[str, ...]
-    leader_election: LeaderElection | None
-    health_port: int | None
-    health_host: str
-    dry_run: bool
-    strict_writes: bool | None
-    grace: float
-    restart: Restart
-    resync_period: float
-    metrics: MetricsProvider | None
-    factory: SharedInformerFactory | None
-    recorder: Recorder | None
 
 
 def forget_runs(controller: Controller[Any]) -> None:
@@ -108,29 +56,26 @@ class Supervised:
         self,
         controller: Controller[Any],
         services: Services,
-        settings: Settings,
         *,
         permit: Callable[[ActiveController], None],
         on_failed: Callable[[Controller[Any], BaseException], None],
     ) -> None:
-        self._settings = settings
+        self._services = services
         if (known := _RUNNING.get(controller)) is not None and (other := known()) is not None:
-            raise UsageError(
-                f"controller {controller.name} already runs in manager {other._settings.name}; make another Controller "
-                f"for manager {settings.name}"
-            )
+            here, there = services.settings.name, other._services.settings.name
+            what = f"controller {controller.name} already runs in manager {there}"
+            raise UsageError(f"{what}; make another Controller for manager {here}")
         _RUNNING[controller] = ref(self)
         self.controller = controller
-        self._services = services
         self._permit = permit
         self._on_failed = on_failed
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._backoff = Backoff(settings.restart.backoff, random=services.random)
+        self._backoff = Backoff(services.settings.restart.backoff, random=services.random)
         self._restarts = 0
         self.restarting = ""
         self.ended = False
-        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
+        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.settings.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
         if (earlier := _WRITTEN.pop(controller, None)) is not None:
             self._own.take_over(earlier)
@@ -143,7 +88,7 @@ class Supervised:
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
         """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
-        grace = self._settings.grace if self.controller.grace is None else self.controller.grace
+        grace = self._services.settings.grace if self.controller.grace is None else self.controller.grace
         report = await self.active.stop(grace, hurry)
         if self._task is not None:
             self._task.cancel()
@@ -227,6 +172,6 @@ class Supervised:
     def _is_final(self, failure: Exception) -> bool:
         if self._backoff.at_rest(asyncio.get_running_loop().time()):
             self._restarts = 0
-        restart = self._settings.restart
+        restart = self._services.settings.restart
         wrong = isinstance(failure, UsageError) and not isinstance(failure, InformerStopped)
         return wrong or restart.policy == "never" or (restart.limit is not None and self._restarts >= restart.limit)

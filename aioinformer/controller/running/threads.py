@@ -29,12 +29,7 @@ LIMIT: Final = 8
 
 
 class Threads:
-    """The threads of one attempt.
-
-    Args:
-        subject: of log lines and names of threads.
-        check: raises if the attempt may not begin a thread now.
-        guarded: gets the threads too, if the attempt needs the leadership; see `Services`.
+    """The threads of one attempt. `check` raises if it may not begin one; `guarded` is None if it needs no leadership.
 
     Attributes:
         running: the functions that run, by the future of their end.
