@@ -21,12 +21,14 @@ from tests.unit.controller.setting import (
     Cluster,
     Runs,
     Server,
+    active_of,
     config_map,
     manager_of,
     now,
     pod,
     server_with,
     settled,
+    snapshot_of,
     started,
 )
 
@@ -106,7 +108,7 @@ async def test_stop_may_come_while_a_controller_is_added(monkeypatch: pytest.Mon
         assert asyncio.all_tasks() == tasks
         assert ("two" in manager.controllers) == (outcome is None)
         with pytest.raises(UsageError, match="does not run"):
-            two.snapshot()
+            manager.parked(two)
     assert outcomes == {True, False}
 
 
@@ -142,12 +144,12 @@ async def test_attempt_that_has_ended_does_not_expire() -> None:
         return Result(parked="done")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         go_on.set()
         stall(10)  # the end of the attempt and its timeout are noticed at the same time
         await asyncio.sleep(1)
-        assert controller.snapshot()["results"] == {"parked": 1}
+        assert snapshot_of(manager)["results"] == {"parked": 1}
 
 
 # Own writes.
@@ -185,17 +187,17 @@ async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pyte
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
     server.delay = lambda: 300.0
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.refuse_reads = refused
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await asyncio.sleep(290)
-        snapshot = controller.snapshot()
+        snapshot = snapshot_of(manager)
         assert (snapshot["settling"], snapshot["failing"], snapshot["parked"]) == (["default/a"], {}, {})
         assert 5 < snapshot["results"]["stale"] < 30  # waits become longer, up to a minute
         server.refuse_reads = 0
         await asyncio.sleep(100)
-        assert (runs.names, controller.snapshot()["results"]["success"]) == (["a", "a"], 2)
+        assert (runs.names, snapshot_of(manager)["results"]["success"]) == (["a", "a"], 2)
         assert {each.attempt for each in runs.requests} == {1}
     (line,) = (each for each in caplog.messages if "own writes" in each)
     assert line.startswith("controller it: default/a: the caches do not show its own writes: ")
@@ -215,10 +217,10 @@ async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
         return Result(after=100, priority=7)
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=ONE_ATTEMPT, when=lambda change: False)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.delay = lambda: 20.0
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await asyncio.sleep(200)
         assert [str(each.causes[0]) for each in runs.requests] == ["requested", "result"]
         assert runs.times[1] - runs.times[0] == pytest.approx(100)
@@ -237,10 +239,10 @@ async def test_wait_within_a_run_is_no_failed_attempt() -> None:
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
     server.delay = lambda: 60.0
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(100)
-        assert ({each.attempt for each in runs.requests}, controller.parked()) == ({1}, {})
-        assert controller.snapshot()["results"]["success"] == 1
+        assert ({each.attempt for each in runs.requests}, manager.parked(controller)) == ({1}, {})
+        assert snapshot_of(manager)["results"]["success"] == 1
 
 
 # Restarts.
@@ -257,22 +259,21 @@ async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monke
         raise InformerStopped("it has stopped")
 
     controller = Controller("it", CONFIG_MAPS, runs, workers=1)
-    async with manager_of(Server(), controller, restart=Restart(backoff=delays)):
+    async with manager_of(Server(), controller, restart=Restart(backoff=delays)) as manager:
         await started()
         runs.seconds = 1.0
-        controller.enqueue("default/running", cause)
-        controller.enqueue("default/waiting", cause)
+        manager.enqueue(controller, "default/running", cause)
+        manager.enqueue(controller, "default/waiting", cause)
         await settled()
         assert runs.names == ["running"]
-        assert controller._active is not None
-        controller._active._fail(RuntimeError("a bug"))
+        active_of(manager)._fail(RuntimeError("a bug"))
         await asyncio.sleep(1)
         if attempts == 2:
             monkeypatch.setattr(Inputs, "attach", refuse)
         began = now()
         for _ in range(3):
-            controller.enqueue("default/meanwhile", cause, priority=5)
-        controller.enqueue("default/later", cause, after=200)
+            manager.enqueue(controller, "default/meanwhile", cause, priority=5)
+        manager.enqueue(controller, "default/later", cause, after=200)
         await asyncio.sleep(100)
         assert runs.names[1] == "meanwhile"
         assert sorted(runs.names[2:]) == ["running", "waiting"]
