@@ -265,11 +265,7 @@ def _checked_function(given: Any, where: str, name: str, *arguments: str) -> Any
 
 
 def checked_list(items: Any, argument: str, example: str) -> list[Any]:
-    """Return an argument that must be iterable, and is not one text or a mapping.
-
-    Raises:
-        UsageError: it is something else; the message has the example.
-    """
+    """Return the items of an argument; raise `UsageError` with the example if it is no list."""
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise UsageError(f"{argument} must be a list, not {items!r}; write {example}")
     return list(items)

@@ -272,12 +272,11 @@ class Manager:
     def _running(self, controller: Any) -> ActiveController:
         if not isinstance(controller, Controller):
             raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
-        if self._controllers.get(controller.name) is not controller:
-            raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; add it to the manager")
         supervised = None if self._session is None else self._session.controllers.get(controller.name)
-        if supervised is None or supervised.ended:
-            why = "start the manager" if self._session is None else "it is not started yet, or has failed for good"
-            raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; {why}")
+        if supervised is None or supervised.controller is not controller or supervised.ended:
+            raise NotRunning(
+                f"controller {controller.name} does not run in manager {self.name}; add it and start that"
+            )
         return supervised.active
 
     def _declare(self, controller: Any) -> None:
@@ -404,17 +403,9 @@ class Manager:
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
-        session = self._session
-        if session is None:
-            return {
-                "name": self.name,
-                "running": False,
-                "leader": None,
-                "controllers": {},
-                "failed": {},
-                "informers": None,
-            }
-        return session.snapshot()
+        if self._session is not None:
+            return self._session.snapshot()
+        return {"name": self.name, "running": False, "leader": None, "controllers": {}, "failed": {}, "informers": None}
 
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:

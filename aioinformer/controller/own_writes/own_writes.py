@@ -89,7 +89,7 @@ class OwnWrites:
         client = transport if isinstance(transport, Client) else Client(transport)
         self.policy = policy or WritePolicy()
         self._client = client if field_manager is None else client.with_options(field_manager=field_manager)
-        self._inputs: Callable[[str, str], Sequence[InformerCache[Any]]] | None = inputs
+        self._inputs = inputs
         self._timeout = timeout
         self._reading = asyncio.Semaphore(_READS)
         self._keys: OrderedDict[ObjectName, Writes] = OrderedDict()
@@ -105,8 +105,8 @@ class OwnWrites:
             self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
 
     def close(self) -> None:
-        """Release the informers. What they may not show, and what ends from now on, is read after `take_over`."""
-        self._inputs = None
+        """Release the informers. What they may not show is read after `take_over`."""
+        self._inputs = lambda group, plural: ()
         for writes in self._keys.values():
             writes.doubt()
 
@@ -119,9 +119,8 @@ class OwnWrites:
 
         The fence, such as that of the current term, and the log are used instead of those of the policy.
         """
-        begin = partial(self.begin, key)
         return self._client.with_sender(
-            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log)
+            lambda sender: RecordingSender(sender, self.policy, partial(self.begin, key), self.cached, fence, log)
         )
 
     def pending(self, key: ObjectName) -> bool:
@@ -159,10 +158,11 @@ class OwnWrites:
             if isinstance(error, TimeoutError) and not limit.expired():
                 raise
             reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
+            writes.drop_shown()
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
-        if not writes.are_left and self._keys.get(key) is writes:
-            del self._keys[key]
+        if not writes.awaited:  # later writes are not asked for
+            self.pending(key)
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
         """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
@@ -192,8 +192,7 @@ class OwnWrites:
     async def _read(self, writes: Writes, unread: Unread) -> None:
         """Read what the server has, and await that."""
         target, known = unread.target, unread.write
-        informers = self._informers(target)
-        if not informers:  # the controller does not watch the resource any more
+        if not self._is_watched(target):  # any more
             writes.unread.pop(unread.id, None)
             return
         resource = Resource(target.group, target.version, target.plural, "", namespaced=bool(target.namespace))
@@ -204,6 +203,7 @@ class OwnWrites:
             page = await objects.list(unread.labels, fields, namespace=target.namespace, timeout=None)
         if writes.unread.get(unread.id) is unread:  # otherwise, another write has failed meanwhile
             del writes.unread[unread.id]
+        informers = self._inputs(target.group, target.plural)
         found: list[Record] = [obj._record for obj in page or ()]
         for record, obj in zip(found, page or (), strict=True):
             version = record.resource_version
@@ -215,13 +215,10 @@ class OwnWrites:
             if all(write.uid != record.uid for record in found):
                 writes.wait_for(target, write, None, informers, gone=True)
 
-    def _informers(self, target: Target) -> Sequence[InformerCache[Any]]:
-        return () if self._inputs is None else self._inputs(target.group, target.plural)
-
     def _cached(self, unread: Unread) -> Iterator[Record]:
         """Yield the cached objects that a write may have deleted."""
         target = unread.target
-        for informer in self._informers(target):
+        for informer in self._inputs(target.group, target.plural):
             store = informer.get_indexer().store
             if target.name:
                 if (record := store.item(target.key)) is not None:
@@ -255,11 +252,7 @@ class OwnWrites:
         """
         writes = self._keys.setdefault(key, Writes())
         writes.flights.pop(flight, None)
-        if self._inputs is None:
-            if answer or unknown or missing:
-                unread = flight.unread()
-                writes.unread[unread.id] = unread
-        elif answer:
+        if answer:
             self._record(writes, flight, answer)
         elif missing:
             self._gone(writes, flight, flight.uid)
@@ -273,7 +266,7 @@ class OwnWrites:
 
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
         target, document = flight.target, read(answer)
-        informers, metadata = self._informers(target), document.metadata
+        informers, metadata = self._inputs(target.group, target.plural), document.metadata
         foreign = bool(target.subresource) and document.kind not in {each.resource.kind for each in informers}
         if target.verb == "delete" and document.kind == "Status":
             self._gone(writes, flight, document.deleted or flight.uid)
@@ -291,10 +284,13 @@ class OwnWrites:
     def _gone(self, writes: Writes, flight: Flight, uid: str) -> None:
         target = flight.target
         if uid:
-            writes.wait_for(target, Write(target.key, uid, ""), None, self._informers(target), gone=True)
+            informers = self._inputs(target.group, target.plural)
+            writes.wait_for(target, Write(target.key, uid, ""), None, informers, gone=True)
 
     def _must_read(self, writes: Writes, unread: Unread) -> None:
-        target = unread.target
-        place = _InNamespace(Metadata(name="-", namespace=target.namespace))
-        if any(informer.watches(place) for informer in self._informers(target)):
+        if self._is_watched(unread.target):
             writes.unread[unread.id] = unread
+
+    def _is_watched(self, target: Target) -> bool:
+        place = _InNamespace(Metadata(name="-", namespace=target.namespace))
+        return any(informer.watches(place) for informer in self._inputs(target.group, target.plural))

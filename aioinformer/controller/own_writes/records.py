@@ -84,17 +84,12 @@ class Writes:
         self.unread: dict[Hashable, Unread] = {}
         self.awaited: dict[tuple[str, str, str, str], Awaited] = {}
 
-    @property
-    def are_left(self) -> bool:
-        """Whether any writes are recorded."""
-        return bool(self.flights or self.unread or self.awaited)
-
     def drop_shown(self) -> bool:
         """Forget what all informers show; return whether anything is left."""
         for name, awaited in list(self.awaited.items()):
             if not awaited.drop_shown():
                 del self.awaited[name]
-        return self.are_left
+        return bool(self.flights or self.unread or self.awaited)
 
     def wait_for(
         self, target: Target, write: Write, obj: Any, informers: Sequence[InformerCache[Any]], *, gone: bool = False

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+Begin: TypeAlias = "Callable[[Target, Request], Callable[..., None]]"
+Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 #: The least time between two questions to the fence about the same write, in seconds.
 _LEAST: Final = 0.1
@@ -114,13 +116,7 @@ class RecordingSender(Sender):
     """
 
     def __init__(
-        self,
-        sender: Sender,
-        policy: WritePolicy,
-        begin: Callable[[Target, Request], Callable[..., None]],
-        cached: Callable[[Target], Record | None],
-        fence: Fence | None = None,
-        log: Log | None = None,
+        self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, fence: Fence | None, log: Log | None
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._policy = policy

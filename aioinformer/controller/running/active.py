@@ -82,18 +82,16 @@ class ActiveController:
     ) -> None:
         self.controller = controller
         self.name = controller.name
-        queue = partial(
-            RequestQueue, controller.name, controller.queue, random=services.random, metrics=services.settings.metrics
-        )
+        queue = partial(RequestQueue, controller.name, controller.queue, metrics=services.settings.metrics)
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
-        self.inputs = Inputs(controller, services.informers, self._add)
+        self._loops = LoopDetector(controller.name)
+        self.inputs = Inputs(controller, services.informers, self._add, self._loops)
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
         self._services = services
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
-        self._loops = LoopDetector(controller.name)
         self._stalls = Stalls(controller.name, _log)
         self._errors = RepeatedErrors(_log)
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
@@ -129,14 +127,6 @@ class ActiveController:
         self.queue.add_as_standby(key, cause, priority=priority, gone=gone, seen=self._services.seen_by_leader())
 
     # Life.
-
-    async def attach(self) -> None:
-        """Attach the inputs. Start the informers afterwards.
-
-        Raises:
-            UsageError: the options of an informer contradict those of another controller.
-        """
-        await self.inputs.attach(self._loops)
 
     async def run(self) -> None:
         """Follow the inputs until cancelled, and work whenever that is permitted.

@@ -10,7 +10,7 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns
 from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
@@ -103,21 +103,17 @@ class Services(msgspec.Struct, frozen=True):
         client: its options are those of all clients of the reconcilers.
         informers: where the informers come from.
         event: records an Event: object, type, reason, message.
-        random: returns numbers in [0, 1).
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
-        strict: whether an undeclared write raises.
     """
 
     settings: Settings
     client: Client
     informers: Informers
     event: Callable[[Any, str, str, str], None]
-    random: Callable[[], float]
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]
-    strict: bool
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 
@@ -136,12 +132,11 @@ class Attached(msgspec.Struct, frozen=True):
 class Inputs:
     """The inputs of one running controller. `add` is called with each key, its cause and its priority."""
 
-    def __init__(
-        self, controller: Controller[Any], informers: Informers, add: Callable[[ObjectName, Cause, int], None]
-    ) -> None:
+    def __init__(self, controller: Controller[Any], informers: Informers, add: Enqueue, loops: LoopDetector) -> None:
         self._controller = controller
         self._informers = informers
         self._enqueue = add
+        self._loops = loops
         self._acquired: list[SharedIndexInformer[Any]] = []
         self._attached: list[Attached] = []
         #: The primary's objects whose last version cannot be decoded: key -> why, and the version.
@@ -149,7 +144,7 @@ class Inputs:
         #: The namespaces of the primary's informer; None for all.
         self._namespaces: frozenset[str] | None = None
 
-    async def attach(self, loops: LoopDetector) -> None:
+    async def attach(self) -> None:
         """Acquire the informers, and register the handlers. Start the informers afterwards.
 
         Raises:
@@ -165,7 +160,7 @@ class Inputs:
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
-                registration = each.attach(informer, self.primary, self._add, loops=loops)
+                registration = each.attach(informer, self.primary, self._add, loops=self._loops)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()

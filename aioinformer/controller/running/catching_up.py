@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from aioinformer.concurrency import TaskGroup
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.logs import get_logger
@@ -75,36 +77,35 @@ class CatchUp:
         return [f"{each.name}: {self._caches.problem(each) or 'compared with the server'}" for each in waiting]
 
 
-class OwnWritesGate:
+class OwnWritesGate(msgspec.Struct, eq=False):
     """Between the runs of a key: the one place that asks whether the caches have what the earlier runs wrote.
 
     `undecodable` is that of the `Inputs`.
     """
 
-    def __init__(self, controller: Controller[Any], own: OwnWrites, undecodable: Mapping[str, tuple[str, str]]) -> None:
-        self._controller = controller
-        self._own = own
-        self._undecodable = undecodable
+    controller: Controller[Any]
+    own: OwnWrites
+    undecodable: Mapping[str, tuple[str, str]]
 
     def is_closed(self, key: ObjectName) -> bool:
         """Return whether the caches lack own writes of a key.
 
         No cache ever shows those that made or left the object of the key undecodable, and its handler reads the object.
         """
-        if self._undecodable and (found := self._undecodable.get(str(key))) is not None:
-            self._own.skip(key, self._controller.resource, found[1])
-        return self._own.pending(key)
+        if self.undecodable and (found := self.undecodable.get(str(key))) is not None:
+            self.own.skip(key, self.controller.resource, found[1])
+        return self.own.pending(key)
 
     async def wait(self, key: ObjectName, on_late: Callable[[], object] | None) -> None:
         """Return when the caches have the own writes of a key. Waits that take long are logged once.
 
         `on_late` is called when a wait has taken too long, before the next one; None for one wait.
         """
-        clock, seconds, logged, name = asyncio.get_running_loop().time, _PATIENCE, False, self._controller.name
+        clock, seconds, logged, name = asyncio.get_running_loop().time, _PATIENCE, False, self.controller.name
         while True:
             began = clock()
             try:
-                await self._own.settle(key, seconds)
+                await self.own.settle(key, seconds)
             except Exception as error:
                 if on_late is None or not self.is_closed(key):
                     return

@@ -8,7 +8,6 @@ around the caller does not cut the stop.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 from contextlib import AsyncExitStack, contextmanager
@@ -186,23 +185,22 @@ class Session:
         settings = self._settings
         if settings.health_port is not None:
             host, port, metrics = settings.health_host, settings.health_port, settings.metrics
-            await stack.enter_async_context(HealthServer(self.alive, self.ready, host=host, port=port, metrics=metrics))
+            await stack.enter_async_context(
+                HealthServer(self.alive, lambda: readiness(self.snapshot()), host=host, port=port, metrics=metrics)
+            )
         transport = await self._connect(stack)
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
         else:
             self.informers = InformerPool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
         stack.push_async_callback(self.informers.stop)
-        strict = settings.strict_writes
         self._services = Services(
             settings=settings,
             client=Client(transport),
             informers=self.informers,
             event=await self._events(stack, transport),
-            random=random.random,
             caches=CurrentCaches(random.random),
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
-            strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -307,10 +305,6 @@ class Session:
         if self.leadership is not None:
             checks["leadership"] = self.leadership.failure()
         return Health(checks)
-
-    def ready(self) -> Health:
-        """Return whether the controllers have synced, and their caches are fresh."""
-        return readiness(self.snapshot())
 
     def _patience(self, name: str) -> float:
         """Return for how many seconds an attempt of a controller may run."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import random
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -38,8 +40,6 @@ def forget_runs(controller: Controller[Any]) -> None:
 class Supervised:
     """One controller of a running manager. Call `attach`, start the informers, and call `start`.
 
-    It goes on with the own writes of the last run of the declaration in this process.
-
     `permit` lets a new `ActiveController` work if it may; `on_failed` is called when the controller fails for good.
 
     Attributes:
@@ -60,22 +60,22 @@ class Supervised:
         permit: Callable[[ActiveController], None],
         on_failed: Callable[[Controller[Any], BaseException], None],
     ) -> None:
-        self._services = services
+        self._services, settings = services, services.settings
         if (known := _RUNNING.get(controller)) is not None and (other := known()) is not None:
-            here, there = services.settings.name, other._services.settings.name
-            what = f"controller {controller.name} already runs in manager {there}"
-            raise UsageError(f"{what}; make another Controller for manager {here}")
+            what = f"controller {controller.name} already runs in manager {other._services.settings.name}"
+            raise UsageError(f"{what}; make another Controller for manager {settings.name}")
         _RUNNING[controller] = ref(self)
         self.controller = controller
         self._permit = permit
         self._on_failed = on_failed
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._backoff = Backoff(services.settings.restart.backoff, random=services.random)
+        self._backoff = Backoff(settings.restart.backoff, random=random.random)
         self._restarts = 0
         self.restarting = ""
         self.ended = False
-        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.settings.dry_run, log=_log)
+        strict = "PYTEST_CURRENT_TEST" in os.environ if settings.strict_writes is None else settings.strict_writes
+        policy = WritePolicy(controller.writes, strict=strict, dry_run=settings.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
         if (earlier := _WRITTEN.pop(controller, None)) is not None:
             self._own.take_over(earlier)
@@ -123,7 +123,7 @@ class Supervised:
         Raises:
             UsageError: an option of an informer contradicts another controller.
         """
-        await self.active.attach()
+        await self.active.inputs.attach()
         self._permit(self.active)
 
     def _new(self, earlier: RequestQueue | None = None) -> ActiveController:

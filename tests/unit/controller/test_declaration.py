@@ -163,9 +163,9 @@ def test_options_of_the_decorators_are_those_of_the_class() -> None:
 def test_declaration_that_does_not_run_says_so() -> None:
     declared, twin = Controller("it", MAPS, reconcile), Controller("it", MAPS, reconcile)
     manager = Manager("shop", [declared])
-    for each, remedy in ((declared, "start the manager"), (twin, "add it to the manager")):
+    for each in (declared, twin):
         for call in (functools.partial(manager.enqueue, key="default/a"), manager.parked, manager.retry_parked):
-            with pytest.raises(UsageError, match=f"controller it does not run in manager shop; {remedy}"):
+            with pytest.raises(UsageError, match="controller it does not run in manager shop; add it and start that"):
                 call(each)
     with pytest.raises(UsageError, match="manager shop: expected a Controller, not 'it'"):
         manager.parked("it")  # type: ignore[arg-type]

@@ -254,7 +254,7 @@ async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monke
     runs, cause, attach = Runs(), Cause("requested", "hook"), Inputs.attach
     delays = BackoffOptions(initial=10.0, jitter=0.0)
 
-    async def refuse(self: Inputs, loops: Any) -> None:
+    async def refuse(self: Inputs) -> None:
         monkeypatch.setattr(Inputs, "attach", attach)
         raise InformerStopped("it has stopped")
 
