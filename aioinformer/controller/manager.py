@@ -274,9 +274,7 @@ class Manager:
             raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
         supervised = None if self._session is None else self._session.controllers.get(controller.name)
         if supervised is None or supervised.controller is not controller or supervised.ended:
-            raise NotRunning(
-                f"controller {controller.name} does not run in manager {self.name}; add it and start that"
-            )
+            raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; add it and start that")
         return supervised.active
 
     def _declare(self, controller: Any) -> None:

@@ -158,7 +158,6 @@ class OwnWrites:
             if isinstance(error, TimeoutError) and not limit.expired():
                 raise
             reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
-            writes.drop_shown()
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
         if not writes.awaited:  # later writes are not asked for

@@ -66,7 +66,7 @@ class Session:
         self.leadership: Leadership | None = None
         self.report: StopReport | None = None
         self._settings = settings
-        self._declared = tuple(controllers)
+        self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
         self._progress = Progress(self._patience)
         loop = running_loop(f"manager {settings.name} starts")
@@ -206,8 +206,8 @@ class Session:
             from aioinformer.leaderelection.leadership import Leadership
 
             self.leadership = Leadership(transport, settings.leader_election)
-        for controller in self._declared:
-            await self._attach(controller)
+        while self._declared:
+            await self._attach(self._declared.pop(0))
         self.informers.start()
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:

@@ -224,6 +224,12 @@ async def test_declaration_runs_in_one_manager_at_a_time_and_again() -> None:
         with pytest.raises(UsageError, match="controller it already runs in manager test; make another Controller"):
             async with second:
                 pass
+        with pytest.raises(UsageError, match="controller it does not run in manager test"):
+            second.enqueue(controller, "default/a")
+        await started()
+        first.enqueue(controller, "default/a")
+        await settled()
+    assert runs.names == ["a"] * 5
 
 
 # Failures.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.reader import InformerCache
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -33,6 +37,8 @@ from tests.unit.controller.setting import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.transport import Request as HttpRequest
 
 ELECTION = LeaderElection("it", options=LeaderElectionOptions(watch=False), identity="me")
@@ -172,6 +178,66 @@ async def test_controller_that_returns_knows_its_writes() -> None:
         await manager.add(controller)
         await asyncio.sleep(20)
         assert len(server.names("pods")) == 1
+
+
+@pytest.mark.behaviour("C-55", "C-73")
+async def test_next_manager_knows_the_writes_of_the_declaration() -> None:
+    server = server_with("a")
+
+    async def reconcile(request: Request[Any]) -> None:
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create({"metadata": {"generateName": "child-", "namespace": "default"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    async with SharedInformerFactory(server) as factory:  # its cache of pods outlives the managers
+        factory.core.v1.pods.informer()
+        await factory.wait_for_cache_sync()
+        server.delay = lambda: 3.0
+        for _ in range(2):
+            async with manager_of(server, controller, factory=factory):
+                await started()
+        async with manager_of(server, controller, factory=factory):
+            await asyncio.sleep(20)
+        assert len(server.names("pods")) == 1
+
+
+async def test_declaration_without_further_use_is_not_kept() -> None:
+    server, written = server_with("a"), list[str]()
+
+    async def reconcile(request: Request[Any]) -> None:
+        created = await request.client.core.v1.pods.create(pod("child"))
+        written.append(created.metadata.name or "")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    server.delay = lambda: 3.0
+    async with manager_of(server, controller):
+        await started()
+    kept = weakref.ref(controller)
+    del controller, reconcile
+    gc.collect()
+    assert (written, kept()) == (["child"], None)
+
+
+@pytest.mark.behaviour("C-37")
+@pytest.mark.parametrize(("delay", "asked"), [(0.0, ["shows"]), (3.0, ["shows", "wait_until_shown"])])
+async def test_own_write_is_proven_once(delay: float, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[str] = []
+
+    def note(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: (questions.append(name), ask(*arguments))[1]
+
+    for name in ("shows", "wait_until_shown"):
+        monkeypatch.setattr(InformerCache, name, note(name, getattr(InformerCache, name)))
+    server = server_with("a")
+
+    async def reconcile(request: Request[Any]) -> None:
+        await request.client.core.v1.pods.create(pod("child"))
+        await asyncio.sleep(0.1)
+
+    async with manager_of(server, Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])):
+        server.delay = lambda: delay
+        await asyncio.sleep(10)
+    assert questions == asked
 
 
 @pytest.mark.behaviour("C-09", "C-39", "C-55")
