@@ -224,7 +224,11 @@ async def test_own_write_is_proven_once(delay: float, asked: list[str], monkeypa
     questions: list[str] = []
 
     def note(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments: (questions.append(name), ask(*arguments))[1]
+        def noted(*arguments: Any) -> Any:
+            questions.append(name)
+            return ask(*arguments)
+
+        return noted
 
     for name in ("shows", "wait_until_shown"):
         monkeypatch.setattr(InformerCache, name, note(name, getattr(InformerCache, name)))
