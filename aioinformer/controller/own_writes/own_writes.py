@@ -258,6 +258,8 @@ class OwnWrites:
         elif unknown:
             self._must_read(writes, flight.unread())
         flight.ended.set()
+        if not (writes.flights or writes.unread or writes.awaited):
+            self._keys.pop(key, None)  # such as after a write that was not sent
         if len(self._keys) > _MANY:
             for other in list(islice(self._keys, _SWEEP)):
                 if self.pending(other):
