@@ -57,7 +57,7 @@ app = FastAPI(lifespan=lifespan)
 async def pushed(namespace: str, name: str, body: Annotated[dict[str, str], Body()]) -> None:
     key = f"{namespace}/{name}"
     images[key] = body["image"]
-    delivery.enqueue(key)
+    manager.enqueue(delivery, key)
 
 
 def answer(health: Health) -> Response:

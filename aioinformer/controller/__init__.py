@@ -26,9 +26,9 @@ __getattr__, __dir__ = _lazy_exports(
             "Cause LOW_PRIORITY NORMAL_PRIORITY NothingToDo ReconcileTimeout Request Result Retry RetryAfter "
             "TerminalError"
         ),
-        "running.report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
+        "report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
+        "running.attached": "Restart",
         "running.session": "ControllerFailed",
-        "running.supervised": "Restart",
         "aioinformer.leaderelection.leadership": "LeaderElection",
         "aioinformer.workqueue.requests.outcomes": (
             "Again Failing Finished Outcome Park Parked QueueOptions Run Unfinished"

@@ -33,6 +33,10 @@ from aioinformer.controller.own_writes.own_writes import OwnWrites as OwnWrites
 from aioinformer.controller.own_writes.own_writes import StaleCache as StaleCache
 from aioinformer.controller.own_writes.sender import UndeclaredWrite as UndeclaredWrite
 from aioinformer.controller.own_writes.sender import WritePolicy as WritePolicy
+from aioinformer.controller.report import ControllerReport as ControllerReport
+from aioinformer.controller.report import ControllerSnapshot as ControllerSnapshot
+from aioinformer.controller.report import ManagerSnapshot as ManagerSnapshot
+from aioinformer.controller.report import StopReport as StopReport
 from aioinformer.controller.request import LOW_PRIORITY as LOW_PRIORITY
 from aioinformer.controller.request import NORMAL_PRIORITY as NORMAL_PRIORITY
 from aioinformer.controller.request import Cause as Cause
@@ -43,12 +47,8 @@ from aioinformer.controller.request import Result as Result
 from aioinformer.controller.request import Retry as Retry
 from aioinformer.controller.request import RetryAfter as RetryAfter
 from aioinformer.controller.request import TerminalError as TerminalError
-from aioinformer.controller.running.report import ControllerReport as ControllerReport
-from aioinformer.controller.running.report import ControllerSnapshot as ControllerSnapshot
-from aioinformer.controller.running.report import ManagerSnapshot as ManagerSnapshot
-from aioinformer.controller.running.report import StopReport as StopReport
+from aioinformer.controller.running.attached import Restart as Restart
 from aioinformer.controller.running.session import ControllerFailed as ControllerFailed
-from aioinformer.controller.running.supervised import Restart as Restart
 from aioinformer.leaderelection.leadership import LeaderElection as LeaderElection
 from aioinformer.workqueue.requests.outcomes import Again as Again
 from aioinformer.workqueue.requests.outcomes import Failing as Failing

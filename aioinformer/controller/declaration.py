@@ -11,7 +11,6 @@ from aioinformer.client.targets import VERBS
 from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
 from aioinformer.controller.inputs.sources import Every, Source, source_of
-from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.reflector.options import check_seconds
@@ -23,12 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
     from aioinformer.controller.inputs.predicates import Change, Predicate
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Reconciler, UndecodableHandler
-    from aioinformer.controller.running.active import ActiveController
-    from aioinformer.controller.running.report import ControllerSnapshot
     from aioinformer.informer.options import InformerOptions
-    from aioinformer.workqueue.requests.outcomes import Parked
 
 T = TypeVar("T")
 
@@ -57,7 +52,8 @@ class ControllerOptions(TypedDict, Generic[Writes], total=False):
 class Controller(Generic[T]):
     """A reconciler, and what makes it run: the declaration that a `Manager` runs.
 
-    A declaration may run again after its manager has stopped. It runs in one manager at a time.
+    A declaration may run again after its manager has stopped. It runs in one manager at a time. The methods of the
+    manager concern its run: `enqueue`, `parked`, `retry_parked` and `snapshot`.
 
     Args:
         name: unique in the manager; for logs, metrics, Events, and as the field manager of its writes.
@@ -122,13 +118,13 @@ class Controller(Generic[T]):
         self.reconcile: Reconciler[Any] = _checked_function(reconcile, where, "reconcile", "request")
         self.owns: tuple[Owns[Any], ...] = tuple(
             each if isinstance(each, Owns) else Owns(_checked_resource(each, f"{where}: owns"))
-            for each in _checked_list(owns, f"{where}: owns", "[CONFIG_MAPS]")
+            for each in checked_list(owns, f"{where}: owns", "[CONFIG_MAPS]")
         )
         self.watches: tuple[Watch[Any], ...] = tuple(
             _checked_watch(each, f"{where}: watches")
-            for each in _checked_list(watches, f"{where}: watches", "[Watch(SECRETS, to=…)]")
+            for each in checked_list(watches, f"{where}: watches", "[Watch(SECRETS, to=…)]")
         )
-        self.sources = tuple(map(source_of, _checked_list(sources, f"{where}: sources", "[Every(600)]")))
+        self.sources = tuple(map(source_of, checked_list(sources, f"{where}: sources", "[Every(600)]")))
         if type(workers) is not int or workers < 1:
             raise OptionError(f"{where}: workers must be a number, 1 or more, not {workers!r}")
         self.workers = workers
@@ -158,9 +154,6 @@ class Controller(Generic[T]):
         if twice := [gvr for gvr in owned if owned.count(gvr) > 1]:
             raise UsageError(f"{where}: owns has {twice[0]} more than once; name each resource once")
         self.undecodable_handler: UndecodableHandler | None = None
-        self._active: ActiveController | None = None
-        #: What its last run may have written unnoticed.
-        self._own: OwnWrites | None = None
 
     def primary(self) -> Primary[T]:
         """Return the input of the primary's objects, always the same one."""
@@ -189,60 +182,6 @@ class Controller(Generic[T]):
         self.undecodable_handler = _checked_function(handler, where, "undecodable", "request", "error")
         return handler
 
-    # A running controller.
-
-    def enqueue(self, key: Any, cause: Cause | None = None, *, after: float = 0.0, priority: int = 0) -> None:
-        """Run the reconciler for a key, such as from a webhook's route. The call does not wait.
-
-        Call it on the thread of the event loop. A restart of the controller after a failure keeps the request.
-
-        Args:
-            key: `namespace/name`, or `name` if the resource is cluster-scoped; or an `ObjectName`, or an object.
-            cause: why; by default, a cause with the trigger "requested".
-            after: seconds before the run.
-            priority: of the request.
-
-        Raises:
-            UsageError: the controller does not run, or the key does not fit the resource.
-        """
-        name = self.key_of(key)
-        if cause is not None and not isinstance(cause, Cause):
-            raise UsageError(f"controller {self.name}: cause must be a Cause, not {cause!r}")
-        check_seconds(after, f"controller {self.name}: after")
-        self._running().enqueue(name, cause or Cause("requested"), priority or NORMAL_PRIORITY, after=after)
-
-    def parked(self) -> dict[ObjectName, Parked]:
-        """Return the parked keys, with the reason and the time.
-
-        Raises:
-            UsageError: the controller does not run.
-        """
-        return self._running().queue.parked()
-
-    def retry_parked(self, keys: Iterable[Any] | None = None) -> int:
-        """Run parked keys again; return how many there were.
-
-        Args:
-            keys: as for `enqueue`; None for all.
-
-        Raises:
-            UsageError: the controller does not run, or a key does not fit the resource.
-        """
-        names = (
-            None
-            if keys is None
-            else [self.key_of(key) for key in _checked_list(keys, f"controller {self.name}: retry_parked", "[key]")]
-        )
-        return self._running().queue.retry_parked(names)
-
-    def snapshot(self) -> ControllerSnapshot:
-        """Return the state of the running controller, as plain data for `json.dumps`: names and counts, no contents.
-
-        Raises:
-            UsageError: the controller does not run.
-        """
-        return self._running().snapshot()
-
     def key_of(self, key: Any) -> ObjectName:
         """Return the name that a key, an `ObjectName` or an object of the primary stands for.
 
@@ -260,13 +199,8 @@ class Controller(Generic[T]):
             ) from error
         return name
 
-    def _running(self) -> ActiveController:
-        if self._active is None:
-            raise NotRunning(f"controller {self.name} does not run; add it to a Manager, and start that")
-        return self._active
-
     def __repr__(self) -> str:
-        return f"<controller {self.name} of {self.resource.gvr}{'' if self._active is None else ', running'}>"
+        return f"<controller {self.name} of {self.resource.gvr}>"
 
 
 def controller(
@@ -322,7 +256,8 @@ def _checked_function(given: Any, where: str, name: str, *arguments: str) -> Any
     return given
 
 
-def _checked_list(items: Any, argument: str, example: str) -> list[Any]:
+def checked_list(items: Any, argument: str, example: str) -> list[Any]:
+    """Return the items of an argument; raise `UsageError` with the example if it is no list."""
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
         raise UsageError(f"{argument} must be a list, not {items!r}; write {example}")
     return list(items)
@@ -344,7 +279,7 @@ def _checked_writes(writes: Any, argument: str) -> dict[Resource[Any], tuple[str
     for resource, verbs in writes.items():
         if not isinstance(resource, Resource):
             raise UsageError(f"{argument}: expected a Resource, not {resource!r}; write {example}")
-        found = _checked_list(verbs, f"{argument}[{resource.gvr}]", example)
+        found = checked_list(verbs, f"{argument}[{resource.gvr}]", example)
         for verb in found:
             if str(verb).rpartition("/")[2] not in VERBS:
                 raise OptionError(f"{argument}[{resource.gvr}]: there is no verb {verb!r}, only {', '.join(VERBS)}")

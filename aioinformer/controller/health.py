@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.controller.running.report import ControllerSnapshot, ManagerSnapshot
+    from aioinformer.controller.report import ControllerSnapshot, ManagerSnapshot
 
 _log = get_logger("aioinformer.controller")
 

@@ -17,15 +17,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
-from aioinformer.controller.declaration import Controller, controller
+from aioinformer.controller.declaration import Controller, checked_list, controller
 from aioinformer.controller.health import Health, readiness
-from aioinformer.controller.running.session import ControllerFailed, Session
-from aioinformer.controller.running.supervised import Restart
+from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
+from aioinformer.controller.running.attached import Restart, Settings
+from aioinformer.controller.running.session import ControllerFailed, Session, signals_to
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.pool import checked_namespaces
@@ -36,20 +36,23 @@ from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.controller.declaration import ControllerOptions, Writes
+    from aioinformer.controller.report import ManagerSnapshot, StopReport
     from aioinformer.controller.request import Reconciler
-    from aioinformer.controller.running.report import ManagerSnapshot, StopReport
+    from aioinformer.controller.running.active import ActiveController
     from aioinformer.events import Recorder
     from aioinformer.metrics import MetricsProvider
+    from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.workqueue.requests.outcomes import Parked
 
 T = TypeVar("T")
 
@@ -220,6 +223,60 @@ class Manager:
             await self._session.remove(controller.name)
         self._controllers.pop(controller.name, None)
 
+    def enqueue(
+        self, controller: Controller[Any], key: Any, cause: Cause | None = None, *, after: float = 0, priority: int = 0
+    ) -> None:
+        """Run the reconciler of a controller for a key, such as from a webhook's route. The call does not wait.
+
+        Call it on the thread of the event loop. A restart of the controller after a failure keeps the request.
+
+        Args:
+            controller: one of this manager.
+            key: `namespace/name`, or `name` if the resource is cluster-scoped; or an `ObjectName`, or an object.
+            cause: why; by default, a cause with the trigger "requested".
+            after: seconds before the run.
+            priority: of the request.
+
+        Raises:
+            UsageError: the controller does not run in this manager, or the key does not fit the resource.
+        """
+        active, name = self._running(controller), controller.key_of(key)
+        if cause is not None and not isinstance(cause, Cause):
+            raise UsageError(f"controller {controller.name}: cause must be a Cause, not {cause!r}")
+        check_seconds(after, f"controller {controller.name}: after")
+        active.enqueue(name, cause or Cause("requested"), priority or NORMAL_PRIORITY, after=after)
+
+    def parked(self, controller: Controller[Any]) -> dict[ObjectName, Parked]:
+        """Return the parked keys of a controller, with the reason and the time.
+
+        Raises:
+            UsageError: the controller does not run in this manager.
+        """
+        return self._running(controller).queue.parked()
+
+    def retry_parked(self, controller: Controller[Any], keys: Iterable[Any] | None = None) -> int:
+        """Run parked keys of a controller again; return how many there were.
+
+        Args:
+            controller: one of this manager.
+            keys: as for `enqueue`; None for all.
+
+        Raises:
+            UsageError: the controller does not run in this manager, or a key does not fit the resource.
+        """
+        queue, argument = self._running(controller).queue, f"controller {controller.name}: retry_parked"
+        return queue.retry_parked(
+            None if keys is None else [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
+        )
+
+    def _running(self, controller: Any) -> ActiveController:
+        if not isinstance(controller, Controller):
+            raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
+        supervised = None if self._session is None else self._session.controllers.get(controller.name)
+        if supervised is None or supervised.controller is not controller or supervised.ended:
+            raise NotRunning(f"controller {controller.name} does not run in manager {self.name}; add it and start that")
+        return supervised.active
+
     def _declare(self, controller: Any) -> None:
         if not isinstance(controller, Controller):
             raise UsageError(f"manager {self.name}: expected a Controller, not {controller!r}")
@@ -251,7 +308,7 @@ class Manager:
             ControllerFailed: a controller has failed for good.
             UsageError: the manager runs already, there is no cluster, or a controller is declared wrongly.
         """
-        with _signals(self._on_signal) if signals else nullcontext():
+        with signals_to(self._on_signal) if signals else nullcontext():
             session = await self._start(ends_on_failure=True)
             try:
                 await session.ending()
@@ -344,22 +401,15 @@ class Manager:
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
-        session = self._session
-        if session is None:
-            return {
-                "name": self.name,
-                "running": False,
-                "leader": None,
-                "controllers": {},
-                "failed": {},
-                "informers": None,
-            }
-        return session.snapshot()
+        if self._session is not None:
+            return self._session.snapshot()
+        return {"name": self.name, "running": False, "leader": None, "controllers": {}, "failed": {}, "informers": None}
 
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:
             raise UsageError(f"manager {self.name} runs already; make another Manager to run two")
-        self._session = session = Session(self, ends_on_failure=ends_on_failure)
+        settings = Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
+        self._session = session = Session(settings, self._controllers.values(), ends_on_failure=ends_on_failure)
         try:
             await session.start()
         except BaseException:
@@ -386,23 +436,3 @@ class Manager:
         else:
             _log.info("manager %s: %s: stopping within %g s", self.name, name, self.grace)
             session.end(f"signal {name}")
-
-
-@contextmanager
-def _signals(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Call a function with the name of each SIGTERM and SIGINT while the block runs."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    previous = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number in numbers:
-            loop.add_signal_handler(number, on_signal, number.name)
-    except (RuntimeError, ValueError) as error:
-        raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            loop.remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)

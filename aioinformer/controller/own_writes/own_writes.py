@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request, Transport
     from aioinformer.transport.auth.credentials import Connection
 
-#: How many other keys are checked with each write: they may never run again.
+#: With more keys than this, each write checks a few others: they may never run again.
+_MANY: Final = 16
 _SWEEP: Final = 2
 #: How many live reads are sent at a time: after an outage, many keys may need one.
 _READS: Final = 4
@@ -99,9 +101,14 @@ class OwnWrites:
             earlier: what it has recorded; ignored if it has another transport, of another cluster maybe.
         """
         if earlier._client.transport is self._client.transport:
-            for writes in earlier._keys.values():
-                writes.doubt()  # its informers may have stopped
+            earlier.close()  # its informers may have stopped
             self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
+
+    def close(self) -> None:
+        """Release the informers. What they may not show is read after `take_over`."""
+        self._inputs = lambda group, plural: ()
+        for writes in self._keys.values():
+            writes.doubt()
 
     def __len__(self) -> int:
         """Return the number of keys with writes that the caches may not show yet."""
@@ -112,7 +119,9 @@ class OwnWrites:
 
         The fence, such as that of the current term, and the log are used instead of those of the policy.
         """
-        return self._client.with_sender(lambda sender: RecordingSender(sender, self, key, fence, log))
+        return self._client.with_sender(
+            lambda sender: RecordingSender(sender, self.policy, partial(self.begin, key), self.cached, fence, log)
+        )
 
     def pending(self, key: ObjectName) -> bool:
         """Return whether a run of the key must await `settle` first. The call is cheap."""
@@ -137,10 +146,11 @@ class OwnWrites:
             StaleCache: the caches did not show them in time, an informer has stopped, or the server could not be read.
                 The writes stay recorded, and the next call reads what the server has.
         """
-        if not self.pending(key):
+        writes = self._keys.get(key)
+        if writes is None:
             return
         seconds = self._timeout if timeout is None else timeout
-        writes, limit = self._keys[key], asyncio.timeout(seconds)
+        limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 await self._settle(writes)
@@ -150,7 +160,8 @@ class OwnWrites:
             reason = f"not within {seconds:g} s: {writes}" if limit.expired() else str(error)
             writes.doubt()
             raise StaleCache(f"{key}: the caches do not show its own writes: {reason}") from error
-        self.pending(key)
+        if not writes.awaited:  # later writes are not asked for
+            self.pending(key)
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
         """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
@@ -171,13 +182,18 @@ class OwnWrites:
         await self._wait(writes)
 
     async def _wait(self, writes: Writes) -> None:
-        for awaited in list(writes.awaited.values()):
-            for informer, shown in awaited.missing:
+        for name, awaited in list(writes.awaited.items()):
+            for informer, shown in tuple(awaited.missing):
                 await informer.wait_until_shown(shown)
+            if writes.awaited.get(name) is awaited:
+                del writes.awaited[name]  # it is proven, and not asked for again
 
     async def _read(self, writes: Writes, unread: Unread) -> None:
         """Read what the server has, and await that."""
         target, known = unread.target, unread.write
+        if not self._is_watched(target):  # any more
+            writes.unread.pop(unread.id, None)
+            return
         resource = Resource(target.group, target.version, target.plural, "", namespaced=bool(target.namespace))
         fields = {"metadata.name": target.name} if target.name else unread.fields
         page: Page[Any] | None = None
@@ -218,12 +234,12 @@ class OwnWrites:
         """Return a cached object, None if there is none."""
         return next(self._cached(Unread(target)), None) if target.name else None
 
-    def begin(self, key: ObjectName, target: Target, request: Request) -> Flight:
-        """Note that a write is about to be sent, and return what `end` takes."""
+    def begin(self, key: ObjectName, target: Target, request: Request) -> Callable[..., None]:
+        """Note that a write is about to be sent, and return `end` for it."""
         cached = self.cached(target)
         flight = Flight(target, request, "" if cached is None else cached.uid)
         self._keys.setdefault(key, Writes()).flights[flight] = None
-        return flight
+        return partial(self.end, key, flight)
 
     def end(
         self, key: ObjectName, flight: Flight, answer: bytes = b"", *, unknown: bool = False, missing: bool = False
@@ -242,10 +258,12 @@ class OwnWrites:
         elif unknown:
             self._must_read(writes, flight.unread())
         flight.ended.set()
-        self._keys.move_to_end(key)
-        for other in list(islice(self._keys, _SWEEP)):
-            if self.pending(other):
-                self._keys.move_to_end(other)
+        if not (writes.flights or writes.unread or writes.awaited):
+            self._keys.pop(key, None)  # such as after a write that was not sent
+        if len(self._keys) > _MANY:
+            for other in list(islice(self._keys, _SWEEP)):
+                if self.pending(other):
+                    self._keys.move_to_end(other)
 
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
         target, document = flight.target, read(answer)
@@ -271,7 +289,9 @@ class OwnWrites:
             writes.wait_for(target, Write(target.key, uid, ""), None, informers, gone=True)
 
     def _must_read(self, writes: Writes, unread: Unread) -> None:
-        target = unread.target
-        place = _InNamespace(Metadata(name="-", namespace=target.namespace))
-        if any(informer.watches(place) for informer in self._inputs(target.group, target.plural)):
+        if self._is_watched(unread.target):
             writes.unread[unread.id] = unread
+
+    def _is_watched(self, target: Target) -> bool:
+        place = _InNamespace(Metadata(name="-", namespace=target.namespace))
+        return any(informer.watches(place) for informer in self._inputs(target.group, target.plural))

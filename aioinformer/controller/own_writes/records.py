@@ -106,9 +106,8 @@ class Writes:
                 write, obj = known.write, None
             gone = gone or known.gone
         missing = [(informer, informer.expect(write, obj, gone=gone)) for informer in informers]
-        awaited = self.awaited[name] = Awaited(target, write, gone, missing)
-        if not awaited.drop_shown():
-            del self.awaited[name]
+        if missing:
+            self.awaited[name] = Awaited(target, write, gone, missing)
 
     def skip(self, resource: tuple[str, str], key: str, version: str) -> None:
         """Forget the writes to an object of this group and plural that made this version or an earlier one."""

@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Collection, Mapping
 
+    from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.own_writes import OwnWrites
-    from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+Begin: TypeAlias = "Callable[[Target, Request], Callable[..., None]]"
+Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
 #: The least time between two questions to the fence about the same write, in seconds.
 _LEAST: Final = 0.1
@@ -110,17 +111,19 @@ class WritePolicy:
 class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
-    The fence and the log are used instead of those of the policy of `writes`.
+    `begin` is called before each write and returns what is called after it: see `OwnWrites.begin` and `end`. `cached`
+    returns the cached object of a target. The fence and the log are used instead of those of the policy.
     """
 
     def __init__(
-        self, sender: Sender, writes: OwnWrites, key: ObjectName, fence: Fence | None = None, log: Log | None = None
+        self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, fence: Fence | None, log: Log | None
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
-        self._writes = writes
-        self._key = key
-        self._fence = fence or writes.policy.fence
-        self._log = log or writes.policy.log
+        self._policy = policy
+        self._begin = begin
+        self._cached = cached
+        self._fence = fence or policy.fence
+        self._log = log or policy.log
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
@@ -130,7 +133,7 @@ class RecordingSender(Sender):
             Exception: the fence raised this, and the write was not sent.
             AioinformerError: as any sender.
         """
-        policy = self._writes.policy
+        policy = self._policy
         target = check = None
         if request.method != "GET":
             target = target_of(request)
@@ -145,7 +148,7 @@ class RecordingSender(Sender):
             return await self._pretend(target, request)
         if settings.dry_run:
             return await super().exchange(request, settings, safe=safe)
-        flight = self._writes.begin(self._key, target, request)
+        end = self._begin(target, request)
         try:
             answer = await super().exchange(request, settings, safe=safe)
         except BaseException as error:
@@ -153,16 +156,16 @@ class RecordingSender(Sender):
             either = missing and bool(target.subresource)  # the object or the subresource
             unsent = check is not None and check.unsent
             unknown = either or (not unsent and _must_be_read(error))
-            self._writes.end(self._key, flight, unknown=unknown, missing=missing and not either)
+            end(unknown=unknown, missing=missing and not either)
             raise
-        self._writes.end(self._key, flight, answer)
+        end(answer)
         return answer
 
     async def _pretend(self, target: Target, request: Request) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))
         what = f"dry run: {target}{selected} is not sent"
         try:
-            answer, lines = await pretend(target, request, self._writes.cached(target), self._exchange_once)
+            answer, lines = await pretend(target, request, self._cached(target), self._exchange_once)
         except ApiError as error:
             self._log.info("%s, and would fail: %s", what, error)
             raise

@@ -21,6 +21,7 @@ from aioinformer.concurrency import Latch, create_task
 from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
+from aioinformer.controller.report import ControllerReport, ControllerSnapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
@@ -33,8 +34,7 @@ from aioinformer.controller.running.attempts import (
     outcome_of_invalid_result,
     subject_of,
 )
-from aioinformer.controller.running.catching_up import CatchUp, wait_for_own_writes
-from aioinformer.controller.running.report import ControllerReport, ControllerSnapshot
+from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -82,17 +82,16 @@ class ActiveController:
     ) -> None:
         self.controller = controller
         self.name = controller.name
-        queue = partial(
-            RequestQueue, controller.name, controller.queue, random=services.random, metrics=services.metrics
-        )
+        queue = partial(RequestQueue, controller.name, controller.queue, metrics=services.settings.metrics)
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
-        self.inputs = Inputs(controller, services.informers, self._add)
+        self._loops = LoopDetector(controller.name)
+        self.inputs = Inputs(controller, services.informers, self._add, self._loops)
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
         self._services = services
         self._own = own
-        self._loops = LoopDetector(controller.name)
+        self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._stalls = Stalls(controller.name, _log)
         self._errors = RepeatedErrors(_log)
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
@@ -129,14 +128,6 @@ class ActiveController:
 
     # Life.
 
-    async def attach(self) -> None:
-        """Attach the inputs. Start the informers afterwards.
-
-        Raises:
-            UsageError: the options of an informer contradict those of another controller.
-        """
-        await self.inputs.attach(self._loops)
-
     async def run(self) -> None:
         """Follow the inputs until cancelled, and work whenever that is permitted.
 
@@ -145,7 +136,7 @@ class ActiveController:
         """
         self._context = contextvars.copy_context()
         self._failed = asyncio.get_running_loop().create_future()
-        period = self._services.resync_period
+        period = self._services.settings.resync_period
         following = create_task(self.inputs.follow(self._on_synced, period), name=f"controller {self.name}: inputs")
         try:
             await asyncio.wait({following, self._failed}, return_when=asyncio.FIRST_COMPLETED)
@@ -287,7 +278,7 @@ class ActiveController:
             self._fail(error)
 
     def _begin(self, run: Run) -> None:
-        if self._is_behind(run.key):  # an earlier wait has timed out
+        if self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return
         loop = asyncio.get_running_loop()
@@ -334,7 +325,7 @@ class ActiveController:
             priority=run.priority,
             term=attempt.term,
             resource=resource,
-            dry_run=self._services.dry_run,
+            dry_run=self._services.settings.dry_run,
         )
         return request, function
 
@@ -367,19 +358,10 @@ class ActiveController:
         run, now = attempt.run, asyncio.get_running_loop().time()
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
-        if self._is_behind(run.key) and not self._closing:
+        if not self._closing and self._gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome)
-
-    def _is_behind(self, key: ObjectName) -> bool:
-        """Return whether the caches lack own writes of a key.
-
-        No cache ever shows those that made or left the object of the key undecodable, and its handler reads the object.
-        """
-        if self.inputs.undecodable and (found := self.inputs.undecodable.get(str(key))) is not None:
-            self._own.skip(key, self.controller.resource, found[1])
-        return self._own.pending(key)
 
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
@@ -389,15 +371,10 @@ class ActiveController:
         )
 
     async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
-        def goes_on() -> bool:
-            # After an error, the backoff need not wait for the caches: the next run does.
-            if isinstance(outcome, (Unfinished, Park)) or not self._is_behind(run.key):
-                return False
-            self.results["stale"] += 1
-            return True
-
+        # After an error, the backoff need not wait for the caches: the next run does.
+        goes_on = not isinstance(outcome, (Unfinished, Park))
         try:
-            await wait_for_own_writes(self.name, run.key, self._own, goes_on)
+            await self._gate.wait(run.key, partial(self.results.update, ("stale",)) if goes_on else None)
         finally:
             del self._settling[run.key]
             outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
+from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Input, Owns
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns
 from aioinformer.controller.inputs.sources import Every
-from aioinformer.errors import AioinformerError, DecodeError, UsageError
+from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
@@ -21,15 +22,22 @@ from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kubernetes_asyncio.client import ApiClient
+
     from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.inputs.loops import LoopDetector
     from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.events import Recorder
+    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
 
 _log = get_logger("aioinformer.controller")
 
@@ -45,34 +53,68 @@ _REMEDIES: Final = {
 }
 
 
+class Restart(msgspec.Struct, frozen=True):
+    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
+
+    Attributes:
+        policy: "on-failure" or "never".
+        backoff: the delays before restarts; after two minutes without a failure, they begin anew.
+        limit: the controller has failed for good after this many restarts in a row; None for no limit.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
+
+    policy: Literal["on-failure", "never"] = "on-failure"
+    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0)
+    limit: int | None = 10
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("on-failure", "never"):
+            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
+        if self.limit is not None and self.limit < 0:
+            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager was configured with when it was started; `Manager` describes it."""
+
+    name: str
+    client: Transport | Connection | ApiClient | str | None
+    namespaces: tuple[str, ...]
+    leader_election: LeaderElection | None
+    health_port: int | None
+    health_host: str
+    dry_run: bool
+    strict_writes: bool | None
+    grace: float
+    restart: Restart
+    resync_period: float
+    metrics: MetricsProvider | None
+    factory: SharedInformerFactory | None
+    recorder: Recorder | None
+
+
 class Services(msgspec.Struct, frozen=True):
     """What a manager offers to its controllers.
 
     Attributes:
+        settings: of the manager.
         client: its options are those of all clients of the reconcilers.
         informers: where the informers come from.
         event: records an Event: object, type, reason, message.
-        random: returns numbers in [0, 1).
         caches: compares the caches with the server when a term of leadership begins.
-        metrics: of the queues; None for none.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
-        resync_period: of controllers without a timer of their own.
-        strict: whether an undeclared write raises.
-        dry_run: whether writes are logged and not sent.
     """
 
+    settings: Settings
     client: Client
     informers: Informers
     event: Callable[[Any, str, str, str], None]
-    random: Callable[[], float]
     caches: CurrentCaches
-    metrics: MetricsProvider | None = None
-    seen_by_leader: Callable[[], float] = lambda: float("-inf")
+    seen_by_leader: Callable[[], float]
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
-    resync_period: float = 0.0
-    strict: bool = False
-    dry_run: bool = False
 
 
 class InputEnded(AioinformerError):
@@ -90,12 +132,11 @@ class Attached(msgspec.Struct, frozen=True):
 class Inputs:
     """The inputs of one running controller. `add` is called with each key, its cause and its priority."""
 
-    def __init__(
-        self, controller: Controller[Any], informers: Informers, add: Callable[[ObjectName, Cause, int], None]
-    ) -> None:
+    def __init__(self, controller: Controller[Any], informers: Informers, add: Enqueue, loops: LoopDetector) -> None:
         self._controller = controller
         self._informers = informers
         self._enqueue = add
+        self._loops = loops
         self._acquired: list[SharedIndexInformer[Any]] = []
         self._attached: list[Attached] = []
         #: The primary's objects whose last version cannot be decoded: key -> why, and the version.
@@ -103,7 +144,7 @@ class Inputs:
         #: The namespaces of the primary's informer; None for all.
         self._namespaces: frozenset[str] | None = None
 
-    async def attach(self, loops: LoopDetector) -> None:
+    async def attach(self) -> None:
         """Acquire the informers, and register the handlers. Start the informers afterwards.
 
         Raises:
@@ -119,7 +160,7 @@ class Inputs:
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
-                registration = each.attach(informer, self.primary, self._add, loops=loops)
+                registration = each.attach(informer, self.primary, self._add, loops=self._loops)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()

@@ -122,7 +122,8 @@ class RequestContext(msgspec.Struct, eq=False):
         attempt = self.attempt
         if attempt.threads is None:
             subject = f"controller {self.name}: {attempt.run.key}"
-            attempt.threads = Threads(attempt, subject, self.services.guarded_threads)
+            guarded = None if attempt.term is None else self.services.guarded_threads
+            attempt.threads = Threads(subject, attempt.before_thread, guarded)
         return await attempt.threads.run(call, name)
 
 
@@ -160,6 +161,12 @@ class Attempt(msgspec.Struct, eq=False):
         self.wrote = True
         self.check("write")
         return None if self.term is None else self.term.remaining
+
+    def before_thread(self) -> None:
+        """Check that the reconciler may begin a thread."""
+        self.check("begin a thread")
+        if self.ended:
+            raise UsageError(f"the run for {self.run.key} has ended: await its threads in it")
 
     def check(self, what: str) -> None:
         """Check that the reconciler may act.

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from aioinformer.concurrency import TaskGroup
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
+    from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -74,27 +77,47 @@ class CatchUp:
         return [f"{each.name}: {self._caches.problem(each) or 'compared with the server'}" for each in waiting]
 
 
-async def wait_for_own_writes(name: str, key: ObjectName, own: OwnWrites, goes_on: Callable[[], bool]) -> None:
-    """Return when the caches have the own writes of a key. Waits that take long are logged once.
+class OwnWritesGate(msgspec.Struct, eq=False):
+    """Between the runs of a key: the one place that asks whether the caches have what the earlier runs wrote.
 
-    `goes_on` is called when a wait has taken too long, and returns whether to wait again.
+    `undecodable` is that of the `Inputs`.
     """
-    clock, seconds, logged = asyncio.get_running_loop().time, _PATIENCE, False
-    while True:
-        began = clock()
-        try:
-            await own.settle(key, seconds)
-        except Exception as error:
-            if not goes_on():
+
+    controller: Controller[Any]
+    own: OwnWrites
+    undecodable: Mapping[str, tuple[str, str]]
+
+    def is_closed(self, key: ObjectName) -> bool:
+        """Return whether the caches lack own writes of a key.
+
+        No cache ever shows those that made or left the object of the key undecodable, and its handler reads the object.
+        """
+        if self.undecodable and (found := self.undecodable.get(str(key))) is not None:
+            self.own.skip(key, self.controller.resource, found[1])
+        return self.own.pending(key)
+
+    async def wait(self, key: ObjectName, on_late: Callable[[], object] | None) -> None:
+        """Return when the caches have the own writes of a key. Waits that take long are logged once.
+
+        `on_late` is called when a wait has taken too long, before the next one; None for one wait.
+        """
+        clock, seconds, logged, name = asyncio.get_running_loop().time, _PATIENCE, False, self.controller.name
+        while True:
+            began = clock()
+            try:
+                await self.own.settle(key, seconds)
+            except Exception as error:
+                if on_late is None or not self.is_closed(key):
+                    return
+                on_late()
+                if not logged:
+                    cause = None if isinstance(error, StaleCache) else error
+                    _log.warning("controller %s: %s; its next run waits for them", name, error, exc_info=cause)
+                logged = True
+                if clock() - began < seconds:  # a read has failed, perhaps at once
+                    await asyncio.sleep(seconds / 5)
+                seconds = min(2 * seconds, _MOST_PATIENCE)
+            else:
+                if logged:
+                    _log.info("controller %s: the caches show the writes of %s", name, key)
                 return
-            if not logged:
-                cause = None if isinstance(error, StaleCache) else error
-                _log.warning("controller %s: %s; its next run waits for them", name, error, exc_info=cause)
-            logged = True
-            if clock() - began < seconds:  # a read has failed, perhaps at once
-                await asyncio.sleep(seconds / 5)
-            seconds = min(2 * seconds, _MOST_PATIENCE)
-        else:
-            if logged:
-                _log.info("controller %s: the caches show the writes of %s", name, key)
-            return

@@ -8,17 +8,17 @@ around the caller does not cut the stop.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-from contextlib import AsyncExitStack
+import signal
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, running_loop, shielded
-from aioinformer.controller.health import STALLED, Health, HealthServer, Progress
+from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
 from aioinformer.controller.own_writes.current import CurrentCaches
-from aioinformer.controller.running.attached import Services
-from aioinformer.controller.running.report import ManagerSnapshot, StopReport
+from aioinformer.controller.report import ManagerSnapshot, StopReport
+from aioinformer.controller.running.attached import Services, Settings
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
@@ -27,8 +27,9 @@ from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.manager import Manager
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.factory.pool import Informers
     from aioinformer.leaderelection.elector import Term
@@ -46,7 +47,8 @@ class Session:
     """One run of a manager.
 
     Args:
-        manager: the declaration.
+        settings: of the manager.
+        controllers: to run from the start; `add` adds others.
         ends_on_failure: whether a controller that has failed for good ends the session.
 
     Attributes:
@@ -57,16 +59,17 @@ class Session:
         report: how the stop went; None before its end.
     """
 
-    def __init__(self, manager: Manager, *, ends_on_failure: bool) -> None:
+    def __init__(self, settings: Settings, controllers: Iterable[Controller[Any]], *, ends_on_failure: bool) -> None:
         self.controllers: dict[str, Supervised] = {}
         self.failed: dict[str, BaseException] = {}
         self.informers: Informers | None = None
         self.leadership: Leadership | None = None
         self.report: StopReport | None = None
-        self._manager = manager
+        self._settings = settings
+        self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
         self._progress = Progress(self._patience)
-        loop = running_loop(f"manager {manager.name} starts")
+        loop = running_loop(f"manager {settings.name} starts")
         self._opened = Latch()
         self._ending: asyncio.Future[str] = loop.create_future()
         self._hurry: asyncio.Future[None] = loop.create_future()
@@ -83,7 +86,7 @@ class Session:
         Raises:
             Exception: the start has failed with it; nothing is left running.
         """
-        self._task = create_task(self._run(), name=f"manager {self._manager.name}")
+        self._task = create_task(self._run(), name=f"manager {self._settings.name}")
         try:
             await self._opened.wait()
         except BaseException:
@@ -137,24 +140,24 @@ class Session:
             raise cancelled
 
     async def _run(self) -> None:
-        manager = self._manager
-        if manager.dry_run:
+        settings = self._settings
+        if settings.dry_run:
             _log.warning(
                 "manager %s: this is a dry run: writes and Events are logged and not sent, and no Lease is taken. It "
                 "cannot prevent calls of your own code to other systems: ask request.dry_run before them",
-                manager.name,
+                settings.name,
             )
         try:
             async with AsyncExitStack() as stack:
                 await self._open(stack)
-                _log.info("manager %s runs %s", manager.name, ", ".join(self.controllers) or "no controllers yet")
+                _log.info("manager %s runs %s", settings.name, ", ".join(self.controllers) or "no controllers yet")
                 async with TaskGroup() as tasks:
                     self._tasks = tasks
                     for each in self.controllers.values():
                         each.start(tasks)
                     leading = None
                     if self.leadership is not None:
-                        name = f"manager {manager.name}: leadership"
+                        name = f"manager {settings.name}: leadership"
                         leading = tasks.create_task(self.leadership.run(self._lead), name=name)
                     self._opened.set()
                     try:
@@ -176,57 +179,52 @@ class Session:
             for each in self.controllers.values():
                 each.release_declaration()
             if self.report is not None:
-                _log.info("manager %s: %s", manager.name, self.report)
+                _log.info("manager %s: %s", settings.name, self.report)
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        manager = self._manager
-        if manager.health_port is not None:
-            host, port, metrics = manager.health_host, manager.health_port, manager.metrics
+        settings = self._settings
+        if settings.health_port is not None:
+            host, port, metrics = settings.health_host, settings.health_port, settings.metrics
             await stack.enter_async_context(
-                HealthServer(self.alive, manager.ready, host=host, port=port, metrics=metrics)
+                HealthServer(self.alive, lambda: readiness(self.snapshot()), host=host, port=port, metrics=metrics)
             )
         transport = await self._connect(stack)
-        if manager.factory is not None:
-            self.informers = SharedFactory(manager.factory)
+        if settings.factory is not None:
+            self.informers = SharedFactory(settings.factory)
         else:
-            self.informers = InformerPool(transport, manager.namespaces, name=manager.name, metrics=manager.metrics)
+            self.informers = InformerPool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
         stack.push_async_callback(self.informers.stop)
-        strict = manager.strict_writes
         self._services = Services(
+            settings=settings,
             client=Client(transport),
             informers=self.informers,
             event=await self._events(stack, transport),
-            random=random.random,
             caches=CurrentCaches(random.random),
-            metrics=manager.metrics,
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
-            resync_period=manager.resync_period,
-            strict="PYTEST_CURRENT_TEST" in os.environ if strict is None else strict,
-            dry_run=manager.dry_run,
         )
-        if manager.leader_election is not None and not manager.dry_run:
+        if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
 
-            self.leadership = Leadership(transport, manager.leader_election)
-        for controller in manager.controllers.values():
-            await self._attach(controller)
+            self.leadership = Leadership(transport, settings.leader_election)
+        while self._declared:
+            await self._attach(self._declared.pop(0))
         self.informers.start()
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
-        manager = self._manager
-        if manager.client is not None:
-            client = ClientArgument(manager.client)
+        settings = self._settings
+        if settings.client is not None:
+            client = ClientArgument(settings.client)
             stack.push_async_callback(client.aclose)
             return client.transport
-        if manager.factory is not None:
-            return manager.factory.transport
+        if settings.factory is not None:
+            return settings.factory.transport
         return (await stack.enter_async_context(await connect())).transport
 
     # Controllers.
 
     async def add(self, controller: Controller[Any]) -> None:
         """Run another controller."""
-        refusal = UsageError(f"manager {self._manager.name} stops; add controllers before")
+        refusal = UsageError(f"manager {self._settings.name} stops; add controllers before")
         if self._tasks is None or self._services is None:
             raise refusal
         supervised = await self._attach(controller)
@@ -248,8 +246,7 @@ class Session:
 
     async def _attach(self, controller: Controller[Any]) -> Supervised:
         assert self._services is not None
-        services, manager = self._services, self._manager
-        supervised = Supervised(controller, services, manager, permit=self._permit, on_failed=self._on_failed)
+        supervised = Supervised(controller, self._services, permit=self._permit, on_failed=self._on_failed)
         try:
             await supervised.attach()
         except BaseException:
@@ -317,7 +314,7 @@ class Session:
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager and its controllers."""
         return {
-            "name": self._manager.name,
+            "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
             "controllers": {name: each.active.snapshot() for name, each in self.controllers.items()},
@@ -331,18 +328,38 @@ class Session:
     # Events.
 
     async def _events(self, stack: AsyncExitStack, transport: Transport) -> Any:
-        manager = self._manager
-        if manager.dry_run:
+        settings = self._settings
+        if settings.dry_run:
             return _log_event
-        if manager.recorder is not None:
-            return manager.recorder.event
+        if settings.recorder is not None:
+            return settings.recorder.event
         from aioinformer.events import CoreEventSink
         from aioinformer.events.broadcaster import EventBroadcaster
 
         broadcaster = await stack.enter_async_context(EventBroadcaster())
         broadcaster.start_recording_to_sink(CoreEventSink(transport))
-        return broadcaster.new_recorder(manager.name).event
+        return broadcaster.new_recorder(settings.name).event
 
 
 def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
     _log.info("dry run: event %s %s is not sent: %s", type, reason, visible(message))
+
+
+@contextmanager
+def signals_to(on_signal: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with the name of each SIGTERM and SIGINT while the block runs."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, on_signal, number.name)
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)

@@ -3,51 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal
+import os
+import random
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
-import msgspec
-
-from aioinformer.backoff import Backoff, BackoffOptions
+from aioinformer.backoff import Backoff
 from aioinformer.controller.own_writes.own_writes import OwnWrites
 from aioinformer.controller.own_writes.sender import WritePolicy
 from aioinformer.controller.running.active import ActiveController
-from aioinformer.errors import InformerStopped, OptionError, UsageError
+from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.manager import Manager
+    from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.running.attached import Services
-    from aioinformer.controller.running.report import ControllerReport
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _log = get_logger("aioinformer.controller")
 
+#: What runs a declaration in this process, and the own writes of its last run. The declaration has no part in it.
+_RUNNING: Final[WeakKeyDictionary[Controller[Any], ReferenceType[Supervised]]] = WeakKeyDictionary()
+_WRITTEN: Final[WeakKeyDictionary[Controller[Any], OwnWrites]] = WeakKeyDictionary()
 
-class Restart(msgspec.Struct, frozen=True):
-    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
 
-    Attributes:
-        policy: "on-failure" or "never".
-        backoff: the delays before restarts; after two minutes without a failure, they begin anew.
-        limit: the controller has failed for good after this many restarts in a row; None for no limit.
-
-    Raises:
-        OptionError: a value is invalid.
-    """
-
-    policy: Literal["on-failure", "never"] = "on-failure"
-    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0)
-    limit: int | None = 10
-
-    def __post_init__(self) -> None:
-        if self.policy not in ("on-failure", "never"):
-            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
-        if self.limit is not None and self.limit < 0:
-            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
+def forget_runs(controller: Controller[Any]) -> None:
+    """Forget that a declaration runs or has run, as the end of a process does: for simulations."""
+    _RUNNING.pop(controller, None)
+    _WRITTEN.pop(controller, None)
 
 
 class Supervised:
@@ -58,41 +45,40 @@ class Supervised:
     Attributes:
         controller: the declaration.
         active: the running controller; after a restart, another one.
+        ended: whether it has stopped or failed for good.
         restarting: why it is about to be restarted; "" if it is not.
 
     Raises:
-        UsageError: the controller runs already.
+        UsageError: the controller runs already, in another manager.
     """
 
     def __init__(
         self,
         controller: Controller[Any],
         services: Services,
-        manager: Manager,
         *,
         permit: Callable[[ActiveController], None],
         on_failed: Callable[[Controller[Any], BaseException], None],
     ) -> None:
-        if controller._active is not None:
-            raise UsageError(
-                f"controller {controller.name} already runs in a manager; make another Controller for manager "
-                f"{manager.name}"
-            )
+        self._services, settings = services, services.settings
+        if (known := _RUNNING.get(controller)) is not None and (other := known()) is not None:
+            what = f"controller {controller.name} already runs in manager {other._services.settings.name}"
+            raise UsageError(f"{what}; make another Controller for manager {settings.name}")
+        _RUNNING[controller] = ref(self)
         self.controller = controller
-        self._services = services
-        self._manager = manager
         self._permit = permit
         self._on_failed = on_failed
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._backoff = Backoff(manager.restart.backoff, random=services.random)
+        self._backoff = Backoff(settings.restart.backoff, random=random.random)
         self._restarts = 0
         self.restarting = ""
-        policy = WritePolicy(controller.writes, strict=services.strict, dry_run=services.dry_run, log=_log)
+        self.ended = False
+        strict = "PYTEST_CURRENT_TEST" in os.environ if settings.strict_writes is None else settings.strict_writes
+        policy = WritePolicy(controller.writes, strict=strict, dry_run=settings.dry_run, log=_log)
         self._own = OwnWrites(self._informers_of, services.client, field_manager=controller.name, policy=policy)
-        if controller._own is not None:
-            self._own.take_over(controller._own)
-        controller._own = self._own
+        if (earlier := _WRITTEN.pop(controller, None)) is not None:
+            self._own.take_over(earlier)
         self.active = self._new()
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -102,7 +88,7 @@ class Supervised:
     async def stop(self, hurry: asyncio.Future[None]) -> ControllerReport:
         """Stop the controller, and release its informers. Once `hurry` is done, attempts are cancelled at once."""
         self._stopping = True
-        report = await self.active.stop(self._manager.grace, hurry)
+        report = await self.active.stop(self._services.settings.grace, hurry)
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -124,8 +110,11 @@ class Supervised:
 
     def release_declaration(self) -> None:
         """Let another manager run the controller."""
-        if self.controller._active is self.active:
-            self.controller._active = None
+        self.ended = True
+        if (known := _RUNNING.get(self.controller)) is not None and known() is self:
+            del _RUNNING[self.controller]
+            self._own.close()
+            _WRITTEN[self.controller] = self._own
 
     async def attach(self) -> None:
         """Attach the inputs.
@@ -133,12 +122,11 @@ class Supervised:
         Raises:
             UsageError: an option of an informer contradicts another controller.
         """
-        await self.active.attach()
+        await self.active.inputs.attach()
         self._permit(self.active)
 
     def _new(self, earlier: RequestQueue | None = None) -> ActiveController:
-        active = self.controller._active = ActiveController(self.controller, self._services, self._own, earlier)
-        return active
+        return ActiveController(self.controller, self._services, self._own, earlier)
 
     def _informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         return self.active.inputs.informers_of(group, plural)
@@ -183,6 +171,6 @@ class Supervised:
     def _is_final(self, failure: Exception) -> bool:
         if self._backoff.at_rest(asyncio.get_running_loop().time()):
             self._restarts = 0
-        restart = self._manager.restart
+        restart = self._services.settings.restart
         wrong = isinstance(failure, UsageError) and not isinstance(failure, InformerStopped)
         return wrong or restart.policy == "never" or (restart.limit is not None and self._restarts >= restart.limit)

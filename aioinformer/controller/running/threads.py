@@ -15,13 +15,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aioinformer.controller.running.attached import CLEANING_UP
-from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from aioinformer.controller.running.attempts import Attempt
 
 R = TypeVar("R")
 
@@ -32,16 +29,18 @@ LIMIT: Final = 8
 
 
 class Threads:
-    """The threads of one attempt. `guarded` gets those of attempts that need the leadership; see `Services`.
+    """The threads of one attempt. `check` raises if it may not begin one; `guarded` is None if it needs no leadership.
 
     Attributes:
         running: the functions that run, by the future of their end.
     """
 
-    def __init__(self, attempt: Attempt, subject: str, guarded: dict[asyncio.Future[None], str]) -> None:
+    def __init__(
+        self, subject: str, check: Callable[[], None], guarded: dict[asyncio.Future[None], str] | None
+    ) -> None:
         self.running: dict[asyncio.Future[None], str] = {}
-        self._attempt = attempt
         self._subject = subject
+        self._check = check
         self._guarded = guarded
         self._slots = asyncio.Semaphore(LIMIT)
 
@@ -67,7 +66,8 @@ class Threads:
 
         def end(value: Any, error: BaseException | None) -> None:
             self.running.pop(ended, None)
-            self._guarded.pop(ended, None)
+            if self._guarded is not None:
+                self._guarded.pop(ended, None)
             self._slots.release()
             ended.set_result(None)
             if answer.cancelled():
@@ -79,12 +79,10 @@ class Threads:
                 answer.set_result(value)
 
         self.running[ended] = name
-        if self._attempt.term is not None:
+        if self._guarded is not None:
             self._guarded[ended] = f"{self._subject}: {name}"
         try:
-            self._attempt.check("begin a thread")
-            if self._attempt.ended:
-                raise UsageError(f"the run for {self._attempt.run.key} has ended: await its threads in it")
+            self._check()
             Thread(target=body, name=f"{self._subject}: {name}", daemon=True).start()
         except Exception as error:
             end(None, error)
@@ -102,7 +100,7 @@ class Threads:
         raise end
 
     def _log_late(self) -> None:
-        waiting = "the key and the worker" if self._attempt.term is None else "the key, the worker and the Lease"
+        waiting = "the key and the worker" if self._guarded is None else "the key, the worker and the Lease"
         _log.error(
             "%s: %s still runs in a thread %g s after the end of the attempt; %s wait for it",
             *(self._subject, ", ".join(self.running.values()), CLEANING_UP, waiting),

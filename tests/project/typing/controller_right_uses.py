@@ -24,6 +24,7 @@ from aioinformer.controller import (
     Every,
     Manager,
     Owns,
+    Parked,
     Primary,
     References,
     Request,
@@ -307,11 +308,12 @@ def conditions(pod: core_v1.Pod, ready: bool) -> None:
     assert_type(found, Condition | None)
 
 
-async def running(websites: Controller[Website]) -> None:
+async def running(manager: Manager, websites: Controller[Website]) -> None:
     assert_type(websites.resource, Resource[Website])
     assert_type(websites.primary(), Primary[Website])
     assert_type(websites.key_of("shop/a"), ObjectName)
-    websites.enqueue("shop/a", Cause("requested"), after=3, priority=1)
-    websites.enqueue(ObjectName("shop", "a"))
-    assert_type(websites.retry_parked(), int)
-    assert_type(websites.retry_parked(["shop/a"]), int)
+    manager.enqueue(websites, "shop/a", Cause("requested"), after=3, priority=1)
+    manager.enqueue(websites, ObjectName("shop", "a"))
+    assert_type(manager.parked(websites), dict[ObjectName, Parked])
+    assert_type(manager.retry_parked(websites), int)
+    assert_type(manager.retry_parked(websites, ["shop/a"]), int)

@@ -16,8 +16,8 @@ async def maps(request: Request[Any]) -> None:
     print("begins", request.name, flush=True)
     mode = sys.argv[2]
     if mode == "fails":
-        assert controller._active is not None
-        controller._active._fail(RuntimeError("a bug"))
+        assert manager._session is not None
+        manager._session.controllers["maps"].active._fail(RuntimeError("a bug"))
     elif mode == "thread":
         await request.to_thread(time.sleep, 3600)
     elif mode != "quick":
@@ -37,7 +37,7 @@ async def maps(request: Request[Any]) -> None:
 url = sys.argv[1] if len(sys.argv) == 3 else ""
 in_thread = sys.argv[-1] == "thread"
 manager = Manager("program", client=url or None, grace=0 if in_thread else 3600, restart=Restart(limit=0))
-controller = manager.controller(core_v1.CONFIG_MAPS)(maps)
+manager.controller(core_v1.CONFIG_MAPS)(maps)
 
 if __name__ == "__main__":
     if in_thread:  # the process ends as that of any program

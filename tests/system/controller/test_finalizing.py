@@ -138,16 +138,20 @@ READY = Condition("Ready", "True", "There")
 
 
 @asynccontextmanager
-async def run(bench: Bench, reconcile: Any, **options: Any) -> AsyncIterator[Controller[Any]]:
+async def run(bench: Bench, reconcile: Any, **options: Any) -> AsyncIterator[Manager]:
     """Run a controller of the Widgets."""
     controller = Controller("widgets", WIDGETS, reconcile, **options)
-    async with Manager("test", [controller], client=bench.server.url), asyncio.timeout(30):
-        yield controller
+    async with Manager("test", [controller], client=bench.server.url) as manager, asyncio.timeout(30):
+        yield manager
 
 
-async def results(controller: Controller[Any], name: str) -> None:
+def results_of(manager: Manager) -> dict[str, int]:
+    return manager.snapshot()["controllers"]["widgets"]["results"]
+
+
+async def results(manager: Manager, name: str) -> None:
     """Wait for a result of an attempt."""
-    while name not in controller.snapshot()["results"]:  # noqa: ASYNC110 - they have no event
+    while name not in results_of(manager):  # noqa: ASYNC110 - they have no event
         await asyncio.sleep(0.01)
 
 
@@ -175,8 +179,8 @@ async def test_finalizer_is_removed_after_the_run(ending: Bench, end: Any) -> No
             raise end
         return end if isinstance(end, Result) else None
 
-    async with run(ending, reconcile) as controller:
-        await results(controller, "success")
+    async with run(ending, reconcile) as manager:
+        await results(manager, "success")
         assert ending.server.list("widgets") == []
     assert seen == [[CLEANUP]]
 
@@ -204,8 +208,8 @@ async def test_finalizer_stays_while_the_cleanup_goes_on(ending: Bench, end: Any
                 return finish()
         return finish()
 
-    async with run(ending, reconcile) as controller:
-        await results(controller, name)
+    async with run(ending, reconcile) as manager:
+        await results(manager, name)
     assert finalizers(ending) == [CLEANUP]
 
 
@@ -220,9 +224,9 @@ async def test_failed_removal_of_a_finalizer_fails_the_attempt(ending: Bench, ap
         runs += 1
 
     await api_faults.start("forbidden", times=1, verbs=("patch",))
-    async with run(ending, reconcile) as controller:
-        await results(controller, "success")
-        assert controller.snapshot()["results"]["error"] == 1
+    async with run(ending, reconcile) as manager:
+        await results(manager, "success")
+        assert results_of(manager)["error"] == 1
     assert (runs, ending.server.list("widgets")) == (2, [])
 
 
@@ -239,8 +243,8 @@ async def test_finalizer_stays_after_a_timeout_that_is_swallowed(ending: Bench) 
         else:
             await asyncio.Event().wait()
 
-    async with run(ending, reconcile, timeout=0.2) as controller:
-        await results(controller, "timeout")
+    async with run(ending, reconcile, timeout=0.2) as manager:
+        await results(manager, "timeout")
         assert finalizers(ending) == [CLEANUP]
 
 
@@ -267,7 +271,7 @@ async def test_dry_run_cleans_nothing_up(ending: Bench, caplog: pytest.LogCaptur
     manager = Manager("test", [controller], client=ending.server.url, dry_run=True, recorder=recorder)
     ending.writes()
     async with manager, asyncio.timeout(30):
-        while controller.snapshot()["results"].get("success", 0) < 2:  # noqa: ASYNC110 - they have no event
+        while results_of(manager).get("success", 0) < 2:  # noqa: ASYNC110 - they have no event
             await asyncio.sleep(0.01)
     assert seen == {("web", True), ("new", True)}
     assert (outside, recorder.events, ending.writes()) == (["web", "new"], [], [])
@@ -302,10 +306,10 @@ async def test_missing_subresource_is_no_deletion(
         sizes.put_nowait(widget["spec"]["size"])
 
     controller = Controller("widgets", msgspec.structs.replace(WIDGETS, subresources=stated), reconcile)
-    async with Manager("test", [controller], client=api_server.url), asyncio.timeout(30):
+    async with Manager("test", [controller], client=api_server.url) as manager, asyncio.timeout(30):
         assert await sizes.get() == 3
         api_server.patch("widgets", "web", {"spec": {"size": 4}})
         while await sizes.get() != 4:
             pass
-        assert "stale" not in controller.snapshot()["results"]
+        assert "stale" not in results_of(manager)
     assert api_server.get("widgets", "web")["status"]["size"] == 4

@@ -103,7 +103,7 @@ async def test_kind_that_is_not_served_delays_its_controller_alone(api_server: A
     async with manager:
         api_server.create("configmaps", config_map("other"))
         assert await seen.get() == "config map other"
-        assert widgets.snapshot()["phase"] == "syncing"
+        assert manager.snapshot()["controllers"]["widgets"]["phase"] == "syncing"
         api_server.create("customresourcedefinitions", definition())
         api_server.create(WIDGETS, {"metadata": {"name": "it", "namespace": "default"}})
         assert await seen.get() == "widget it"
@@ -125,7 +125,7 @@ async def test_several_namespaces_are_watched_one_by_one(api_server: ApiServer) 
     async with manager:
         assert {await seen.get(), await seen.get()} == {"one", "two"}
         with pytest.raises(UsageError, match="does not watch the namespace of three/it"):
-            maps.enqueue("three/it")
+            manager.enqueue(maps, "three/it")
         api_server.delete("configmaps", "it", "three")
         api_server.delete("configmaps", "it", "two")
         assert await seen.get() == "two"
@@ -230,7 +230,7 @@ async def test_standby_takes_over_and_runs_all_keys(api_server: ApiServer) -> No
         second = replica("second")
         async with second:
             assert await seen.get() == ("second", "always")
-            assert second.controllers["elected"].snapshot()["phase"] in ("syncing", "standby")
+            assert second.snapshot()["controllers"]["elected"]["phase"] in ("syncing", "standby")
             first.stop()
             assert await seen.get() == ("second", "elected")
 

@@ -73,6 +73,15 @@ def call(work: Work, **options: Any) -> Controller[Any]:
     return Controller("it", core_v1.CONFIG_MAPS, reconcile, **options)
 
 
+def active_of(manager: Manager) -> active.ActiveController:
+    assert manager._session is not None
+    return manager._session.controllers["it"].active
+
+
+def results_of(manager: Manager) -> dict[str, int]:
+    return manager.snapshot()["controllers"]["it"]["results"]
+
+
 def create(server: ApiServer) -> None:
     server.create("configmaps", {"metadata": {"name": "it", "namespace": "default"}})
 
@@ -84,14 +93,14 @@ async def test_key_does_not_run_again_before_its_thread_has_ended(
     monkeypatch.setattr(threads, "CLEANING_UP", 0.2)
     create(api_server)
     controller = call(work, timeout=0.1, workers=2)
-    async with Manager("shop", [controller], client=api_server.url):
+    async with Manager("shop", [controller], client=api_server.url) as manager:
         await until(lambda: "still runs in a thread" in caplog.text)
         await asyncio.sleep(0.5)  # many timeouts and backoffs
-        assert (work.calls, controller.snapshot()["results"].get("timeout")) == (1, None)
-        (running,) = controller.snapshot()["running"]
+        assert (work.calls, results_of(manager).get("timeout")) == (1, None)
+        (running,) = manager.snapshot()["controllers"]["it"]["running"]
         assert (running["key"], len(running["threads"])) == ("default/it", 1)
         work.go_on.set()
-        await until(lambda: controller.snapshot()["results"].get("success"))
+        await until(lambda: results_of(manager).get("success"))
     assert (work.most, controller.name) == (1, "it")
     assert "attempt 1 for default/it failed with ReconcileTimeout" in caplog.text
     assert "still runs in a thread 0.2 s after the end of the attempt; the key and the worker wait" in caplog.text
@@ -112,8 +121,8 @@ async def test_reconciler_is_cancelled_at_once_and_may_end_its_thread(api_server
                 raise
 
     controller = Controller("it", core_v1.CONFIG_MAPS, reconcile, timeout=0.1)
-    async with Manager("shop", [controller], client=api_server.url):
-        await until(lambda: controller.snapshot()["results"].get("timeout"))
+    async with Manager("shop", [controller], client=api_server.url) as manager:
+        await until(lambda: results_of(manager).get("timeout"))
     assert ended == ["cancelled while 1 runs"]
 
 
@@ -169,11 +178,11 @@ async def test_attempt_has_few_threads_at_a_time(api_server: ApiServer, work: Wo
             await asyncio.gather(*(request.to_thread(work) for _ in range(30)))
 
     controller = Controller("it", core_v1.CONFIG_MAPS, reconcile)
-    async with Manager("shop", [controller], client=api_server.url):
+    async with Manager("shop", [controller], client=api_server.url) as manager:
         await until(lambda: work.running == threads.LIMIT)
         await asyncio.sleep(0.1)
         work.go_on.set()
-        await until(lambda: controller.snapshot()["results"].get("success"))
+        await until(lambda: results_of(manager).get("success"))
     assert (work.calls, work.most) == (30, threads.LIMIT)
 
 
@@ -189,11 +198,11 @@ async def test_error_of_a_thread_after_the_cancellation_is_logged(
             await request.to_thread(work)
 
     controller = Controller("it", core_v1.CONFIG_MAPS, reconcile, timeout=0.1)
-    async with Manager("shop", [controller], client=api_server.url):
+    async with Manager("shop", [controller], client=api_server.url) as manager:
         await until(lambda: work.running)
         await asyncio.sleep(0.3)
         work.go_on.set()
-        await until(lambda: controller.snapshot()["results"].get("timeout"))
+        await until(lambda: results_of(manager).get("timeout"))
     assert "controller it: default/it: Work at controller/test_threads.py" in caplog.text
     assert "failed in a thread after it was cancelled" in caplog.text
     assert "ValueError: of the thread" in caplog.text
@@ -205,16 +214,14 @@ async def test_restarted_controller_waits_for_its_threads(
 ) -> None:
     monkeypatch.setattr(active, "CLEANING_UP", 0.2)
     create(api_server)
-    controller = call(work)
-    async with Manager("shop", [controller], client=api_server.url):
+    async with Manager("shop", [call(work)], client=api_server.url) as manager:
         await until(lambda: work.running)
-        before = controller._active
-        assert before is not None
+        before = active_of(manager)
         before._fail(RuntimeError("a bug"))
         await asyncio.sleep(2.5)  # the first delay of a restart is up to 1 s, and the cut attempt does not end
-        assert controller._active is before
+        assert active_of(manager) is before
         work.go_on.set()
-        await until(lambda: controller._active is not before and work.calls == 2)
+        await until(lambda: active_of(manager) is not before and work.calls == 2)
     assert work.most == 1
 
 

@@ -14,7 +14,8 @@ from tests.support.written_collection import CONFIG_MAPS, PODS, Server
 if TYPE_CHECKING:
     import pytest
 
-    from aioinformer.controller import Controller, Request
+    from aioinformer.controller import Controller, ControllerSnapshot, Request
+    from aioinformer.controller.running.active import ActiveController
     from aioinformer.transport import Request as HttpRequest
 
 __all__ = [
@@ -24,12 +25,14 @@ __all__ = [
     "Cluster",
     "Runs",
     "Server",
+    "active_of",
     "config_map",
     "manager_of",
     "now",
     "pod",
     "server_with",
     "settled",
+    "snapshot_of",
     "started",
     "subject_of_line",
 ]
@@ -76,6 +79,18 @@ class Cluster(Server):
 
 def manager_of(server: Server, *controllers: Controller[Any], **options: Any) -> Manager:
     return Manager("test", controllers, client=server, **options)
+
+
+def snapshot_of(manager: Manager) -> ControllerSnapshot:
+    """Return the snapshot of the only controller of a manager."""
+    [snapshot] = manager.snapshot()["controllers"].values()
+    return snapshot
+
+
+def active_of(manager: Manager, name: str = "it") -> ActiveController:
+    """Return the controller that runs, to let it fail."""
+    assert manager._session is not None
+    return manager._session.controllers[name].active
 
 
 async def started() -> None:

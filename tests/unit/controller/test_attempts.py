@@ -33,6 +33,7 @@ from tests.unit.controller.setting import (
     pod,
     server_with,
     settled,
+    snapshot_of,
     started,
     subject_of_line,
 )
@@ -58,7 +59,7 @@ async def test_workers_limit_the_tasks_and_idle_controllers_have_none() -> None:
 async def test_request_says_why_it_runs_and_has_the_cached_object() -> None:
     server, runs = server_with("a"), Runs()
     controller = Controller("it", CONFIG_MAPS, runs)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         (first,) = runs.requests
         assert first.object is not None
@@ -67,7 +68,7 @@ async def test_request_says_why_it_runs_and_has_the_cached_object() -> None:
         server.remove("configmaps", "default/a")
         await settled()
         assert (runs.requests[1].object, [each.trigger for each in runs.requests[1].causes]) == (None, ["deleted"])
-        controller.enqueue("default/b", Cause("requested", "hook"), after=5)
+        manager.enqueue(controller, "default/b", Cause("requested", "hook"), after=5)
         before = now()
         await asyncio.sleep(6)
         assert runs.names[2:] == ["b"]
@@ -92,10 +93,10 @@ async def test_timeout_cancels_and_retries(caplog: pytest.LogCaptureFixture) -> 
         ended.append("done")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5, queue=STEADY)
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(20)
         assert ended == ["cancelled", "done"]
-        assert controller.snapshot()["results"] == {"timeout": 1, "error": 2, "success": 1}
+        assert snapshot_of(manager)["results"] == {"timeout": 1, "error": 2, "success": 1}
     assert "attempt 1 for default/a failed with ReconcileTimeout: it took longer than the timeout of 5 s" in caplog.text
     assert "attempt 2 for default/a failed with TimeoutError: of a database" in caplog.text
     assert "attempt 3 for default/a failed with CancelledError: the reconciler was cancelled" in caplog.text
@@ -116,13 +117,13 @@ async def test_attempt_that_ignores_its_timeout_is_named_in_the_log(caplog: pyte
                     continue
 
     controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5)
-    async with manager_of(server_with("a", "b"), controller):
+    async with manager_of(server_with("a", "b"), controller) as manager:
         await asyncio.sleep(20)
         assert sorted(runs.names) == ["a", "b"]
         line = "controller it: default/a did not end within 10 s of its timeout, and keeps a worker"
         assert subject_of_line(caplog, line) == ("it", "default/a")
         await asyncio.sleep(41)
-        assert controller.snapshot()["results"] == {"success": 2, "timeout": 1}
+        assert snapshot_of(manager)["results"] == {"success": 2, "timeout": 1}
 
 
 @pytest.mark.behaviour("C-53")
@@ -159,13 +160,13 @@ async def test_parked_key_waits_for_a_change(result: Any, reason: str, caplog: p
         return result if len(runs.requests) == 1 else None
 
     server, controller = server_with("a"), Controller("it", CONFIG_MAPS, reconcile)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(3600)
-        assert {str(key): each.reason for key, each in controller.parked().items()} == {"default/a": reason}
+        assert {str(key): each.reason for key, each in manager.parked(controller).items()} == {"default/a": reason}
         assert f"attempt 1 for default/a: parked until an input changes: {reason}" in caplog.text
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
-        assert (len(runs.requests), controller.parked()) == (2, {})
+        assert (len(runs.requests), manager.parked(controller)) == (2, {})
 
 
 async def test_parked_keys_are_retried_on_demand() -> None:
@@ -176,12 +177,12 @@ async def test_parked_keys_are_retried_on_demand() -> None:
         return Result(parked="later") if len(runs.requests) < 3 else None
 
     controller = Controller("it", CONFIG_MAPS, reconcile)
-    async with manager_of(server_with("a", "b"), controller):
+    async with manager_of(server_with("a", "b"), controller) as manager:
         await started()
-        assert controller.retry_parked(["default/b"]) == 1
+        assert manager.retry_parked(controller, ["default/b"]) == 1
         await settled()
-        assert (runs.names[2:], list(map(str, controller.parked()))) == (["b"], ["default/a"])
-        assert controller.retry_parked() == 1
+        assert (runs.names[2:], list(map(str, manager.parked(controller)))) == (["b"], ["default/a"])
+        assert manager.retry_parked(controller) == 1
 
 
 @pytest.mark.behaviour("C-58")
@@ -220,19 +221,19 @@ async def test_key_rests_until_its_writes_are_cached_and_holds_no_worker() -> No
                 )
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], workers=1)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.delay = lambda: 2.0
         server.remove("pods", "default/child-1")
         await asyncio.sleep(2.5)
         children.clear()
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await settled()
-        controller.enqueue("default/a")
-        controller.enqueue("default/b")
+        manager.enqueue(controller, "default/a")
+        manager.enqueue(controller, "default/b")
         await settled()
         assert (children, runs.names[-1]) == ([0], "b")
-        assert controller.snapshot()["settling"] == ["default/a"]
+        assert snapshot_of(manager)["settling"] == ["default/a"]
         await asyncio.sleep(3)
         assert (children, server.names("pods")) == ([0, 1], ["default/child-1"])
 
@@ -292,9 +293,9 @@ async def test_dry_run_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
         names.append(made.metadata.name)
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
-    async with manager_of(server, controller, dry_run=True):
+    async with manager_of(server, controller, dry_run=True) as manager:
         await started()
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await settled()
     assert (names, server.writes) == (["child", "child"], [])
     assert "dry run: event Normal Created is not sent: it made a pod" in caplog.text

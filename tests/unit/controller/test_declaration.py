@@ -141,12 +141,11 @@ def test_decorators_name_the_controller_after_the_function() -> None:
 )
 def test_wrong_key_is_refused_with_the_right_form(resource: Any, key: Any, shown: str, form: str) -> None:
     declared = Controller("it", resource, reconcile)
-    for call in (declared.enqueue, lambda each: declared.retry_parked([each])):
-        with pytest.raises(UsageError) as refusal:
-            call(key)
-        assert str(refusal.value).startswith(f"controller it: {shown}")
-        assert f"; pass {form}, an ObjectName, or an object" in str(refusal.value)
-        assert "hunter2" not in str(refusal.value)
+    with pytest.raises(UsageError) as refusal:
+        declared.key_of(key)
+    assert str(refusal.value).startswith(f"controller it: {shown}")
+    assert f"; pass {form}, an ObjectName, or an object" in str(refusal.value)
+    assert "hunter2" not in str(refusal.value)
 
 
 async def test_main_within_an_event_loop_names_the_other_ways() -> None:
@@ -160,7 +159,11 @@ def test_options_of_the_decorators_are_those_of_the_class() -> None:
 
 
 def test_declaration_that_does_not_run_says_so() -> None:
-    declared = Controller("it", MAPS, reconcile)
-    for call in (lambda: declared.enqueue("default/a"), declared.parked, declared.retry_parked, declared.snapshot):
-        with pytest.raises(UsageError, match="controller it does not run; add it to a Manager"):
-            call()
+    declared, twin = Controller("it", MAPS, reconcile), Controller("it", MAPS, reconcile)
+    manager = Manager("shop", [declared])
+    for each in (declared, twin):
+        for call in (functools.partial(manager.enqueue, key="default/a"), manager.parked, manager.retry_parked):
+            with pytest.raises(UsageError, match="controller it does not run in manager shop; add it and start that"):
+                call(each)
+    with pytest.raises(UsageError, match="manager shop: expected a Controller, not 'it'"):
+        manager.parked("it")  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from tests.unit.controller.setting import (
     manager_of,
     now,
     server_with,
+    snapshot_of,
     started,
 )
 
@@ -96,10 +97,10 @@ async def test_expected_failure_has_one_line_and_a_counted_backoff(caplog: pytes
             raise Retry("dns answers 500") from error
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(5)
-        assert (attempts, controller.snapshot()["results"]) == ([1, 2, 3], {"error": 3})
-        assert controller.snapshot()["failing"] == {"default/a": "3 times, dns answers 500"}
+        assert (attempts, snapshot_of(manager)["results"]) == ([1, 2, 3], {"error": 3})
+        assert snapshot_of(manager)["failing"] == {"default/a": "3 times, dns answers 500"}
     first, *others = attempts_in(caplog)
     assert first.getMessage() == "controller it: attempt 1 for default/a failed: dns answers 500; retrying in 1 s"
     assert (first.levelno, first.exc_info, len(others)) == (logging.WARNING, None, 2)
@@ -115,12 +116,12 @@ async def test_long_text_of_an_error_is_shortened(caplog: pytest.LogCaptureFixtu
         raise error
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await started()
         (line,) = attempts_in(caplog)
         assert "x… (10000 characters)" in line.getMessage()
         assert len(line.getMessage()) < 1500
-        assert len(controller.snapshot()["failing"]["default/a"]) < 1500
+        assert len(snapshot_of(manager)["failing"]["default/a"]) < 1500
         assert (line.levelno == logging.ERROR) is isinstance(error, ValueError)
 
 
@@ -154,12 +155,12 @@ async def test_failing_reconciler_does_not_flood_the_log(caplog: pytest.LogCaptu
         raise ValueError("wrong") if int(request.name) % 2 else KeyError("missing")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY, workers=10)
-    async with manager_of(server_with(*map(str, range(500))), controller):
+    async with manager_of(server_with(*map(str, range(500))), controller) as manager:
         await asyncio.sleep(55)
-        assert controller.snapshot()["results"]["error"] > 2500
+        assert snapshot_of(manager)["results"]["error"] > 2500
         lines = attempts_in(caplog)
         assert (sum(bool(each.exc_info) for each in lines), len(lines)) == (2, 22)
-        assert len(controller.snapshot()["failing"]) == 100
+        assert len(snapshot_of(manager)["failing"]) == 100
         await asyncio.sleep(6)
     counts = [each.getMessage() for each in attempts_in(caplog) if " more errors " in each.getMessage()]
     assert len(counts) == 2
@@ -190,9 +191,9 @@ async def test_conflict_that_never_ends_is_an_error(caplog: pytest.LogCaptureFix
 
     queue = QueueOptions(backoff=STEADY.backoff, max_attempts=3)
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=queue)
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(0.9)
-        assert controller.snapshot()["results"] == {"conflict": 4, "error": 1}
+        assert snapshot_of(manager)["results"] == {"conflict": 4, "error": 1}
         (line,) = attempts_in(caplog)
         assert (line.levelno, line.exc_info) == (logging.WARNING, None)
         conflict = (
@@ -202,22 +203,22 @@ async def test_conflict_that_never_ends_is_an_error(caplog: pytest.LogCaptureFix
         what = "controller it: attempt 1 for default/a failed with conflict 5 in a row: "
         assert line.getMessage() == f"{what}{conflict}; retrying in 1 s"
         await asyncio.sleep(10)
-        assert controller.snapshot()["results"] == {"conflict": 4, "error": 3}
-        assert controller.snapshot()["parked"] == {"default/a": f"3 attempts failed, the last with {conflict}"}
+        assert snapshot_of(manager)["results"] == {"conflict": 4, "error": 3}
+        assert snapshot_of(manager)["parked"] == {"default/a": f"3 attempts failed, the last with {conflict}"}
 
 
 @pytest.mark.behaviour("C-54")
 async def test_terminal_error_parks_and_nothing_to_do_ends() -> None:
     seen: list[float] = []
     controller = Controller("it", CONFIG_MAPS, raising(TerminalError("spec is wrong"), seen))
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(3600)
-        assert [each.reason for each in controller.parked().values()] == ["spec is wrong"]
+        assert [each.reason for each in manager.parked(controller).values()] == ["spec is wrong"]
     seen = []
     controller = Controller("it", CONFIG_MAPS, raising(NothingToDo("gone"), seen))
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(3600)
-        assert (len(seen), controller.snapshot()["results"]) == (1, {"success": 1})
+        assert (len(seen), snapshot_of(manager)["results"]) == (1, {"success": 1})
 
 
 @pytest.mark.behaviour("C-54")
@@ -231,16 +232,16 @@ async def test_wrong_program_parks_with_one_traceback(caplog: pytest.LogCaptureF
         elif request.name == "written":
             await request.client.core.v1.pods.create({"metadata": {"name": "p", "namespace": "default"}})
         else:
-            stopped.enqueue("default/a")
+            manager.enqueue(stopped, "default/a")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY, writes={})
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(60)
-        assert {key.name: each.reason for key, each in controller.parked().items()} == {
+        assert {key.name: each.reason for key, each in manager.parked(controller).items()} == {
             "read": "controller it does not watch v1/pods: add it to owns",
             "written": "create pods in default is not declared: add 'create' for pods to writes= of the controller",
         }
-        assert list(controller.snapshot()["failing"]) == ["default/called"]
+        assert list(snapshot_of(manager)["failing"]) == ["default/called"]
     (line,) = (each for each in caplog.records if "attempt 1 for default/read: parked until" in each.getMessage())
     assert (line.levelno, bool(line.exc_info)) == (logging.ERROR, True)
 
@@ -268,9 +269,9 @@ async def test_decorator_that_returns_no_coroutine_parks_the_key() -> None:
 
     reconcile.__wrapped__ = wrapped  # type: ignore[attr-defined]
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=STEADY)
-    async with manager_of(server_with("a", "b"), controller):
+    async with manager_of(server_with("a", "b"), controller) as manager:
         await started()
-        snapshot = controller.snapshot()
+        snapshot = snapshot_of(manager)
         assert list(snapshot["parked"]) == ["default/a"]
         assert snapshot["failing"]["default/b"].startswith("1 times, ValueError at controller/test_failures.py")
 
@@ -290,9 +291,9 @@ async def test_garbage_of_a_former_owner_is_waited_for(caplog: pytest.LogCapture
             raise FORMER if len(seen) % 2 else ExceptionGroup("two", [FORMER])
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=QueueOptions(max_attempts=1))
-    async with manager_of(server_with("a"), controller):
+    async with manager_of(server_with("a"), controller) as manager:
         await asyncio.sleep(600)
-        assert controller.snapshot()["results"] == {"waiting": 8, "success": 1}
+        assert snapshot_of(manager)["results"] == {"waiting": 8, "success": 1}
     assert [round(later - earlier) for earlier, later in pairwise(seen)] == [1, 1, 2, 4, 8, 16, 30, 30]
     lines = [(record.levelname, record.getMessage()) for record in caplog.records if "garbage" in record.getMessage()]
     assert [level for level, _ in lines] == ["INFO", "WARNING", "WARNING"]

@@ -27,6 +27,7 @@ from tests.unit.controller.setting import (
     pod,
     server_with,
     settled,
+    snapshot_of,
     started,
 )
 
@@ -129,10 +130,10 @@ async def test_no_run_before_all_inputs_have_synced() -> None:
 
     server.request = request  # type: ignore[method-assign]
     controller = Controller("it", CONFIG_MAPS, runs, owns=[PODS])
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(60)
-        assert controller.snapshot()["phase"] == "syncing"
-        assert controller.snapshot()["waits_for"] == ["informer of pods: syncing"]
+        assert snapshot_of(manager)["phase"] == "syncing"
+        assert snapshot_of(manager)["waits_for"] == ["informer of pods: syncing"]
         assert runs.names == []
         slow.set()
         await started()
@@ -146,12 +147,12 @@ async def test_keys_outside_of_the_namespaces_do_not_run() -> None:
     controller = Controller("it", CONFIG_MAPS, runs, watches=[elsewhere], informer={"namespace": "default"})
     server = server_with("a")
     server.put("pods", {"metadata": {"name": "p", "namespace": "default"}})
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         with pytest.raises(UsageError, match="controller it does not watch the namespace of other/a"):
-            controller.enqueue("other/a")
+            manager.enqueue(controller, "other/a")
         with pytest.raises(UsageError, match="controller it: 'a' is no key of configmaps, which are namespaced"):
-            controller.enqueue("a")
+            manager.enqueue(controller, "a")
         assert sorted(f"{each.namespace}/{each.name}" for each in runs.requests) == ["default/a", "default/b"]
 
 

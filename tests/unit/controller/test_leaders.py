@@ -21,6 +21,7 @@ from tests.unit.controller.setting import (
     now,
     pod,
     settled,
+    snapshot_of,
     started,
 )
 
@@ -83,14 +84,14 @@ class Led(Cluster):
 async def test_standby_forgets_objects_whose_deletion_the_leader_has_seen() -> None:
     server, runs = Led("a"), Runs()
     controller = Controller("it", CONFIG_MAPS, runs)
-    async with elected(server, controller):
+    async with elected(server, controller) as manager:
         await server.lead(seconds=1200, gone=1200)
-        snapshot = controller.snapshot()
+        snapshot = snapshot_of(manager)
         assert snapshot["ready"] + snapshot["delayed"] == 1
         assert 100 < snapshot["gone"] < 150  # those of two minutes
         await server.lead(seconds=200)
         await server.come_and_go("late")
-        assert controller.snapshot()["gone"] == 1
+        assert snapshot_of(manager)["gone"] == 1
         await server.hand_over()
         assert runs.names == ["a", "late"]
         assert [each.trigger for each in runs.requests[1].causes] == ["deleted"]
@@ -138,15 +139,15 @@ async def test_object_that_comes_back_or_is_requested_stays_in_the_queue() -> No
         await asyncio.Event().wait()
 
     controller = Controller("it", CONFIG_MAPS, runs, owns=[Owns(PODS)], sources=[Source(hooks)])
-    async with elected(server, controller):
+    async with elected(server, controller) as manager:
         await started()
-        controller.enqueue("default/asked")
+        manager.enqueue(controller, "default/asked")
         for _ in range(2):
             await server.come_and_go("back")
-        assert controller.snapshot()["gone"] == 1
+        assert snapshot_of(manager)["gone"] == 1
         server.put("configmaps", config_map("back"))
         await settled()
-        assert (controller.snapshot()["gone"], controller.snapshot()["ready"]) == (0, 3)
+        assert (snapshot_of(manager)["gone"], snapshot_of(manager)["ready"]) == (0, 3)
         await server.lead(seconds=600)
         await server.hand_over()
         assert sorted(runs.names) == ["asked", "back", "from-a-source"]
@@ -161,9 +162,9 @@ async def test_former_leader_keeps_no_deletions_either() -> None:
         raise TerminalError("it cannot work")
 
     controller = Controller("it", CONFIG_MAPS, reconcile)
-    async with elected(server, controller):
+    async with elected(server, controller) as manager:
         await started()
-        assert len(controller.parked()) == 2
+        assert len(manager.parked(controller)) == 2
         server.leases.take("former", 7)
         await asyncio.sleep(5)
         server.terms = 7
@@ -171,7 +172,7 @@ async def test_former_leader_keeps_no_deletions_either() -> None:
         await server.lead(seconds=300)
         server.put("configmaps", config_map("other"))
         await settled()
-        assert list(map(str, controller.parked())) == ["default/here"]
+        assert list(map(str, manager.parked(controller))) == ["default/here"]
         runs.requests.clear()
         await server.hand_over()
         assert runs.names == ["other"]
@@ -182,11 +183,11 @@ async def test_former_leader_keeps_no_deletions_either() -> None:
 async def test_deletions_that_a_leader_has_left_over_run_last(seconds: float) -> None:
     server, runs = Led("busy", "gone", "here", held=False), Runs(seconds=1000)
     controller = Controller("it", CONFIG_MAPS, runs, workers=1)
-    async with elected(server, controller):
+    async with elected(server, controller) as manager:
         await started()
         server.remove("configmaps", "default/gone")
         await settled()
-        assert (runs.names, controller.snapshot()["ready"]) == (["busy"], 2)
+        assert (runs.names, snapshot_of(manager)["ready"]) == (["busy"], 2)
         server.terms = 7
         await server.lead(seconds)
         runs.requests.clear()
@@ -222,13 +223,13 @@ async def test_new_leader_creates_no_child_twice(delay: float, opaque: bool, cap
         server.delay = lambda: delay
         server.put("pods", pod("child-of-the-former"))
         await server.hand_over()
-        assert controller.snapshot()["phase"] == "catching up"
-        assert controller.snapshot()["waits_for"] == ["informer of pods: compared with the server"]
+        assert snapshot_of(manager)["phase"] == "catching up"
+        assert snapshot_of(manager)["waits_for"] == ["informer of pods: compared with the server"]
         assert manager.ready().reasons == ("controller it: not caught up: informer of pods: compared with the server",)
         await asyncio.sleep(60)
         assert server.names("pods") == ["default/child-of-the-former"]
-        assert controller.snapshot()["results"] == {"success": 1}
-        assert controller.snapshot()["phase"] == "working"
+        assert snapshot_of(manager)["results"] == {"success": 1}
+        assert snapshot_of(manager)["phase"] == "working"
         assert manager.ready()
     lines = [line for line in caplog.messages if "have the writes of the former leader" in line]
     assert len(lines) == 1
@@ -326,7 +327,7 @@ async def test_leader_that_leads_again_waits_again() -> None:
 async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
     server, runs, tasks = Led("a"), Runs(), asyncio.all_tasks()
     controller = child_controller(runs)
-    async with elected(server, controller):
+    async with elected(server, controller) as manager:
         await started()
         waiting = asyncio.all_tasks()
         server.delay = lambda: 60.0
@@ -336,11 +337,11 @@ async def test_loss_while_waiting_cancels_the_wait(waits_for: str) -> None:
         elif waits_for == "the next attempt":
             server.failure = TransportError("it cannot be reached")
         await server.hand_over()
-        assert controller.snapshot()["phase"] == "catching up"
+        assert snapshot_of(manager)["phase"] == "catching up"
         server.leases.take("other", transitions=2, seconds=1000)
         await asyncio.sleep(10)
-        assert controller.snapshot()["phase"] == "standby"
-        assert controller.snapshot()["waits_for"] == []
+        assert snapshot_of(manager)["phase"] == "standby"
+        assert snapshot_of(manager)["waits_for"] == []
         left = {task.get_name() for task in asyncio.all_tasks() - waiting}
         assert not any("catches up" in name or "dispatcher" in name for name in left)
         server.failure = None
@@ -403,14 +404,14 @@ async def test_failed_read_is_repeated(failure: BaseException, caplog: pytest.Lo
         server.failure = failure
         await server.hand_over()
         await asyncio.sleep(20)
-        assert controller.snapshot()["results"] == {}
+        assert snapshot_of(manager)["results"] == {}
         assert manager.alive()
         assert "not caught up: informer of configmaps: " in manager.ready().reasons[0]
         reason = str(failure) or "CancelledError()"
         assert reason in manager.ready().reasons[0]
         server.failure = None
         await asyncio.sleep(60)
-        assert controller.snapshot()["results"] == {"success": 1}
+        assert snapshot_of(manager)["results"] == {"success": 1}
         assert server.names("pods") == ["default/child-of-the-former"]
     assert 2 < sum("the informer of pods may lack writes" in line for line in caplog.messages) < 10
 

@@ -13,6 +13,7 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import (
     Controller,
     ControllerFailed,
+    Manager,
     Request,
     Restart,
     Source,
@@ -24,12 +25,14 @@ from tests.unit.controller.setting import (
     PODS,
     Runs,
     Server,
+    active_of,
     config_map,
     manager_of,
     now,
     pod,
     server_with,
     settled,
+    snapshot_of,
     started,
     subject_of_line,
 )
@@ -205,7 +208,7 @@ async def test_start_fails_with_the_error_of_a_controller() -> None:
     await manager.remove(controllers[1])
     async with manager:
         await started()
-        assert controllers[0].snapshot()["phase"] == "working"
+        assert snapshot_of(manager)["phase"] == "working"
 
 
 @pytest.mark.behaviour("C-73")
@@ -218,9 +221,15 @@ async def test_declaration_runs_in_one_manager_at_a_time_and_again() -> None:
             await started()
     assert runs.names == ["a"] * 3
     async with first:
-        with pytest.raises(UsageError, match="controller it already runs in a manager; make another Controller"):
+        with pytest.raises(UsageError, match="controller it already runs in manager test; make another Controller"):
             async with second:
                 pass
+        with pytest.raises(UsageError, match="controller it does not run in manager test"):
+            second.enqueue(controller, "default/a")
+        await started()
+        first.enqueue(controller, "default/a")
+        await settled()
+    assert runs.names == ["a"] * 5
 
 
 # Failures.
@@ -247,7 +256,7 @@ async def test_controller_whose_informer_crashes_is_restarted_alone(caplog: pyte
     manager = manager_of(server, controller, Controller("other", PODS, others), restart=AT_ONCE)
     async with manager:
         await started()
-        crash_informer(controller)
+        crash_informer(manager)
         server.put("configmaps", config_map("a", value="lost"))
         await settled()
         assert len(runs.requests) == 1
@@ -272,7 +281,7 @@ async def test_crash_in_the_factory_of_a_service_makes_the_manager_not_ready() -
     async with factory, manager_of(server, controller, factory=factory) as manager:
         await started()
         assert manager.ready()
-        crash_informer(controller)
+        crash_informer(manager)
         server.put("configmaps", config_map("a", value="lost"))
         await settled()
         assert "cache v1/configmaps: stopped: crashed: Broken" in manager.ready().reasons
@@ -282,14 +291,13 @@ class Broken(Exception):
     """The exception with which an informer crashes."""
 
 
-def crash_informer(controller: Controller[Any]) -> None:
+def crash_informer(manager: Manager) -> None:
     """Let the informer of the primary crash at its next event."""
 
     async def broken(*_: Any) -> None:
         raise Broken("a bug")
 
-    assert controller._active is not None
-    vars(controller._active.inputs.primary._sources)["source"].queue.apply = broken
+    vars(active_of(manager).inputs.primary._sources)["source"].queue.apply = broken
 
 
 @pytest.mark.behaviour("C-67")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ from aioinformer.backoff import BackoffOptions
 from aioinformer.controller import Cause, Controller, LeaderElection, QueueOptions, Request, Restart, Result
 from aioinformer.controller.running.attached import Inputs
 from aioinformer.errors import InformerStopped, UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.informer.reader import InformerCache
 from tests.support.stalling_loop import stall
 from tests.unit.controller.setting import (
     CONFIG_MAPS,
@@ -20,16 +24,20 @@ from tests.unit.controller.setting import (
     Cluster,
     Runs,
     Server,
+    active_of,
     config_map,
     manager_of,
     now,
     pod,
     server_with,
     settled,
+    snapshot_of,
     started,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.transport import Request as HttpRequest
 
 ELECTION = LeaderElection("it", identity="me")
@@ -105,7 +113,7 @@ async def test_stop_may_come_while_a_controller_is_added(monkeypatch: pytest.Mon
         assert asyncio.all_tasks() == tasks
         assert ("two" in manager.controllers) == (outcome is None)
         with pytest.raises(UsageError, match="does not run"):
-            two.snapshot()
+            manager.parked(two)
     assert outcomes == {True, False}
 
 
@@ -141,12 +149,12 @@ async def test_attempt_that_has_ended_does_not_expire() -> None:
         return Result(parked="done")
 
     controller = Controller("it", CONFIG_MAPS, reconcile, timeout=5)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         go_on.set()
         stall(10)  # the end of the attempt and its timeout are noticed at the same time
         await asyncio.sleep(1)
-        assert controller.snapshot()["results"] == {"parked": 1}
+        assert snapshot_of(manager)["results"] == {"parked": 1}
 
 
 # Own writes.
@@ -171,6 +179,70 @@ async def test_controller_that_returns_knows_its_writes() -> None:
         assert len(server.names("pods")) == 1
 
 
+@pytest.mark.behaviour("C-55", "C-73")
+async def test_next_manager_knows_the_writes_of_the_declaration() -> None:
+    server = server_with("a")
+
+    async def reconcile(request: Request[Any]) -> None:
+        if not request.lister(PODS).list():
+            await request.client.core.v1.pods.create({"metadata": {"generateName": "child-", "namespace": "default"}})
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    async with SharedInformerFactory(server) as factory:  # its cache of pods outlives the managers
+        factory.core.v1.pods.informer()
+        await factory.wait_for_cache_sync()
+        server.delay = lambda: 3.0
+        for _ in range(2):
+            async with manager_of(server, controller, factory=factory):
+                await started()
+        async with manager_of(server, controller, factory=factory):
+            await asyncio.sleep(20)
+        assert len(server.names("pods")) == 1
+
+
+async def test_declaration_without_further_use_is_not_kept() -> None:
+    server, written = server_with("a"), list[str]()
+
+    async def reconcile(request: Request[Any]) -> None:
+        created = await request.client.core.v1.pods.create(pod("child"))
+        written.append(created.metadata.name or "")
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    server.delay = lambda: 3.0
+    async with manager_of(server, controller):
+        await started()
+    kept = weakref.ref(controller)
+    del controller, reconcile
+    gc.collect()
+    assert (written, kept()) == (["child"], None)
+
+
+@pytest.mark.behaviour("C-37")
+@pytest.mark.parametrize(("delay", "asked"), [(0.0, ["shows"]), (3.0, ["shows", "wait_until_shown"])])
+async def test_own_write_is_proven_once(delay: float, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[str] = []
+
+    def note(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any) -> Any:
+            questions.append(name)
+            return ask(*arguments)
+
+        return noted
+
+    for name in ("shows", "wait_until_shown"):
+        monkeypatch.setattr(InformerCache, name, note(name, getattr(InformerCache, name)))
+    server = server_with("a")
+
+    async def reconcile(request: Request[Any]) -> None:
+        await request.client.core.v1.pods.create(pod("child"))
+        await asyncio.sleep(0.1)
+
+    async with manager_of(server, Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])):
+        server.delay = lambda: delay
+        await asyncio.sleep(10)
+    assert questions == asked
+
+
 @pytest.mark.behaviour("C-09", "C-39", "C-55")
 @pytest.mark.parametrize("refused", [0, 503])
 async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -184,17 +256,17 @@ async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pyte
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
     server.delay = lambda: 300.0
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.refuse_reads = refused
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await asyncio.sleep(290)
-        snapshot = controller.snapshot()
+        snapshot = snapshot_of(manager)
         assert (snapshot["settling"], snapshot["failing"], snapshot["parked"]) == (["default/a"], {}, {})
         assert 5 < snapshot["results"]["stale"] < 30  # waits become longer, up to a minute
         server.refuse_reads = 0
         await asyncio.sleep(100)
-        assert (runs.names, controller.snapshot()["results"]["success"]) == (["a", "a"], 2)
+        assert (runs.names, snapshot_of(manager)["results"]["success"]) == (["a", "a"], 2)
         assert {each.attempt for each in runs.requests} == {1}
     (line,) = (each for each in caplog.messages if "own writes" in each)
     assert line.startswith("controller it: default/a: the caches do not show its own writes: ")
@@ -214,10 +286,10 @@ async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
         return Result(after=100, priority=7)
 
     controller = Controller("it", CONFIG_MAPS, reconcile, queue=ONE_ATTEMPT, when=lambda change: False)
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.delay = lambda: 20.0
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await asyncio.sleep(200)
         assert [str(each.causes[0]) for each in runs.requests] == ["requested", "result"]
         assert runs.times[1] - runs.times[0] == pytest.approx(100)
@@ -236,10 +308,10 @@ async def test_wait_within_a_run_is_no_failed_attempt() -> None:
 
     controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS], queue=ONE_ATTEMPT)
     server.delay = lambda: 60.0
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(100)
-        assert ({each.attempt for each in runs.requests}, controller.parked()) == ({1}, {})
-        assert controller.snapshot()["results"]["success"] == 1
+        assert ({each.attempt for each in runs.requests}, manager.parked(controller)) == ({1}, {})
+        assert snapshot_of(manager)["results"]["success"] == 1
 
 
 # Restarts.
@@ -251,27 +323,26 @@ async def test_requests_outlive_the_restart_of_a_controller(attempts: int, monke
     runs, cause, attach = Runs(), Cause("requested", "hook"), Inputs.attach
     delays = BackoffOptions(initial=10.0, jitter=0.0)
 
-    async def refuse(self: Inputs, loops: Any) -> None:
+    async def refuse(self: Inputs) -> None:
         monkeypatch.setattr(Inputs, "attach", attach)
         raise InformerStopped("it has stopped")
 
     controller = Controller("it", CONFIG_MAPS, runs, workers=1)
-    async with manager_of(Server(), controller, restart=Restart(backoff=delays)):
+    async with manager_of(Server(), controller, restart=Restart(backoff=delays)) as manager:
         await started()
         runs.seconds = 1.0
-        controller.enqueue("default/running", cause)
-        controller.enqueue("default/waiting", cause)
+        manager.enqueue(controller, "default/running", cause)
+        manager.enqueue(controller, "default/waiting", cause)
         await settled()
         assert runs.names == ["running"]
-        assert controller._active is not None
-        controller._active._fail(RuntimeError("a bug"))
+        active_of(manager)._fail(RuntimeError("a bug"))
         await asyncio.sleep(1)
         if attempts == 2:
             monkeypatch.setattr(Inputs, "attach", refuse)
         began = now()
         for _ in range(3):
-            controller.enqueue("default/meanwhile", cause, priority=5)
-        controller.enqueue("default/later", cause, after=200)
+            manager.enqueue(controller, "default/meanwhile", cause, priority=5)
+        manager.enqueue(controller, "default/later", cause, after=200)
         await asyncio.sleep(100)
         assert runs.names[1] == "meanwhile"
         assert sorted(runs.names[2:]) == ["running", "waiting"]

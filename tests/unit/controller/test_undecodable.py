@@ -11,7 +11,16 @@ import pytest
 from aioinformer import FakeRecorder
 from aioinformer.controller import Controller, Request, Result, finalizing
 from aioinformer.errors import DecodeError, UsageError
-from tests.unit.controller.setting import CONFIG_MAPS, Runs, Server, config_map, manager_of, settled, started
+from tests.unit.controller.setting import (
+    CONFIG_MAPS,
+    Runs,
+    Server,
+    config_map,
+    manager_of,
+    settled,
+    snapshot_of,
+    started,
+)
 
 if TYPE_CHECKING:
     from aioinformer.controller import Manager
@@ -96,13 +105,13 @@ async def test_handler_runs_for_each_version_instead_of_the_reconciler() -> None
     controller = controller_of(runs)
     handler = Handler(controller)
     server.put("configmaps", config_map("a", value="fine"))
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.put("configmaps", broken())
         await settled()
         server.put("configmaps", broken(other="1"))
         await settled()
-        controller.enqueue("default/a")
+        manager.enqueue(controller, "default/a")
         await settled()
         assert (runs.names, [each.object["data"].get("other") for each in handler.requests]) == (
             ["a"],
@@ -134,11 +143,11 @@ async def test_handler_runs_under_the_rules_of_attempts() -> None:
         return Result(parked="a person must look") if len(attempts) == 3 else None
 
     server.put("configmaps", broken())
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await asyncio.sleep(60)
         assert attempts == [1, 2, 3]
-        assert controller.snapshot()["results"] == {"error": 1, "timeout": 1, "parked": 1}
-        assert controller.snapshot()["parked"] == {"default/a": "a person must look"}
+        assert snapshot_of(manager)["results"] == {"error": 1, "timeout": 1, "parked": 1}
+        assert snapshot_of(manager)["parked"] == {"default/a": "a person must look"}
         server.put("configmaps", broken(other="1"))
         await settled()
         assert len(attempts) == 4
@@ -150,13 +159,13 @@ async def test_handler_waits_for_the_version_that_the_server_has() -> None:
     controller = controller_of(runs)
     handler = Handler(controller)
     delays = iter((5.0, 10.5))
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         server.delay = lambda: next(delays)
         server.put("configmaps", broken())
         server.put("configmaps", config_map("a", value="fixed"))
         await asyncio.sleep(9)
-        assert controller.snapshot()["failing"] == {
+        assert snapshot_of(manager)["failing"] == {
             "default/a": "0 times, the watch has not delivered the current version of default/a"
         }
         await asyncio.sleep(2)
@@ -175,16 +184,16 @@ async def test_writes_of_a_handler_do_not_wait_for_the_cache() -> None:
                 cleaned.append(request.name)
 
     server.put("configmaps", broken())
-    async with manager_of(server, controller):
+    async with manager_of(server, controller) as manager:
         await started()
         held = server.objects["configmaps"]["default/a"]
         assert held["metadata"]["finalizers"] == [CLEANUP]
-        assert controller.snapshot()["settling"] == []
+        assert snapshot_of(manager)["settling"] == []
         server.put(
             "configmaps", {**held, "metadata": {**held["metadata"], "deletionTimestamp": "2025-01-01T00:00:00Z"}}
         )
         await asyncio.sleep(10)
-        assert (cleaned, list(controller.snapshot()["results"])) == (["a"], ["success"])
+        assert (cleaned, list(snapshot_of(manager)["results"])) == (["a"], ["success"])
 
 
 @pytest.mark.behaviour("C-126")
@@ -196,10 +205,10 @@ async def test_own_write_that_cannot_be_decoded_is_reported() -> None:
 
     controller = Controller("it", CONFIG_MAPS, reconcile, informer={"decoder": decode})
     server.put("configmaps", config_map("a", value="fine"))
-    async with manager_of(server, controller, recorder=events):
+    async with manager_of(server, controller, recorder=events) as manager:
         await asyncio.sleep(10)
         assert [event.split()[1] for event in events.events] == ["Undecodable"]
-        assert list(map(str, controller.parked())) == ["default/a"]
+        assert list(map(str, manager.parked(controller))) == ["default/a"]
 
 
 @pytest.mark.behaviour("C-56", "C-126")
@@ -214,8 +223,8 @@ async def test_without_a_handler_the_object_is_reported() -> None:
         await settled()
         message = "default/a cannot be decoded: the decoder refuses it: ValueError"
         assert events.events == [f"Warning Undecodable {message}"]
-        assert controller.snapshot()["parked"] == {"default/a": message}
-        assert controller.snapshot()["undecodable"] == {"default/a": "the decoder refuses it: ValueError"}
+        assert snapshot_of(manager)["parked"] == {"default/a": message}
+        assert snapshot_of(manager)["undecodable"] == {"default/a": "the decoder refuses it: ValueError"}
         assert reasons(manager) == ["1 object cannot be decoded (default/a), and no handler is declared for them"]
         server.put("configmaps", broken(other="1"))
         await settled()
@@ -223,7 +232,7 @@ async def test_without_a_handler_the_object_is_reported() -> None:
         server.put("configmaps", config_map("a", value="fixed"))
         await settled()
         assert (runs.names, manager.ready().reasons) == (["fine", "a"], ())
-        assert (controller.snapshot()["undecodable"], controller.parked()) == ({}, {})
+        assert (snapshot_of(manager)["undecodable"], manager.parked(controller)) == ({}, {})
 
 
 @pytest.mark.behaviour("C-126")
@@ -236,7 +245,7 @@ async def test_undecodable_object_that_is_gone_is_forgotten() -> None:
         assert not manager.ready()
         server.remove("configmaps", "default/a")
         await settled()
-        assert (manager.ready().reasons, controller.parked()) == ((), {})
+        assert (manager.ready().reasons, manager.parked(controller)) == ((), {})
         assert [each.object for each in runs.requests] == [None]
 
 
