@@ -99,30 +99,52 @@ _decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
 _ANYTHING: Final = Expected()
 
 
+class _OpenValue:
+    """A value that is read by its brackets and whose end has not arrived.
+
+    Attributes:
+        data: its bytes so far.
+        scanner: searches them for the end.
+    """
+
+    __slots__ = ("_checked", "_checks", "_lines", "_seen", "data", "scanner")
+
+    def __init__(self, data: bytearray, scanner: ItemScanner) -> None:
+        self.data = data
+        self.scanner = scanner
+        #: How many bytes were searched for a line break, and whether one was found.
+        self._seen, self._lines = 0, False
+        #: How often the value was checked, and its size at the last check.
+        self._checks, self._checked = 0, 0
+
+    def is_broken(self) -> bool:
+        """Return whether a check was due and found that the value cannot become valid."""
+        size, self._lines = len(self.data), self._lines or self.data.find(b"\n", self._seen) >= 0
+        self._seen = size
+        if not self._lines or (self._checks >= _FIRST_CHECKS and size < 2 * self._checked):
+            return False
+        self._checks, self._checked = self._checks + 1, size
+        return not _may_be_valid(bytes(self.data))
+
+
 class ValueStream:
     """Split a stream of JSON objects into values.
 
-    A line that arrives in many chunks is joined once, when it is complete, and no byte is searched twice. Lines are cut
-    one by one, on demand: each one reuses the memory of the line before it, which is still in the processor's cache.
+    A line that arrives in many chunks is joined once, when it is complete. Lines are cut one by one, on demand: each
+    one reuses the memory of the line before it, which is still in the processor's cache.
 
     Args:
         max_frame: the largest object accepted, in bytes.
     """
 
-    __slots__ = ("_checked", "_checks", "_lines", "_max_frame", "_open", "_parts", "_scanner", "_seen", "_size")
+    __slots__ = ("_max_frame", "_open", "_parts", "_size")
 
     def __init__(self, max_frame: int = DEFAULT_MAX_FRAME) -> None:
         self._max_frame = max_frame
         #: The incomplete line.
         self._parts: list[bytes] = []
         self._size = 0
-        #: The incomplete value, if it is read by its brackets.
-        self._open = bytearray()
-        self._scanner: ItemScanner | None = None
-        #: How many of its bytes were searched for a line break, and whether one was found.
-        self._seen, self._lines = 0, False
-        #: How often it was checked, and its size at the last check.
-        self._checks, self._checked = 0, 0
+        self._open: _OpenValue | None = None
 
     def read(
         self,
@@ -145,43 +167,58 @@ class ValueStream:
             FrameTooLarge: a value is larger than `max_frame`, or grows beyond it.
             DecodeError: the next bytes are not a value that the decoder accepts.
         """
-        at = 0
-        if self._scanner is not None:
-            self._open += chunk
-            chunk, at = yield from self._values(self._open, 0, decode, in_steps)
-        last, long, begun = chunk.rfind(b"\n"), min(LARGE, self._max_frame), self._parts
-        while at <= last:
-            end = chunk.index(b"\n", at)
-            if usual and not begun and end - at <= long and (made := usual(chunk, at, end)) is not None:
+        if self._open is not None:
+            data = self._open.data
+            data += chunk
+            at = yield from self._values(data, 0, decode, in_steps)
+            chunk = bytes(data[at:])
+        elif self._parts and b"\n" in chunk:
+            chunk = self._joined(chunk)
+        at, long = 0, min(LARGE, self._max_frame)  # a longer line may be heavy
+        while (end := chunk.find(b"\n", at)) >= 0:
+            if usual and end - at <= long and (made := usual(chunk, at, end)) is not None:
                 at = end + 1
                 yield made
-                continue
-            line = chunk[at:end]
-            at = end + 1
-            if begun:
-                line = self._joined(line)
-                begun = self._parts
-            if not line or line.isspace():
-                continue
-            error: DecodeError | None
-            try:
-                if len(line) > long:
-                    self._check_size(len(line))
-                    if is_heavy(line):
-                        raise Heavy
-                yield decode(line)
-                continue
-            except Heavy:
-                error = None
-            except DecodeError as refused:
-                error = refused
-            if len(line) > end:
-                chunk, end = line + chunk[end:], len(line)  # the line began before this chunk
-            chunk, at = yield from self._values(chunk, end - len(line), decode, in_steps, error, line)
-            last, begun = chunk.rfind(b"\n"), self._parts
-        tail = chunk[at:]
-        if not tail:
-            return
+            else:
+                at = yield from self._unusual_line(chunk, at, end, decode, in_steps)
+        if at < len(chunk):
+            yield from self._tail(chunk[at:], decode, in_steps)
+
+    def unread(self) -> bytes:
+        """Return the bytes after the last value, unchanged. After `DecodeError`, they begin with the refused ones."""
+        return b"".join(self._parts) if self._open is None else bytes(self._open.data)
+
+    def finish(self) -> bytes:
+        """Return the bytes after the last value. They are empty unless the stream was cut in the middle of a value."""
+        rest = self.unread()
+        between = _BETWEEN.match(rest)
+        self._parts, self._size, self._open = [], 0, None
+        return rest[between.end() if between is not None else 0 :].rstrip()
+
+    def _unusual_line(
+        self, data: bytes, at: int, end: int, decode: Callable[[bytes], T], in_steps: Callable[[bytes], Steps[T]]
+    ) -> Generator[T | None, None, int]:
+        """Read a complete line of any form, and return the offset of the next line."""
+        line = data[at:end]
+        if not line or line.isspace():
+            return end + 1
+        error: DecodeError | None = None
+        try:
+            self._check_size(len(line))
+            if is_heavy(line):
+                raise Heavy
+            yield decode(line)
+            return end + 1
+        except Heavy:
+            pass
+        except DecodeError as refused:
+            error = refused
+        return (yield from self._values(data, at, decode, in_steps, error, line))
+
+    def _tail(
+        self, tail: bytes, decode: Callable[[bytes], T], in_steps: Callable[[bytes], Steps[T]]
+    ) -> Iterator[T | None]:
+        """Read the bytes after the last line break."""
         if tail.rstrip(_BLANK).endswith(b"}"):
             # A value may end here, and must not wait for its line break. If another value follows it in this chunk, it
             # waits for the end of that one, or of the line: searching each tail for its end would cost too much.
@@ -190,19 +227,6 @@ class ValueStream:
         self._parts.append(tail)
         self._size += len(tail)
         self._check_size(self._size)
-
-    def unread(self) -> bytes:
-        """Return the bytes after the last value, unchanged. After `DecodeError`, they begin with the refused ones."""
-        return b"".join([*self._parts, self._open])
-
-    def finish(self) -> bytes:
-        """Return the bytes after the last value. They are empty unless the stream was cut in the middle of a value."""
-        rest = self.unread()
-        between = _BETWEEN.match(rest)
-        rest = rest[between.end() if between is not None else 0 :].rstrip()
-        self._parts, self._size = [], 0
-        self._open, self._scanner = bytearray(), None
-        return rest
 
     def _joined(self, part: bytes) -> bytes:
         line = b"".join([*self._parts, part])
@@ -217,7 +241,7 @@ class ValueStream:
         in_steps: Callable[[bytes], Steps[T]],
         error: DecodeError | None = None,
         line: bytes = b"",
-    ) -> Generator[T | None, None, tuple[bytes, int]]:
+    ) -> Generator[T | None, None, int]:
         """Find values by their brackets, up to the first one at the end of a line.
 
         Args:
@@ -229,29 +253,27 @@ class ValueStream:
             line: this line.
 
         Returns:
-            The remaining bytes, and the offset of the next line in them.
+            The offset of the next line; the size of the data if more bytes are needed.
         """
-        begin = at
+        opened, self._open = self._open, None
         try:
-            while True:
-                if self._scanner is None:
-                    at = self._next_value(data, at)
-                    if at == len(data):
-                        return b"", 0
-                    if data[at] != 0x7B:  # "{"
-                        raise error or DecodeError("the bytes after an event of the watch are not an event")
-                    self._scanner = ItemScanner(at)
-                while not (end := self._scanner.step(data)):
+            while opened is not None or (at := self._next_value(data, at)) < len(data):
+                if data[at] != 0x7B:  # "{"
+                    raise error or DecodeError("the bytes after an event of the watch are not an event")
+                scanner = opened.scanner if opened is not None else ItemScanner(at)
+                while not (end := scanner.step(data)):
                     yield None
                 self._check_size((len(data) if end < 0 else end) - at)
                 if end < 0:
-                    self._wait_for_rest(data, at, error)
-                    return b"", 0
-                self._scanner, self._open, self._checks, self._checked = None, bytearray(), 0, 0
+                    scanner.shift(at)
+                    self._open = opened or _OpenValue(bytearray(data[at:]), scanner)
+                    if self._open.is_broken():
+                        raise error or DecodeError("an event of the watch that spans several lines is not JSON")
+                    return len(data)
                 value = bytes(data[at:end])
-                if error is not None and at == begin and line.rstrip() == value:
+                if error is not None and line.rstrip() == value:
                     raise error
-                error = None
+                opened = error = None
                 try:
                     if is_heavy(value):
                         raise Heavy
@@ -264,10 +286,11 @@ class ValueStream:
                     raise DecodeError("an event of the watch continues after its last bracket")
                 at = end
                 yield made
-                if rest < len(data) and alone:
-                    return (data, rest) if isinstance(data, bytes) else (bytes(data[rest:]), 0)
+                if alone:
+                    return rest
+            return at
         except DecodeError:
-            self._open = bytearray(data[at:])
+            self._parts, self._open = [bytes(data[at:])], None
             raise
 
     def _next_value(self, data: bytes | bytearray, at: int) -> int:
@@ -279,20 +302,6 @@ class ValueStream:
             self._parts, self._size = [rest], len(rest)  # a part of a byte order mark, at the end of the chunk
             return len(data)
         return between.end()
-
-    def _wait_for_rest(self, data: bytes | bytearray, at: int, error: DecodeError | None) -> None:
-        """Keep an incomplete value until the next chunk, and raise if it is broken already."""
-        assert self._scanner is not None, "the scanner has not found the end"
-        self._scanner.shift(at)
-        if at or data is not self._open:
-            self._open, self._seen, self._lines = bytearray(data[at:]), 0, False
-        size, self._lines = len(self._open), self._lines or self._open.find(b"\n", self._seen) >= 0
-        self._seen = size
-        if not self._lines or (self._checks >= _FIRST_CHECKS and size < 2 * self._checked):
-            return
-        self._checks, self._checked = self._checks + 1, size
-        if not _may_be_valid(bytes(self._open)):
-            raise error or DecodeError("an event of the watch that spans several lines is not JSON")
 
     def _check_size(self, size: int) -> None:
         if size > self._max_frame:
