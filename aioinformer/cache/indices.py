@@ -60,13 +60,16 @@ class _Failed(tuple[str, ...]):
 
 #: The values of an object for which the index function raised: none.
 FAILED: Final = _Failed()
+#: Indices in which the change of an object has begun, with its values before and after.
+Begun: TypeAlias = "list[tuple[Index[Any], tuple[str, ...], tuple[str, ...]]]"
 
 
 class Index(Generic[T]):
     """Keys by value, for one index function.
 
-    A change has two halves. `add` may run out of memory, and has changed nothing then. `settle`, or `revert` in its
-    place, needs no memory. So a store changes all its indices or none.
+    A change has two halves. `add` adds the new values of an object, and may run out of memory. `settle` removes the old
+    ones, and needs no memory. With old and new exchanged, `settle` undoes `add`. So a store changes all its indices or
+    none.
 
     Args:
         name: of the index, for logs and errors.
@@ -135,64 +138,49 @@ class Index(Generic[T]):
 
     def put(self, key: str, item: Any, new: tuple[str, ...]) -> None:
         """Set the values of an object."""
-        old = self.add(key, item, new)
-        if old is not None:
+        begun: Begun = []
+        self.add(key, item, new, begun)
+        for _, old, _ in begun:
             self.settle(key, old, new)
 
-    def add(self, key: str, item: Any, new: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Add the new values of an object. Return its old values; None if nothing is left to do."""
+    def add(self, key: str, item: Any, new: tuple[str, ...], begun: Begun) -> None:
+        """Add the new values of an object to its old ones; if they differ, note the change in `begun` first."""
         if self.settles_records and isinstance(item, Record):
-            if key in self._keys.get(item.namespace, ()):
-                return None  # a failed update must not remove the object, which is still in the store
-            self._put_in(item.namespace, key)
-            return ()
+            if key not in self._keys.get(item.namespace, ()):
+                begun.append((self, (), new))
+                self._put_in(item.namespace, key)
+            return
         old = self._values_of(key)
         if old == new:
-            return None
-        try:
-            for value in new:
-                if value not in old:
-                    self._put_in(value, key)
-            if new is FAILED:
-                self.failing[key] = None
-            if new or new is FAILED:
-                self._values[key] = new[0] if len(new) == 1 else new
-        except BaseException:
-            self.revert(key, old, new)
-            raise
-        return old
-
-    def settle(self, key: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-        """Complete `add`: remove the old values."""
-        for value in old:
-            if value not in new:
-                self._take_out(value, key)
-        if old is FAILED:
-            self.failing.pop(key, None)
-        if not new and new is not FAILED:
-            self._values.pop(key, None)
-
-    def revert(self, key: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
-        """Undo `add`: remove the new values."""
+            return
+        begun.append((self, old, new))
         for value in new:
             if value not in old:
-                self._take_out(value, key)
+                self._put_in(value, key)
         if new is FAILED:
+            self.failing[key] = None
+        if new or new is FAILED:
+            self._values[key] = new[0] if len(new) == 1 else new
+
+    def settle(self, key: str, gone: tuple[str, ...], kept: tuple[str, ...]) -> None:
+        """Remove the values that are not kept."""
+        for value in gone:
+            if value not in kept:
+                self._take_out(value, key)
+        if kept is not FAILED:
             self.failing.pop(key, None)
-        if old or old is FAILED:
-            self._values[key] = old[0] if len(old) == 1 else old
-        else:
-            self._values.pop(key, None)
+        if key in self._values:
+            if kept or kept is FAILED:
+                self._values[key] = kept[0] if len(kept) == 1 else kept
+            else:
+                del self._values[key]
 
     def remove(self, key: str, item: Any) -> None:
         """Remove an object, whose last item is given."""
+        values = self._values_of(key)
         if self.settles_records and isinstance(item, Record):
-            self._take_out(item.namespace, key)
-            return
-        for value in self._values_of(key):
-            self._take_out(value, key)
-        self._values.pop(key, None)
-        self.failing.pop(key, None)
+            values = (item.namespace,)
+        self.settle(key, values, ())
 
     def take_in(self, other: Index[T]) -> None:
         """Add everything from an index of the same function that has other objects."""

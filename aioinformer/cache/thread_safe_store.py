@@ -19,7 +19,7 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from aioinformer.cache.indices import Index, Indexers, IndexFunc, index_functions
+from aioinformer.cache.indices import Begun, Index, Indexers, IndexFunc, index_functions
 from aioinformer.cache.objects.record import Record
 from aioinformer.errors import IndexNotFound, UsageError
 from aioinformer.functions import LogError, Timed, log_each, untimed
@@ -34,8 +34,6 @@ NAMESPACE_INDEX = "namespace"
 
 #: index name -> index
 Indices: TypeAlias = dict[str, Index[T]]
-#: Indices in which a change has begun, with the values of the object before and after it.
-Begun: TypeAlias = list[tuple[Index[Any], tuple[str, ...], tuple[str, ...]]]
 
 #: How many objects are named for which an index function raises.
 _NAMED: Final = 3
@@ -98,46 +96,34 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             MemoryError: nothing has changed.
         """
-        kept = self.every_index
-        items = self._items
-        settled = key in items and isinstance(item, Record)
-        values = []
-        for index in kept:
-            if not (settled and index.settles_records):
-                values.append((index, index.evaluate(key, item)))
-        if settled and not values:
+        while True:
+            indices, values = self.every_index, []
+            settled = key in self._items and isinstance(item, Record)
+            for index in indices:
+                if not (settled and index.settles_records):
+                    values.append((index, index.evaluate(key, item)))
             with self._lock:
-                old = items.get(key)
-                if old is not None and kept is self.every_index:
+                old = self._items.get(key)
+                if indices is not self.every_index or (settled and old is None):
+                    continue  # another thread came between
+                begun: Begun = []
+                try:
+                    self._items[key] = item
+                    for index, new in values:
+                        index.add(key, item, new, begun)
                     if notify is not None:
                         notify(notification)
-                    items[key] = item  # replaces a value, which needs no memory
-                    return old
-            return self.put(key, item, notify, notification)  # another thread came between
-        with self._lock:
-            if kept is not self.every_index:
-                return self.put(key, item, notify, notification)
-            old = items.get(key)
-            items[key] = item
-            begun: Begun = []
-            try:
-                for index, new in values:
-                    before = index.add(key, item, new)
-                    if before is not None:
-                        begun.append((index, before, new))
-                if notify is not None:
-                    notify(notification)
-            except BaseException:
-                self._undo(key, old, begun)
-                raise
-            for index, before, new in begun:
-                index.settle(key, before, new)
-        return old
+                except BaseException:
+                    self._undo(key, old, begun)
+                    raise
+                for index, before, new in begun:
+                    index.settle(key, before, new)
+                return old
 
     def _undo(self, key: str, old: Any, begun: Begun) -> None:
         """Undo a change that has begun; this needs no memory."""
         for index, before, new in begun:
-            index.revert(key, before, new)
+            index.settle(key, new, before)
         if old is None:
             self._items.pop(key, None)
         else:
@@ -209,9 +195,7 @@ class ThreadSafeStore(Generic[T]):
                         new = values.get(index.name)
                         if new is None:  # another thread has just added this index
                             new = index.evaluate(key, item)
-                        before = index.add(key, item, new)
-                        if before is not None:
-                            begun.append((index, before, new))
+                        index.add(key, item, new, begun)
                 notify()
             except BaseException:
                 for key, old, begun in changes:
