@@ -41,7 +41,7 @@ demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of 
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 test: $(VENV)/.package $(VENV)/.dev ## Run every test with a sample of its values (ARGS="tests/unit/cache -x": those tests, all values)
-	@$(PYTEST) $(or $(ARGS),--sample --values=4)
+	@$(PYTEST) $(or $(ARGS),--sample --values=3)
 
 test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json
 	@$(PYTEST) --full-run $(or $(ARGS),--record-full-run)

@@ -24,6 +24,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from aioinformer import BackoffOptions, ListWatch, RunOptions, SharedIndexInformer, meta_namespace_key_func
 from aioinformer.handlers.threaded import ThreadedHandler
 from aioinformer.resources.catalog import find
@@ -83,11 +85,11 @@ PAGES = RunOptions(backoff=_QUICK, min_watch_timeout=45.0, idle_timeout=20.0, st
 #: Every queue, every storage tier, both kinds of list, with default and with short times.
 FORMS: dict[str, dict[str, Any]] = {
     "as it comes": {},
-    "in order": {"queue": "in_order", "options": STREAMS},
+    "in order": {"options": replace(STREAMS, queue="in_order")},
     "in pages": {"options": PAGES},
-    "in order, in pages": {"queue": "in_order", "options": PAGES, "indexers": {"by-value": "data.kind"}},
+    "in order, in pages": {"options": replace(PAGES, queue="in_order"), "indexers": {"by-value": "data.kind"}},
     "stripped": {"storage": "stripped", "options": STREAMS},
-    "compressed": {"storage": "compressed", "options": PAGES, "queue": "in_order"},
+    "compressed": {"storage": "compressed", "options": replace(PAGES, queue="in_order")},
     "projection": {"storage": "projection", "fields": ["data.kind"], "options": STREAMS},
     "metadata": {"storage": "metadata", "options": STREAMS},
     "dict": {"storage": "dict", "options": PAGES},
