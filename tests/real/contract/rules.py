@@ -152,4 +152,29 @@ OBJECTS: dict[str, tuple[dict[str, Any], list[tuple[Any, int]]]] = {
             ({"min": "1", "max": 3}, 422),
         ],
     ),
+    "formats": (
+        ruled(
+            fields(
+                time={"type": "string", "format": "date-time"},
+                day={"type": "string", "format": "date"},
+                span={"type": "string", "format": "duration"},
+                data={"type": "string", "format": "byte", "maxLength": 64},
+            ),
+            "!has(self.time) || self.time < timestamp('2030-01-01T00:00:00Z')",
+            "!has(self.time) || self.time.getFullYear() >= 2020",
+            "!has(self.day) || self.day.getMonth() == 0",
+            "!has(self.span) || self.span >= duration('1m')",
+            {"rule": "!has(self.span) || self.span.getHours() < 2", "messageExpression": "string(self.span)"},
+            "!has(self.data) || self.data == b'abc'",
+        ),
+        [
+            ({"time": "2024-05-06T07:08:09Z", "day": "2024-01-02", "span": "90s", "data": "YWJj"}, 201),
+            ({"time": "2031-05-06T07:08:09+02:00"}, 422),
+            ({"time": "2019-05-06T07:08:09.5Z"}, 422),
+            ({"day": "2024-02-02"}, 422),
+            ({"span": "30s"}, 422),
+            ({"span": "3h"}, 422),
+            ({"data": "YWI="}, 422),
+        ],
+    ),
 }

@@ -237,6 +237,11 @@ async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
 
 
 INVALID: dict[str, Any] = {
+    "no_schema": (("spec", "versions"), [{"name": "v1", "served": True, "storage": True}]),
+    "no_keys": (
+        ("spec", "versions"),
+        [version(schema=with_spec(x={"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map"}))],
+    ),
     "no_storage": (("spec", "versions"), [version("v2")]),
     "not_structural": (("spec", "versions"), [version(schema={"properties": {"spec": {}}})]),
     "bad_default": (("spec", "versions"), [version(schema=with_spec(x={"type": "integer", "default": "1"}))]),

@@ -47,6 +47,10 @@ MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "pod": (f"{CORE}/pods", {"spec": {"containers": [CONTAINER]}}),
     "rich_pod": (f"{CORE}/pods", {"spec": RICH_POD}),
     "service": (f"{CORE}/services", {"spec": {"ports": [{"port": 80}]}}),
+    "stateful_set": (
+        "/apis/apps/v1/namespaces/{ns}/statefulsets",
+        {"spec": {"selector": SELECTED, "template": TEMPLATE, "serviceName": "s"}},
+    ),
     "deployment": ("/apis/apps/v1/namespaces/{ns}/deployments", {"spec": {"selector": SELECTED, "template": TEMPLATE}}),
 }
 

@@ -143,6 +143,7 @@ async def test_merge_patch_must_be_an_object(api: Conversation, text: str, conte
 
 
 TWO = deployment(*CONTAINERS)
+ORDER = {"$setElementOrder/containers": [{"name": "d"}, {"name": "c"}]}
 FINALIZERS = {"finalizers": ["x/a", "x/b", "x/c"]}
 STRATEGIC_PATCHES: dict[str, Row] = {
     "containers": in_deployment(TWO, containers=[{"name": "d", "image": "k"}, {"name": "e", "image": "l"}]),
@@ -150,7 +151,7 @@ STRATEGIC_PATCHES: dict[str, Row] = {
     "replace_list": in_deployment(TWO, containers=[{"$patch": "replace"}, {"name": "e", "image": "k"}]),
     "retain": (DEPLOYMENTS, TWO, {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}),
     "delete_finalizers": in_metadata(FINALIZERS, {"$deleteFromPrimitiveList/finalizers": ["x/a", "x/z"]}),
-    "unknown_directive": (CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"a": "b", "c": "d"}}, {"$patch": "frob"}),
+    "order": in_deployment(TWO, containers=[{"name": "d", "tty": True}], **ORDER),
 }
 
 
@@ -211,6 +212,7 @@ OPERATIONS: dict[str, list[Any]] = {
     "add_escaped": [add("/metadata/labels/example.com~1z", "1"), add("/data/a~0c", "1")],
     "append": [add("/metadata/finalizers/-", "x/c")],
     "remove": [remove("/data/k")],
+    "remove_nothing": [remove("/data/n")],
     "replace": [replace("/data/k", "1")],
     "replace_nothing": [replace("/data/n", "1")],
     "test": [expect("/data/k", "v"), add("/data/n", "1")],
@@ -218,6 +220,7 @@ OPERATIONS: dict[str, list[Any]] = {
     "move": [move("/data/k", "/data/n")],
     "copy": [copy("/data/k", "/data/n")],
     "several": [expect("/data/k", "v"), replace("/data/k", "w"), copy("/data/k", "/data/n"), remove("/data/l")],
+    "no_path": [{"op": "add", "value": "1"}],
     "unknown": [{"op": "frob", "path": "/data/k"}],
 }
 

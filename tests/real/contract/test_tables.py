@@ -23,6 +23,7 @@ def ago(**units: float) -> str:
 
 TWO = {"containers": [{"name": "a", "image": "one"}, {"name": "b", "image": "two"}]}
 COMPLETED = {"terminated": {"exitCode": 0, "reason": "Completed", "signal": 0}}
+KILLED = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "signal": 9}}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 READY = [{"type": "Ready", "status": "True"}]
 HOURS = ago(hours=9)
@@ -52,6 +53,7 @@ STATES: dict[str, dict[str, Any]] = {
         container("a", RUNNING, True, 3, HOURS), container("b", RUNNING, True, 1, DAYS), conditions=READY
     ),
     "crash-loop": started(container("a", waiting("CrashLoopBackOff"), False, 3, HOURS), B),
+    "out-of-memory": started(container("a", KILLED), B),
     "completed": started(container("a", COMPLETED), container("b", COMPLETED), phase="Succeeded"),
     "evicted": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."},
 }

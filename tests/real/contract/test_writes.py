@@ -104,6 +104,12 @@ async def test_put_and_patch_of_a_missing_object_are_404(api: Conversation) -> N
     assert answer.status == 404
 
 
+async def test_immutable_configmap_rejects_changes(api: Conversation) -> None:
+    await api.create(CONFIGMAPS, configmap({"k": "v"}) | {"immutable": True})
+    answer = await api("PUT", A, configmap({"k": "w"}))
+    assert answer.status == 422
+
+
 async def test_status_subresource_separates_spec_and_status(api: Conversation) -> None:
     await api("POST", DEPLOYMENTS, DEPLOYMENT | {"status": {"replicas": 9}})
     both = {"spec": {"replicas": 5}, "status": {"replicas": 1}}
