@@ -57,31 +57,6 @@ def in_deployment(made: dict[str, Any], **spec: Any) -> Row:
     return DEPLOYMENTS, made, {"spec": {"template": {"spec": spec}}}
 
 
-def in_container(made: dict[str, Any], patch: dict[str, Any]) -> Row:
-    """Return a row that patches a container of a deployment.
-
-    Args:
-        made: fields of the container besides name and image.
-    """
-    first = {"name": "c", "image": "i", **made}
-    return in_deployment(deployment(first), containers=[{"name": "c", **patch}])
-
-
-def in_pods(made: dict[str, Any], patch: dict[str, Any]) -> Row:
-    """Return a row that patches the pod spec of a deployment."""
-    return in_deployment(deployment(**made), **patch)
-
-
-def in_service(ports: list[dict[str, Any]], patch: dict[str, Any], **fields: Any) -> Row:
-    """Return a row that patches the spec of a service."""
-    return SERVICES, {**named(), "spec": {"ports": ports, **fields}}, {"spec": patch}
-
-
-def in_data(made: dict[str, Any] | None, patch: Any) -> Row:
-    """Return a row that patches the data of a ConfigMap."""
-    return CONFIGMAPS, named() if made is None else named() | {"data": made}, {"data": patch}
-
-
 def in_metadata(made: dict[str, Any], patch: dict[str, Any]) -> Row:
     """Return a row that patches the metadata of a ConfigMap."""
     return CONFIGMAPS, named(**made), {"metadata": patch}

@@ -103,8 +103,6 @@ async def test_update_requires_a_resource_version(api: Conversation) -> None:
 NAMES: dict[str, dict[str, Any]] = {
     "kind": {"kind": "Other"},
     "name": {"metadata": {"name": "A_"}},
-    "label": {"metadata": {"name": "a", "labels": {"a b": "c"}}},
-    "namespace": {"metadata": {"name": "a", "namespace": "other"}},
 }
 
 
@@ -240,15 +238,13 @@ async def test_deleting_the_crd_deletes_its_objects(api: Conversation) -> None:
 
 INVALID: dict[str, Any] = {
     "no_schema": (("spec", "versions"), [{"name": "v1", "served": True, "storage": True}]),
-    "no_storage": (("spec", "versions"), [version("v2")]),
-    "two_storages": (("spec", "versions"), [version("v1"), version("v2") | {"storage": True}]),
-    "not_structural": (("spec", "versions"), [version(schema={"properties": {"spec": {}}})]),
-    "bad_default": (("spec", "versions"), [version(schema=with_spec(x={"type": "integer", "default": "1"}))]),
     "no_keys": (
         ("spec", "versions"),
         [version(schema=with_spec(x={"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map"}))],
     ),
-    "bad_selectable": (("spec", "versions"), [version(schema=with_spec(), selectableFields=[{"jsonPath": ".spec.x"}])]),
+    "no_storage": (("spec", "versions"), [version("v2")]),
+    "not_structural": (("spec", "versions"), [version(schema={"properties": {"spec": {}}})]),
+    "bad_default": (("spec", "versions"), [version(schema=with_spec(x={"type": "integer", "default": "1"}))]),
 }
 
 

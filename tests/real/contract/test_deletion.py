@@ -116,15 +116,6 @@ async def test_foreground_deletion_waits_for_blocking_dependents(api: Conversati
     await api.poll(A, is_gone)
 
 
-async def test_foreground_deletion_skips_nonblocking_dependents(api: Conversation) -> None:
-    owner = await create(api, "a")
-    await create(api, "b", reference(owner), **HELD)
-    await delete(api, A, propagationPolicy="Foreground")
-    assert is_gone(await api.poll(A, is_gone))
-    await api.poll(B, lambda answer: "deletionTimestamp" in answer.metadata)
-    await api("PATCH", B, FREE, content_type=MERGE_PATCH, recorded=False)
-
-
 async def test_orphaned_dependents_lose_the_owner_reference(api: Conversation) -> None:
     owner = await create(api, "a")
     await create(api, "b", reference(owner))
@@ -150,13 +141,6 @@ async def test_deletecollection_by_label_selector(api: Conversation) -> None:
     await create(api, "b", labels={"x": "2"})
     await api("DELETE", f"{CONFIGMAPS}?labelSelector=x%3D1")
     assert [item["metadata"]["name"] for item in (await api("GET", CONFIGMAPS)).body["items"]] == ["b"]
-
-
-async def test_deletecollection_stops_at_the_limit(api: Conversation) -> None:
-    for name in "abc":
-        await create(api, name)
-    await api("DELETE", f"{CONFIGMAPS}?limit=2")
-    assert [item["metadata"]["name"] for item in (await api("GET", CONFIGMAPS)).body["items"]] == ["c"]
 
 
 async def test_namespace_is_removed_after_its_contents(api: Conversation) -> None:

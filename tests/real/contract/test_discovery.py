@@ -117,27 +117,15 @@ def outline(document: Any) -> Any:
 
 OWN = "/openapi/v3/apis/{ns}.example.com/v1"
 _GROUP = re.compile("(?:(?<![a-z])r|R)ow[0-9a-fA-F]{8}ExampleCom")
-FIELDS: dict[str, Any] = {
-    "port": {"x-kubernetes-int-or-string": True},
-    "parts": {
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["name"],
-        "items": {
-            "type": "object",
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}, "ref": {"x-kubernetes-int-or-string": True}},
-        },
-    },
-    "rule": {
+PARTS: dict[str, Any] = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
         "type": "object",
-        "properties": {"x": {"type": "integer"}},
-        "x-kubernetes-validations": [{"rule": "self.x > 0", "message": "must be more"}],
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "ref": {"x-kubernetes-int-or-string": True}},
     },
-}
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "described": {"type": "object", "description": "A widget.", "properties": {"spec": {"type": "object"}}},
-    **{name: {"type": "object", "properties": {"spec": node}} for name, node in FIELDS.items()},
 }
 
 
@@ -164,9 +152,8 @@ def named(document: Any) -> Any:
     return json.loads(_GROUP.sub(lambda found: "<group>" if found[0][0] == "r" else "<Group>", json.dumps(document)))
 
 
-@variants("schema", SCHEMAS)
-async def test_published_schema_includes_object_metadata(api: Conversation, schema: dict[str, Any]) -> None:
-    await define(api, version(schema=schema))
+async def test_published_schema_includes_object_metadata(api: Conversation) -> None:
+    await define(api, version(schema={"type": "object", "properties": {"spec": PARTS}}))
     answer = await read_document(api, kinds)
     assert "components" in answer.body
 

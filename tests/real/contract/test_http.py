@@ -57,7 +57,6 @@ async def test_watch_ends_when_the_server_stops(api: Conversation, operator: Ope
 
 
 FORMS = {
-    "nothing": "",
     "anything": "*/*",
     "json": JSON,
     "yaml": YAML,
@@ -65,7 +64,6 @@ FORMS = {
     "kubectl": f"{TABLE},{TABLE.replace('v=v1', 'v=v1beta1')},application/json",
     "metadata": PARTIAL,
     "metadata-list": PARTIAL_LIST,
-    "metadata-list-or-json": f"{PARTIAL_LIST},application/json",
 }
 
 
@@ -74,13 +72,6 @@ FORMS = {
 async def test_accept_header_selects_the_representation(api: Conversation, path: str, accept: str) -> None:
     await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v", "n": "1", "t": "true"}})
     await api("GET", path, accept=accept)
-
-
-@pytest.mark.parametrize("include", ["None", "Metadata", "Object", "Other"])
-@pytest.mark.parametrize("path", [A, CONFIGMAPS], ids=["object", "list"])
-async def test_include_object_selects_the_row_object(api: Conversation, path: str, include: str) -> None:
-    await api.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
-    await api("GET", f"{path}?includeObject={include}", accept=TABLE)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "gzip, deflate, br", "identity"])

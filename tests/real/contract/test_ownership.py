@@ -113,15 +113,6 @@ async def test_apply_dry_run_stores_nothing(api: Conversation) -> None:
     assert answer.body["data"] == {"k": "v"}
 
 
-async def test_oldest_update_managers_are_merged(api: Conversation) -> None:
-    await api.create(f"{CONFIGMAPS}?fieldManager=m0", configmap({"k0": ""}))
-    for index in range(1, 12):
-        patch = {"data": {f"k{index}": ""}}
-        await api("PATCH", f"{A}?fieldManager=m{index:02}", patch, content_type=MERGE_PATCH, recorded=False)
-    answer = await api("GET", A)
-    assert len(answer.metadata["managedFields"]) == 10
-
-
 async def test_apply_with_an_old_version_conflicts(api: Conversation) -> None:
     await apply(api, A, configmap({"k": "v"}))
     answer = await apply(api, A, configmap({"k": "w"}, resourceVersion="1"))
