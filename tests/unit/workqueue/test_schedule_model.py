@@ -39,7 +39,8 @@ from aioinformer.workqueue.requests.outcomes import (
 )
 from aioinformer.workqueue.requests.schedule import Schedule
 
-KEYS = st.sampled_from([ObjectName("a", "1"), ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
+#: Often the same one, so that much happens to it.
+KEYS = st.sampled_from([ObjectName("a", "1")] * 4 + [ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
 TRIGGERS: tuple[Trigger, ...] = ("initial", "resync", "takeover", "added", "updated", "deleted", "source", "requested")
 CHANGES = TRIGGERS[3:]
 BACKOFF = BackoffOptions(initial=1.0, factor=2.0, cap=8.0, jitter=1.0)
@@ -290,6 +291,19 @@ class ScheduleMachine(RuleBasedStateMachine):
             assert following == (known.wanted.at if known.wanted else None)
         with pytest.raises(UsageError, match="is finished already"):
             self.schedule.finish(run, outcome, self.now)
+
+    @rule(outcome=OUTCOMES, times=st.sampled_from([1, 1, 3, 6]))
+    def run_when_due(self, outcome: Outcome, times: int) -> None:
+        """Let the next runs end alike, each as soon as it is due."""
+        for _ in range(times):
+            due = self.schedule.next_time()
+            if not len(self.schedule.lanes) and due is not None:
+                self.now = due
+                self.schedule.advance(due)
+            before = len(self.runs)
+            self.take()
+            if len(self.runs) > before:
+                self.finish(before, outcome)
 
     @rule(key=st.none() | KEYS)
     def retry_parked(self, key: ObjectName | None) -> None:
