@@ -292,9 +292,9 @@ class ScheduleMachine(RuleBasedStateMachine):
         with pytest.raises(UsageError, match="is finished already"):
             self.schedule.finish(run, outcome, self.now)
 
-    @rule(outcome=OUTCOMES, times=st.sampled_from([1, 1, 3, 6]))
-    def run_when_due(self, outcome: Outcome, times: int) -> None:
-        """Let the next runs end alike, each as soon as it is due."""
+    @rule(outcome=OUTCOMES, times=st.sampled_from([1, 1, 3, 6]), changes=st.booleans())
+    def run_when_due(self, outcome: Outcome, times: int, changes: bool) -> None:
+        """Let the next runs end alike, each as soon as it is due, with or without a change after each."""
         for _ in range(times):
             due = self.schedule.next_time()
             if not len(self.schedule.lanes) and due is not None:
@@ -303,7 +303,10 @@ class ScheduleMachine(RuleBasedStateMachine):
             before = len(self.runs)
             self.take()
             if len(self.runs) > before:
+                key = self.runs[before].key
                 self.finish(before, outcome)
+                if changes:
+                    self.add(key, "updated", False, 0, 0.0, 1)
 
     @rule(key=st.none() | KEYS)
     def retry_parked(self, key: ObjectName | None) -> None:
