@@ -81,7 +81,6 @@ async def bodies(client: Client, pod: core_v1.Pod, manifest: Manifest, plain: Ma
     assert_type(await pods.create({"metadata": {"name": "a"}}, namespace="shop"), core_v1.Pod)
     assert_type(await pods.create(manifest), core_v1.Pod)
     assert_type(await pods.create(plain), core_v1.Pod)
-    assert_type(await pods.create(pod.to_dict()), core_v1.Pod)
     assert_type(await pods.create(V1Pod(metadata=V1ObjectMeta(name="a"))), core_v1.Pod)
     assert_type(await pods.create(Settings(ObjectMeta(name="a"))), core_v1.Pod)
     assert_type(await pods.create(Validated(metadata={"name": "a"})), core_v1.Pod)
@@ -92,10 +91,8 @@ async def bodies(client: Client, pod: core_v1.Pod, manifest: Manifest, plain: Ma
     assert_type(await pods.status.apply({"metadata": {"name": "a"}}), core_v1.Pod)
     websites = client.resource(WEBSITES)
     assert_type(await websites.create(Website(ObjectMeta(name="a"))), Website)
-    assert_type(await websites.create({"metadata": {"name": "a"}}), Website)
     assert_type(await websites.replace(Website(ObjectMeta(name="a"), 3)), Website)
     assert_type(await client.resource(PLAIN).create(Website(ObjectMeta(name="a"))), Any)
-    assert_type(await client.resource(PLAIN).create(pod), Any)
     assert_type(await client.resource("v1/pods", decoder=Name).replace(Name(ObjectMeta(name="a"))), Name)
 
 
@@ -109,7 +106,6 @@ async def targets(client: Client, pod: core_v1.Pod, deployment: apps_v1.Deployme
     assert_type(await pods.get(Name(ObjectMeta(name="a"))), core_v1.Pod)
     assert_type(await pods.get(Settings(ObjectMeta(name="a"))), core_v1.Pod)
     assert_type(await pods.delete(pod, propagation="Background", uid=pod.metadata.uid), core_v1.Pod | Status)
-    assert_type(await pods.delete("shop/a", grace=0), core_v1.Pod | Status)
     assert_type(await pods.patch(pod, {"metadata": {"labels": None}}), core_v1.Pod)
     assert_type(await pods.patch("a", [{"op": "remove", "path": "/spec"}], "json", namespace="shop"), core_v1.Pod)
     assert_type(await deployments.scale.get(deployment), autoscaling_v1.Scale)
@@ -141,7 +137,6 @@ async def verbs(client: Client, pod: core_v1.Pod, untyped: ResourceClient[Any]) 
     assert_type(await pods.ephemeral_containers.get("shop/a"), core_v1.Pod)
     accounts = client.core.v1.serviceaccounts
     assert_type(await accounts.create_token("shop/a", seconds=600), authentication_v1.TokenRequest)
-    assert_type(await accounts.namespaced("shop").create_token("a"), authentication_v1.TokenRequest)
     assert_type(await untyped.evict("shop/a"), Status)
     assert_type(await client.resource(PLAIN).create_token("shop/a"), authentication_v1.TokenRequest)
     assert_type(client.resource(WEBSITES).scale, Subresource[autoscaling_v1.Scale])
@@ -156,7 +151,6 @@ async def verbs(client: Client, pod: core_v1.Pod, untyped: ResourceClient[Any]) 
 def reserved_words(probe: core_v1.Probe, rule: networking_v1.NetworkPolicyIngressRule) -> None:
     command = core_v1.ExecAction(command=["true"])
     assert_type(core_v1.Probe(exec_=command), core_v1.Probe)
-    assert_type(core_v1.LifecycleHandler(exec_=command), core_v1.LifecycleHandler)
     peers = (
         networking_v1.NetworkPolicyPeer(ip_block=networking_v1.IPBlock(cidr="10.0.0.0/8", except_=["10.1.0.0/16"])),
     )
@@ -213,19 +207,14 @@ class Reconciler:
 def declared(manager: Manager) -> None:
     assert_type(manager.controller(core_v1.PODS)(of_pods), Controller[core_v1.Pod])
     assert_type(manager.controller(core_v1.PODS)(of_objects), Controller[core_v1.Pod])
-    assert_type(manager.controller(apps_v1.DEPLOYMENTS)(of_objects), Controller[apps_v1.Deployment])
     assert_type(manager.controller(core_v1.PODS)(of_any), Controller[core_v1.Pod])
     assert_type(manager.controller(WEBSITES)(of_websites), Controller[Website])
-    assert_type(manager.controller(WEBSITES)(of_any), Controller[Website])
     assert_type(manager.controller(WEBSITES)(Reconciler().reconcile), Controller[Website])
     assert_type(manager.controller(core_v1.PODS)(Reconciler()), Controller[core_v1.Pod])
     assert_type(manager.controller(PLAIN)(of_websites), Controller[Any])
-    assert_type(manager.controller(PLAIN)(of_any), Controller[Any])
     assert_type(controller(WEBSITES)(of_websites), Controller[Website])
     assert_type(Controller("pods", core_v1.PODS, of_pods), Controller[core_v1.Pod])
-    assert_type(Controller("pods", core_v1.PODS, of_any), Controller[core_v1.Pod])
     assert_type(Controller("websites", WEBSITES, of_websites), Controller[Website])
-    assert_type(Controller("websites", WEBSITES, Reconciler().reconcile), Controller[Website])
     assert_type(Controller("plains", PLAIN, of_websites), Controller[Any])
     assert_type(Controller("pods", core_v1.PODS, lambda request: of_pods(request)), Controller[core_v1.Pod])
 
@@ -239,7 +228,6 @@ def inputs(change: Change) -> None:
     assert_type(Watch(WEBSITES, to=lambda site: site.metadata.name or [], resync_period=60), Watch[Website])
     assert_type(Watch(PLAIN, to=lambda plain: plain["spec"]["owner"], options=RunOptions(queue="in_order")), Watch[Any])
     assert_type(Watch(core_v1.PODS, to=key_of, when=lambda change: change.new is not None), Watch[core_v1.Pod])
-    assert_type(Owns(core_v1.SECRETS), Owns[core_v1.Secret])
     assert_type(Owns(core_v1.SECRETS, controller_only=False, namespace="shop"), Owns[core_v1.Secret])
     assert_type(Owns(core_v1.SECRETS, storage="projection", fields=["type"]), Owns[core_v1.Secret])
     assert_type(Owns(PLAIN, decoder=Website), Owns[Any])
@@ -258,16 +246,11 @@ def key_of(pod: core_v1.Pod) -> ObjectName:
 
 
 def writes(manager: Manager) -> None:
-    manager.controller(WEBSITES, writes=READS)(of_websites)
-    manager.controller(WEBSITES, writes={**READS, **EVENTS})(of_websites)
     manager.controller(WEBSITES, writes={**READS, **EVENTS, **LISTS, **NAMED})(of_websites)
     manager.controller(WEBSITES, writes=READS | EVENTS)(of_websites)
-    manager.controller(WEBSITES, writes=NAMED)(of_websites)
     manager.controller(WEBSITES, writes=None)(of_websites)
     controller(WEBSITES, writes={WEBSITES: {"status/patch"}})(of_websites)
     Controller("websites", WEBSITES, of_websites, writes=READS | EVENTS)
-    merged = READS | LISTS
-    controller(WEBSITES, writes=merged, workers=2)(of_websites)
 
 
 def options(manager: Manager) -> None:
@@ -300,7 +283,6 @@ async def requests(request: Request[Website], pods: Request[core_v1.Pod], untype
 
 
 def conditions(pod: core_v1.Pod, ready: bool) -> None:
-    Condition("Ready", "True")
     Condition("Ready", "False", "Failed", "it has failed", observed_generation=3)
     Condition(type="Ready", status="Unknown", last_transition_time=datetime.now(UTC))
     Condition("Ready", "True" if ready else "False")
@@ -313,7 +295,5 @@ async def running(manager: Manager, websites: Controller[Website]) -> None:
     assert_type(websites.primary(), Primary[Website])
     assert_type(websites.key_of("shop/a"), ObjectName)
     manager.enqueue(websites, "shop/a", Cause("requested"), after=3, priority=1)
-    manager.enqueue(websites, ObjectName("shop", "a"))
     assert_type(manager.parked(websites), dict[ObjectName, Parked])
-    assert_type(manager.retry_parked(websites), int)
     assert_type(manager.retry_parked(websites, ["shop/a"]), int)

@@ -85,7 +85,6 @@ PLAIN = Resource("example.com", "v1", "plains", "Plain")
 
 def constants() -> None:
     assert_type(core_v1.PODS, Resource[core_v1.Pod])
-    assert_type(core_v1.CONFIG_MAPS, Resource[core_v1.ConfigMap])
     assert_type(core_v1.PODS.gvr, str)
     assert_type(core_v1.PODS.path("default", "web-0"), str)
     assert_type(WIDGETS, Resource[Widget])
@@ -118,13 +117,9 @@ def by_path(factory: SharedInformerFactory) -> None:
     assert_type(factory.apps.v1.deployments.lister(), Lister[apps_v1.Deployment])
     assert_type(factory.apps.v1.deployments.lister().namespaced("a"), NamespaceLister[apps_v1.Deployment])
     assert_type(factory.apps.v1.deployments.lister().namespaced("a").get("b"), apps_v1.Deployment)
-    assert_type(factory.apps.v1.deployments.lister().get("a/b"), apps_v1.Deployment)
     assert_type(factory.apps.v1.deployments.lister().list("app=web"), list[apps_v1.Deployment])
     assert_type(factory.core.v1.nodes.lister(), ClusterLister[core_v1.Node])
     assert_type(factory.core.v1.nodes.lister().list({"zone": "a"}), list[core_v1.Node])
-    assert_type(
-        factory.autoscaling.v1.horizontalpodautoscalers.lister().list()[0].kind, Literal["HorizontalPodAutoscaler"]
-    )
     assert_type(
         factory.autoscaling.v2.horizontalpodautoscalers.lister().list()[0].api_version, Literal["autoscaling/v2"]
     )
@@ -134,10 +129,8 @@ def by_name(factory: SharedInformerFactory) -> None:
     assert_type(factory.for_resource("apps/v1/deployments"), NamespacedAccessor[apps_v1.Deployment])
     assert_type(factory.for_resource("v1/pods").lister().get("a/b"), core_v1.Pod)
     assert_type(factory.for_resource("v1/nodes"), ClusterAccessor[core_v1.Node])
-    assert_type(factory.for_resource(core_v1.PODS).informer(), SharedIndexInformer[core_v1.Pod])
     assert_type(factory.for_resource(WIDGETS).informer(), SharedIndexInformer[Widget])
     assert_type(factory.for_resource(PLAIN).informer(), SharedIndexInformer[Any])
-    assert_type(factory.informer_for(core_v1.PODS), SharedIndexInformer[core_v1.Pod])
     assert_type(factory.informer_for(WIDGETS).lister().list(), list[Widget])
     assert_type(factory.informer_for(GADGETS).lister().list(), list[Gadget])
 
@@ -155,7 +148,6 @@ def options(factory: SharedInformerFactory) -> None:
     assert_type(pods.informer(indexers={"node": "spec.nodeName"}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(indexers={"node": nodes_of}), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(transform=without_status), SharedIndexInformer[core_v1.Pod])
-    assert_type(pods.informer(options=RunOptions(page_size=100)), SharedIndexInformer[core_v1.Pod])
     assert_type(pods.informer(decoder=Gadget), SharedIndexInformer[Gadget])
     assert_type(pods.informer(decoder=gadget_of), SharedIndexInformer[Gadget])
     assert_type(pods.lister(decoder=Widget).get("a/b").spec.size, int)
@@ -182,30 +174,18 @@ def pods(pod: core_v1.Pod) -> None:
     assert_type(meta_namespace_key_func(pod), str)
     if pod.status is not None:
         assert_type(pod.status.phase, str | None)
-        assert_type(pod.status.start_time, datetime | None)
         assert_type(pod.status.container_statuses, Sequence[core_v1.ContainerStatus] | None)
         for status in pod.status.container_statuses or ():
             assert_type(status.restart_count, int)
-            assert_type(status.ready, bool)
-            if status.state and status.state.terminated:
-                assert_type(status.state.terminated.exit_code, int)
-                assert_type(status.state.terminated.finished_at, datetime | None)
     assert pod.spec is not None
     assert_type(pod.spec.node_name, str | None)
     assert_type(pod.spec.containers, Sequence[core_v1.Container])
-    assert_type(pod.spec.containers[0].name, str)
-    assert_type(pod.spec.containers[0].image, str | None)
     assert_type([each.name for each in pod.spec.containers], list[str])
     assert_type(pod.spec.node_selector, Mapping[str, str] | None)
-    assert_type((pod.spec.node_selector or {}).get("zone"), str | None)
-    assert_type(pod.spec.tolerations, Sequence[core_v1.Toleration] | None)
-    assert_type(pod.spec.termination_grace_period_seconds, int | None)
     resources = pod.spec.containers[0].resources
     if resources and resources.requests:
         assert_type(resources.requests, Mapping[str, Quantity])
         assert_type(resources.requests["cpu"], str)
-    for port in pod.spec.containers[0].ports or []:
-        assert_type(port.container_port, int)
     probe = pod.spec.containers[0].liveness_probe
     if probe is not None and probe.http_get is not None:
         assert_type(probe.http_get.port, int | str)
@@ -218,34 +198,25 @@ def metadata(pod: core_v1.Pod) -> None:
     assert_type(pod.metadata.uid, str)
     assert_type(pod.metadata.resource_version, str)
     assert_type(pod.metadata.labels, Mapping[str, str] | None)
-    assert_type(pod.metadata.annotations, Mapping[str, str] | None)
     assert_type(pod.metadata.creation_timestamp, datetime | None)
-    assert_type(pod.metadata.deletion_timestamp, datetime | None)
     assert_type(pod.metadata.finalizers, Sequence[str] | None)
     assert_type(pod.metadata.generation, int | None)
     assert_type([each.uid for each in pod.metadata.owner_references or ()], list[str])
-    assert_type([each.manager for each in pod.metadata.managed_fields or ()], list[str | None])
     assert_type(meta_v1.ObjectMeta(name="a", labels={"b": "c"}), ObjectMeta)
 
 
 def other_kinds(
     deployment: apps_v1.Deployment,
     secret: core_v1.Secret,
-    service: core_v1.Service,
     node: core_v1.Node,
 ) -> None:
     if deployment.spec and deployment.spec.template.spec:
         assert_type(deployment.spec.replicas, int | None)
         assert_type(deployment.spec.selector, meta_v1.LabelSelector)
-        assert_type(deployment.spec.selector.match_labels, Mapping[str, str] | None)
-        assert_type(deployment.spec.template, core_v1.PodTemplateSpec)
         assert_type(deployment.spec.template.metadata, ObjectMeta | None)
         assert_type(deployment.spec.template.spec.containers, Sequence[core_v1.Container])
-        if deployment.spec.strategy and deployment.spec.strategy.rolling_update:
-            assert_type(deployment.spec.strategy.rolling_update.max_surge, int | str | None)
     assert_type(secret.data, Mapping[str, str] | None)
     assert_type(secret.immutable, bool | None)
-    assert_type(service.spec and service.spec.ports, Sequence[core_v1.ServicePort] | None)
     assert_type(node.status and node.status.allocatable, Mapping[str, Quantity] | None)
 
 
@@ -337,17 +308,12 @@ async def informers(informer: SharedIndexInformer[core_v1.Pod], transport: HttpT
 
 async def clients(client: Client) -> None:
     assert_type(client.core.v1.pods, ResourceClient[core_v1.Pod])
-    assert_type(await client.core.v1.pods.get("a/b"), core_v1.Pod)
     assert_type(await client.core.v1.pods.get_or_none("a/b"), core_v1.Pod | None)
     async for event in client.core.v1.pods.watch(resource_version="7"):
         assert_type(event.object, core_v1.Pod)
     assert_type((await client.request("GET", "/version")).status, int)
-    assert_type((await client.apps.v1.deployments.get("a/b")).spec, apps_v1.DeploymentSpec | None)
     assert_type(client.resource(WIDGETS), ResourceClient[Widget])
-    assert_type(await client.resource(WIDGETS).get("a/b"), Widget)
-    assert_type(client.resource(core_v1.PODS), ResourceClient[core_v1.Pod])
     assert_type(client.resource("apps/v1/deployments"), ResourceClient[apps_v1.Deployment])
-    assert_type(client.resource("v1/pods", decoder=Widget), ResourceClient[Widget])
     assert_type(await client.resource_for(await client.core.v1.pods.get("a/b")), ResourceClient[core_v1.Pod])
     assert_type(client.resource(PLAIN, decoder=Widget), ResourceClient[Widget])
     assert_type([pod async for pod in client.core.v1.pods.list()], list[core_v1.Pod])
@@ -356,7 +322,6 @@ async def clients(client: Client) -> None:
 def own_models(widget: Widget, autoscaler: autoscaling_v2.HorizontalPodAutoscaler) -> None:
     assert_type(widget.metadata.labels, Mapping[str, str] | None)
     assert_type(widget.spec.template, core_v1.PodTemplateSpec | None)
-    assert_type(core_v1.Container(name="a", args=["b"]), core_v1.Container)
     assert_type(core_v1.PodSpec(containers=(core_v1.Container(name="a"),)).to_dict(), dict[str, Any])
     assert_type(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(size=1)), Widget)
     assert_type(autoscaler.spec.scale_target_ref.kind, str)
@@ -373,5 +338,4 @@ async def changes(client: Client, factory: SharedInformerFactory, pod: core_v1.P
     informer = factory.core.v1.pods.informer()
     assert_type(await informer.wait_for(pod), core_v1.Pod | None)
     assert_type(await informer.wait_for(pod, gone=True, timeout=None), core_v1.Pod | None)
-    assert_type(await informer.wait_for("shop/a"), core_v1.Pod)
     assert_type((await informer.lister().after(pod, timeout=5)).list(), list[core_v1.Pod])

@@ -37,23 +37,25 @@ async def recording(sink: Sink) -> AsyncIterator[EventRecording]:
         await asyncio.wait({task})
 
 
+async def record(writer: EventRecording) -> None:
+    writer.record(event())
+    await settled()
+
+
 @pytest.mark.conformance("EV-03")
 async def test_event_is_created_and_repetitions_are_patches(sink: Sink) -> None:
     async with recording(sink) as writer:
         for _ in range(3):
-            writer.record(event())
-            await settled()
+            await record(writer)
     assert sink.writes == ["create cart.1 1", "patch cart.1 2", "patch cart.1 3"]
 
 
 @pytest.mark.conformance("EV-03")
 async def test_patch_of_an_expired_event_creates_it(sink: Sink) -> None:
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
+        await record(writer)
         sink.events.clear()
-        writer.record(event())
-        await settled()
+        await record(writer)
     assert sink.events["cart.1"].count == 2
     assert sink.writes[1:] == ["patch cart.1 2", "create cart.1 2"]
 
@@ -105,10 +107,8 @@ async def test_refusal_with_retry_after_is_retried_then(sink: Sink) -> None:
 async def test_already_exists_counts_as_written(sink: Sink) -> None:
     sink.events["cart.1"] = event()
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
-        writer.record(event())
-        await settled()
+        await record(writer)
+        await record(writer)
     assert sink.events["cart.1"].count == 2
     assert writer.statistics().refused == 0
 
@@ -116,8 +116,7 @@ async def test_already_exists_counts_as_written(sink: Sink) -> None:
 async def test_repetition_after_a_lost_answer_patches_the_event(sink: Sink) -> None:
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
+        await record(writer)
         sink.events["cart.1"] = event()
         writer.record(event())
         await asyncio.sleep(20)
@@ -155,8 +154,7 @@ async def test_hanging_sink_does_not_delay_recording() -> None:
 async def test_repetitions_during_an_outage_are_one_write(sink: Sink) -> None:
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
+        await record(writer)
         for _ in range(9):
             writer.record(event())
         await asyncio.sleep(100)
@@ -168,8 +166,7 @@ async def test_repetition_during_a_failing_write_joins_the_next_try(sink: Sink) 
     sink.answering.clear()
     sink.failures.append(NO_ANSWER)
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
+        await record(writer)
         writer.record(event())
         sink.answering.set()
         await settled()
@@ -207,8 +204,7 @@ async def test_ended_series_is_written_without_another_event() -> None:
     sink = Sink(EventSeriesCorrelator())
     async with recording(sink) as writer:
         for _ in range(10):
-            writer.record(event())
-            await settled()
+            await record(writer)
         assert sink.writes == ["create cart.1 1", "patch cart.1 2"]
         await asyncio.sleep(13 * 60)
     assert sink.writes[2:] == ["patch cart.1 10"]
@@ -226,21 +222,12 @@ async def test_queued_write_of_an_ended_series_is_not_replaced(monkeypatch: pyte
     assert set(sink.events) == {"cart.1", "cart.2"}
 
 
-async def test_drain_retries_waiting_writes_at_once(sink: Sink) -> None:
-    sink.failures.append(NO_ANSWER)
+@pytest.mark.parametrize(("failures", "written"), [(1, True), (3, False)])
+async def test_drain_tries_waiting_writes_once_and_at_once(sink: Sink, failures: int, written: bool) -> None:
+    sink.failures.extend([NO_ANSWER] * failures)
     async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
+        await record(writer)
         async with asyncio.timeout(0.1):
             await writer.drain()
-    assert sink.events["cart.1"].count == 1
-
-
-async def test_drain_tries_once_and_counts_the_refused(sink: Sink) -> None:
-    sink.failures.extend([NO_ANSWER] * 3)
-    async with recording(sink) as writer:
-        writer.record(event())
-        await settled()
-        await writer.drain()
     assert len(sink.writes) == 2
-    assert writer.statistics().refused == 1
+    assert (len(sink.events), writer.statistics().refused) == (int(written), int(not written))

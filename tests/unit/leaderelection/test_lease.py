@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 # Acquiring the lease.
 
 
-@pytest.mark.conformance("LE-05")
-def test_missing_lease_is_created() -> None:
-    scripted = ScriptedMachine()
+@pytest.mark.conformance("LE-05", "LE-10")
+def test_missing_lease_is_created_with_the_given_labels() -> None:
+    scripted = ScriptedMachine(labels={"b": "2"})
     assert scripted.attempt(NOT_FOUND, None) is Verdict.LEADING
     assert scripted.verbs == ["get", "create"]
     assert scripted.written == LeaseRecord("me", 15, "at 101", "at 101", 0)
+    request = scripted.requests[-1]
+    assert isinstance(request, CreateLease)
+    assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
 
 
 @pytest.mark.conformance("LE-05")
@@ -44,12 +47,13 @@ def test_lease_without_holder_is_acquired(held: dict[str, Any]) -> None:
 
 
 @pytest.mark.conformance("LE-03", "LE-05")
-def test_lease_unchanged_for_its_duration_is_taken_over() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease("other", 3))
-    scripted.now += 13.9
-    assert scripted.attempt(lease("other", 3)) is Verdict.NOT_LEADING
-    assert scripted.attempt(lease("other", 3), None) is Verdict.LEADING
+@pytest.mark.parametrize("seconds", [15, 60])
+def test_lease_unchanged_for_the_duration_in_its_record_is_taken_over(seconds: int) -> None:
+    scripted, held = ScriptedMachine(), lease("other", 3, seconds=seconds)
+    scripted.attempt(held)
+    scripted.now += seconds - 1.1
+    assert scripted.attempt(held) is Verdict.NOT_LEADING
+    assert scripted.attempt(held, None) is Verdict.LEADING
     assert scripted.written.lease_transitions == 4
 
 
@@ -59,14 +63,6 @@ def test_changing_lease_is_held_regardless_of_its_times() -> None:
     for number in range(5):
         assert scripted.attempt(lease("other", written=f"1970-01-01T00:00:0{number}Z")) is Verdict.NOT_LEADING
         scripted.now += 14
-
-
-@pytest.mark.conformance("LE-03")
-def test_duration_in_the_record_applies() -> None:
-    scripted = ScriptedMachine()
-    scripted.attempt(lease("other", seconds=60))
-    scripted.now += 50
-    assert scripted.attempt(lease("other", seconds=60)) is Verdict.NOT_LEADING
 
 
 @pytest.mark.conformance("LE-05")
@@ -200,27 +196,16 @@ def test_unassigned_lease_is_neither_created_nor_taken(answer: Any) -> None:
 
 
 @pytest.mark.conformance("LE-13")
-def test_assigned_candidate_renews_and_leads() -> None:
-    scripted = chosen()
-    assert scripted.verbs == ["get", "update"]
-    assert scripted.written == LeaseRecord("me", 15, "once", "at 101", 3)
-
-
-@pytest.mark.conformance("LE-13")
-def test_leader_sets_a_missing_acquire_time() -> None:
+@pytest.mark.parametrize(("stored", "expected"), [("once", "once"), (None, "at 101")])
+def test_assigned_candidate_renews_and_keeps_or_sets_what_was_stored(stored: str | None, expected: str) -> None:
     scripted = coordinated()
-    assert scripted.attempt(assigned(acquireTime=None), None) is Verdict.LEADING
-    assert scripted.written.acquire_time == "at 101"
+    assert scripted.attempt(assigned(acquireTime=stored), None) is Verdict.LEADING
+    assert scripted.verbs == ["get", "update"]
+    assert scripted.written == LeaseRecord("me", 15, expected, "at 101", 3)
     assert scripted.attempt(None) is Verdict.LEADING
-    assert scripted.written.acquire_time == "at 101"
-
-
-@pytest.mark.conformance("LE-13")
-def test_renewals_keep_other_fields_of_the_spec() -> None:
-    scripted = chosen()
-    assert scripted.attempt(None) is Verdict.LEADING
-    request: Any = scripted.requests[-1]
     assert scripted.verbs == ["update"]
+    assert scripted.written.acquire_time == expected
+    request: Any = scripted.requests[-1]
     assert request.lease["spec"]["strategy"] == "OldestEmulationVersion"
 
 
@@ -274,15 +259,6 @@ def test_other_fields_of_a_lease_stay() -> None:
     assert request.lease["metadata"]["annotations"] == {"c": "3"}
     assert request.lease["metadata"]["resourceVersion"] == "7"
     assert request.lease["spec"]["strategy"] == "OldestEmulationVersion"
-
-
-@pytest.mark.conformance("LE-10")
-def test_new_lease_has_the_given_labels() -> None:
-    scripted = ScriptedMachine(labels={"b": "2"})
-    scripted.attempt(NOT_FOUND, None)
-    request = scripted.requests[-1]
-    assert isinstance(request, CreateLease)
-    assert request.lease["metadata"] == {"name": "it", "labels": {"b": "2"}}
 
 
 @pytest.mark.conformance("LE-10")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from tests.support.virtual_time import VirtualTimeLoop
 from tests.unit.leaderelection.candidates import candidate, led_for, now, work
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from aioinformer.leaderelection.elector import LeaderElector
 
@@ -48,36 +49,18 @@ async def waiting(elector: LeaderElector) -> AsyncIterator[asyncio.Future[float]
         leads.cancel()
 
 
-def free(server: LeaseServer) -> None:
-    server.take("")
-
-
-def free_and_delete(server: LeaseServer) -> None:
-    server.take("")
-    server.delete()
-
-
 @pytest.mark.behaviour("C-75")
-@pytest.mark.parametrize("release", [free, free_and_delete])
-async def test_standby_takes_over_at_once_after_a_release(
-    server: LeaseServer, release: Callable[[LeaseServer], None]
-) -> None:
+@pytest.mark.parametrize("change", ["released", "released and deleted", "assigned"])
+async def test_standby_leads_at_once_when_the_lease_is_free_or_its_own(server: LeaseServer, change: str) -> None:
     server.take("other", seconds=900)
-    async with waiting(candidate(server, options=SLOW)) as leads:
+    async with waiting(candidate(server, options=replace(SLOW, coordinated=change == "assigned"))) as leads:
         await asyncio.sleep(50.5)
-        released = now()
-        release(server)
-        assert await leads - released < 0.1
+        changed = now()
+        server.take("me" if change == "assigned" else "", seconds=900)
+        if change == "released and deleted":
+            server.delete()
+        assert await leads - changed < 0.1
         assert server.holder == "me"
-
-
-async def test_coordinated_standby_leads_at_once_when_assigned(server: LeaseServer) -> None:
-    server.take("other", seconds=900)
-    options = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0, coordinated=True)
-    async with waiting(candidate(server, options=options)) as leads:
-        server.take("me", seconds=900)
-        assigned = now()
-        assert await leads - assigned < 0.1
 
 
 @pytest.mark.behaviour("C-75")
@@ -168,10 +151,6 @@ def test_elector_can_wait_in_another_event_loop(server: LeaseServer) -> None:
             assert loop.run_until_complete(wait_and_lead()) == pytest.approx(1)
         finally:
             loop.close()
-
-
-#: With these times, what happens within seconds does not happen because of the retry period.
-SLOW = LeaderElectionOptions(lease_duration=900, renew_deadline=600.0, retry_period=200.0)
 
 
 @pytest.fixture

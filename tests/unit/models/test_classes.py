@@ -70,17 +70,11 @@ def pod() -> Any:
     return decoder_for("V1Pod")(pod_bytes())
 
 
-def test_attributes_have_the_names_of_the_client_library(pod: Any) -> None:
+def test_attributes_have_the_names_and_types_of_the_client_library(pod: Any) -> None:
     assert pod.spec.node_name == "node-17.example.net"
     assert pod.status.host_ips[0].ip == "10.0.3.17"
     assert pod.spec.containers[1].env[2].value_from.secret_key_ref.key == "token"
-
-
-def test_times_are_datetimes(pod: Any) -> None:
     assert pod.metadata.creation_timestamp == datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-
-
-def test_absent_attributes_are_none(pod: Any) -> None:
     assert pod.spec.affinity is None
     assert pod.status.conditions[0].last_probe_time is None
 
@@ -111,12 +105,9 @@ def test_int_or_string_keeps_its_type() -> None:
 
 
 @pytest.mark.parametrize("part", ["spec", "metadata", "status"])
-def test_setting_an_attribute_raises_with_a_remedy(pod: Any, part: str) -> None:
+def test_changing_an_attribute_raises_with_a_remedy(pod: Any, part: str) -> None:
     with pytest.raises(AttributeError, match=r"labels cannot be changed; change a copy, from to_dict\(\)"):
         getattr(pod, part).labels = {}
-
-
-def test_deleting_an_attribute_raises(pod: Any) -> None:
     with pytest.raises(AttributeError, match="to_dict"):
         del pod.spec.node_name
 
@@ -128,12 +119,9 @@ def test_to_dict_returns_a_copy_with_json_keys(pod: Any) -> None:
     assert len(pod.spec.containers[0].args) == 2
 
 
-def test_copy_returns_the_same_object(pod: Any) -> None:
+def test_copy_is_the_same_object_and_a_pickle_an_equal_one(pod: Any) -> None:
     assert copy.copy(pod) is pod
     assert copy.deepcopy(pod) is pod
-
-
-def test_object_survives_pickling(pod: Any) -> None:
     assert pickle.loads(pickle.dumps(pod)) == pod
 
 

@@ -160,29 +160,6 @@ async def work(queue: WorkQueue[str]) -> list[tuple[str, float]]:
     return came
 
 
-@pytest.mark.conformance("WQ-09")
-async def test_item_is_added_after_its_delay(queue: DelayingQueue[str]) -> None:
-    queue.add_after("a", 0.5)
-    assert len(queue) == 0
-    assert await times(queue, 1) == [("a", 0.5)]
-
-
-@pytest.mark.conformance("WQ-09")
-@pytest.mark.parametrize("delay", [0.0, -1.0])
-async def test_item_without_delay_is_added_at_once(queue: DelayingQueue[str], delay: float) -> None:
-    queue.add_after("a", delay)
-    assert len(queue) == 1
-
-
-@pytest.mark.conformance("WQ-09")
-async def test_items_come_in_order_of_the_earliest_of_their_delays(queue: DelayingQueue[str]) -> None:
-    for item, delay in ("b", 4.0), ("a", 1.0), ("b", 3.0), ("a", 2.0):
-        queue.add_after(item, delay)
-    assert await times(queue, 2) == [("a", 1.0), ("b", 3.0)]
-    await asyncio.sleep(10)
-    assert len(queue) == 0
-
-
 @pytest.mark.conformance("WQ-10")
 async def test_thousands_of_items_can_be_delayed_without_waiting(queue: DelayingQueue[str]) -> None:
     for number in range(5000):

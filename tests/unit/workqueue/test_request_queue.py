@@ -80,32 +80,26 @@ async def test_delayed_request_wakes_a_worker_at_the_earliest_time(tasks: asynci
 
 
 @pytest.mark.behaviour("C-15")
-@pytest.mark.parametrize("woken", [0, 1])
-async def test_cancelled_worker_leaves_its_request_to_another(woken: int) -> None:
-    """The first worker is woken for the request; it or the other one is cancelled before it can run."""
+@pytest.mark.parametrize("before", [False, True], ids=["add first", "cancel first"])
+@pytest.mark.parametrize("cancelled", [{0}, {1}, {0, 1}], ids=str)
+async def test_cancelled_worker_leaves_its_request_to_another(cancelled: set[int], before: bool) -> None:
+    """The first worker is woken for the request; it, the other one or both are cancelled before they can run."""
     queue = RequestQueue()
     workers = [asyncio.create_task(queue.get()) for _ in range(2)]
     await settled()
-    queue.add(ONE, UPDATED)
-    workers[woken].cancel()
+    if not before:
+        queue.add(ONE, UPDATED)
+    for number in cancelled:
+        workers[number].cancel()
+    if before:
+        queue.add(ONE, UPDATED)
     await asyncio.wait(workers)
-    assert workers[woken].cancelled()
-    assert workers[1 - woken].result().key == ONE
+    assert {number for number, worker in enumerate(workers) if worker.cancelled()} == cancelled
+    found: list[Run | None] = [worker.result() for worker in workers if not worker.cancelled()]
+    [run] = found or [queue.take()]
+    assert run is not None
+    assert run.key == ONE
     assert queue.take() is None
-
-
-@pytest.mark.behaviour("C-15")
-async def test_request_stays_if_all_workers_are_cancelled() -> None:
-    queue = RequestQueue()
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await settled()
-    for worker in workers:
-        worker.cancel()
-    queue.add(ONE, UPDATED)
-    await asyncio.wait(workers)
-    assert all(worker.cancelled() for worker in workers)
-    async with asyncio.timeout(1):
-        assert (await queue.get()).key == ONE
 
 
 @pytest.mark.behaviour("C-16")

@@ -108,6 +108,12 @@ def test_delays_grow_up_to_the_cap_with_jitter(backoff: RetryBackoff, delays: li
     assert list(backoff.delays(lambda: 0.5)) == pytest.approx(delays)
 
 
+def answered(body: str | bytes | None) -> ApiException:
+    error = ApiException(status=409, reason="Conflict")
+    error.body = body  # type: ignore[assignment]  # annotated as bytes, but str at run time
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "conflict"),
     [
@@ -116,27 +122,16 @@ def test_delays_grow_up_to_the_cap_with_jitter(backoff: RetryBackoff, delays: li
         (ApiError(409), True),
         (ApiError(404, "NotFound"), False),
         (LookupError(), False),
-        (ApiException(status=409, reason="Conflict"), True),
+        (answered(None), True),
+        (answered('{"kind": "Status", "reason": "Conflict", "code": 409}'), True),
+        (answered('{"kind": "Status", "reason": "AlreadyExists", "code": 409}'), False),
+        (answered(b'{"kind": "Status", "reason": "AlreadyExists", "code": 409}'), False),
+        (answered("<html>"), True),
+        (answered("[]"), True),
         (ApiException(status=500, reason="Internal Server Error"), False),
     ],
 )
 def test_is_conflict_distinguishes_errors(error: Exception, conflict: bool) -> None:
-    assert is_conflict(error) is conflict
-
-
-@pytest.mark.parametrize(
-    ("body", "conflict"),
-    [
-        ('{"kind": "Status", "reason": "Conflict", "code": 409}', True),
-        ('{"kind": "Status", "reason": "AlreadyExists", "code": 409}', False),
-        (b'{"kind": "Status", "reason": "AlreadyExists", "code": 409}', False),
-        ("<html>", True),
-        ("[]", True),
-    ],
-)
-def test_kubernetes_asyncio_already_exists_is_no_conflict(body: str | bytes, conflict: bool) -> None:
-    error = ApiException(status=409, reason="Conflict")
-    error.body = body  # type: ignore[assignment]  # annotated as bytes, but str at run time
     assert is_conflict(error) is conflict
 
 

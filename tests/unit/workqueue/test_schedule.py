@@ -1,4 +1,4 @@
-"""Which request starts next, and when a key runs again: priorities, groups, failures, conflicts and parked keys."""
+"""Which request starts next: priorities, groups, overdue requests. `test_schedule_model` has when a key runs again."""
 
 from __future__ import annotations
 
@@ -13,19 +13,10 @@ from aioinformer.errors import OptionError, UsageError
 from aioinformer.resources.keys import ObjectName
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
 from aioinformer.workqueue.requests.lanes import AGEING
-from aioinformer.workqueue.requests.outcomes import (
-    Again,
-    Finished,
-    Outcome,
-    Park,
-    Parked,
-    QueueOptions,
-    Run,
-    Unfinished,
-)
+from aioinformer.workqueue.requests.outcomes import Finished, QueueOptions, Unfinished
 from aioinformer.workqueue.requests.schedule import Schedule
 
-UPDATED, RESYNC = Cause("updated"), Cause("resync")
+UPDATED = Cause("updated")
 
 
 def schedule(**options: object) -> Schedule:
@@ -130,169 +121,22 @@ def test_overdue_backlog_leaves_every_second_run_to_changes() -> None:
     assert started == [text for name in range(5) for text in (f"a/change-{name}", f"a/{name}")]
 
 
-@pytest.mark.behaviour("C-08")
-def test_group_at_its_limit_is_passed_over() -> None:
-    queue = schedule(group_limit=2)
-    for text in "a/1", "a/2", "a/3", "a/4", "b/1":
-        queue.add(key(text), UPDATED, 0.0, priority=-100 if text == "b/1" else 0)
-    runs = [queue.take(0.0) for _ in range(4)]
-    assert [run and str(run.key) for run in runs] == ["a/1", "a/2", "b/1", None]
-    assert not queue.lanes.available()
-    assert runs[0] is not None
-    queue.finish(runs[0], Finished(), 0.0)
-    assert take(queue) == "a/3"
-
-
-KEY = ObjectName("a", "1")
-FAILED = Unfinished(ValueError("no"))
-CONFLICT = Unfinished(ValueError("conflict"), counted=False, soon=True)
-
-
-class Key:
-    """A schedule with one key, and its clock."""
-
-    def __init__(self, *, random: float = 0.0, **options: object) -> None:
-        backoff = BackoffOptions(initial=1.0, factor=2.0, cap=10.0, jitter=1.0)
-        self.queue = Schedule(QueueOptions(**{"backoff": backoff, **options}), lambda: random)  # type: ignore[arg-type]
-        self.now = 0.0
-
-    def add(self, cause: Cause = UPDATED, after: float = 0.0) -> None:
-        self.queue.add(KEY, cause, self.now, after=after, priority=LOW_PRIORITY if cause is RESYNC else 0)
-
-    def take(self) -> Run | None:
-        return self.queue.take(self.now)
-
-    def run(self, outcome: Outcome) -> Run:
-        """Run the key when it is due, with this outcome."""
-        self.now = max(self.now, self.queue.next_time() or 0.0)
-        run = self.take()
-        assert run is not None
-        self.queue.finish(run, outcome, self.now)
-        return run
-
-    @property
-    def rests(self) -> float | None:
-        """Seconds until the key runs; None if nothing is requested."""
-        return 0.0 if len(self.queue.lanes) else None if (at := self.queue.next_time()) is None else at - self.now
-
-
-@pytest.mark.behaviour("C-09")
-def test_delays_grow_with_failures_until_a_success() -> None:
-    key = Key()
-    key.add()
-    attempts, delays = [], []
-    for _ in range(6):
-        attempts.append(key.run(FAILED).attempt)
-        delays.append(key.rests)
-    assert (attempts, delays) == ([1, 2, 3, 4, 5, 6], [1.0, 2.0, 4.0, 8.0, 10.0, 10.0])
-    key.run(Finished())
-    key.add()
-    assert key.run(FAILED).attempt == 1
-    assert key.rests == 1.0
-
-
-@pytest.mark.behaviour("C-09")
-def test_retry_has_jitter_and_the_causes_of_the_failed_run() -> None:
-    key = Key(random=0.5)
-    key.add()
-    key.now = 3.0
-    key.run(FAILED)
-    assert key.rests == 1.5
-    key.add(RESYNC)
-    run = key.run(Finished())
-    assert (run.causes, run.enqueued, run.priority) == ((Cause("retry"), UPDATED, RESYNC), 0.0, 0)
-
-
-@pytest.mark.behaviour("C-10")
-def test_first_change_after_a_failure_starts_one_early_run() -> None:
-    key = Key()
-    key.add()
-    for _ in range(4):
-        key.run(FAILED)
-    key.now += 3.0
-    key.add()
-    assert key.rests == 0.0
-    early = key.run(FAILED)
-    assert (early.early, early.attempt) == (True, 5)
-    key.add()
-    assert key.rests == 5.0, "the second change waits for the end of the backoff"
-    counted = key.run(FAILED)
-    assert (counted.early, counted.attempt) == (False, 5), "the early run has not counted"
-    key.add()
-    assert key.rests == 0.0, "this backoff has an early run of its own"
-    assert key.run(Finished()).attempt == 6
-
-
-@pytest.mark.behaviour("C-10")
-def test_change_does_not_start_before_the_time_the_server_asked_for() -> None:
-    key = Key()
-    key.add()
-    key.run(Unfinished(ValueError("busy"), least_delay=30.0))
-    assert key.rests == 30.0
-    key.add()
-    assert key.rests == 30.0
-    run = key.take()
-    assert run is None
-    key.run(FAILED)
-    assert key.rests == 2.0, "the backoff goes on as usual"
-    key.add()
-    assert key.rests == 0.0
-
-
-@pytest.mark.behaviour("C-11")
-def test_key_is_parked_after_max_attempts_until_a_change() -> None:
-    key = Key(max_attempts=3)
-    key.add()
-    for _ in range(3):
-        assert not key.queue.parked
-        key.run(FAILED)
-    assert key.queue.parked == {KEY: Parked("3 attempts failed, the last with ValueError", 3.0, 3)}
-    key.add(RESYNC)
-    key.add(Cause("takeover"))
-    assert not len(key.queue.lanes)
-    key.add()
-    assert not key.queue.parked
-    assert key.rests == 0.0
-    assert key.run(Finished()).attempt == 1
-
-
-@pytest.mark.behaviour("C-13")
-def test_conflicts_are_retried_soon_and_not_counted() -> None:
-    key = Key(random=0.5)
-    key.add()
-    delays = []
-    for _ in range(4):
-        assert key.run(CONFLICT).attempt == 1
-        delays.append(key.rests)
-    assert delays == pytest.approx([0.03, 0.06, 0.12, 0.24])
-    key.run(FAILED)
-    key.run(CONFLICT)
-    assert key.rests == pytest.approx(0.03), "not one of several in a row"
-    key.add()
-    assert key.rests == 0.0, "the change is probably what the conflict was about"
-
-
-@pytest.mark.behaviour("C-14")
-def test_min_interval_separates_the_starts_of_all_runs() -> None:
-    key = Key(min_interval=5.0)
-    for outcome in Finished(), Again(0.0), FAILED, CONFLICT, Park("no"), Finished():
-        key.add()
-        assert key.rests in (0.0, 5.0)
-        before = key.now
-        key.run(outcome)
-        assert key.now - before in (0.0, 5.0)
-    key.add()
-    assert key.rests == 5.0
-    key.now += 4.0
-    key.add(after=0.5)
-    assert key.rests == 1.0
+@pytest.mark.behaviour("C-09", "C-13")
+@pytest.mark.parametrize(("soon", "delay"), [(False, 1.5), (True, 0.03)], ids=["failure", "conflict"])
+def test_retries_have_jitter(soon: bool, delay: float) -> None:
+    options = QueueOptions(backoff=BackoffOptions(initial=1.0, factor=2.0, cap=10.0, jitter=1.0))
+    queue = Schedule(options, lambda: 0.5)
+    queue.add(key("a/1"), UPDATED, 0.0)
+    run = queue.take(0.0)
+    assert run is not None
+    queue.finish(run, Unfinished(ValueError("no"), counted=not soon, soon=soon), 3.0)
+    assert queue.next_time() == pytest.approx(3.0 + delay)
 
 
 def test_misuse_is_refused_with_a_reason() -> None:
-    key = Key()
     for after in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="add\\(a/1\\): after must be seconds, 0 or more"):
-            key.add(after=after)
+            schedule().add(key("a/1"), UPDATED, 0.0, after=after)
     for options in {"max_attempts": 0}, {"group_limit": 0}, {"min_interval": -1.0}:
         with pytest.raises(OptionError, match=f"QueueOptions: {next(iter(options))} must be"):
             QueueOptions(**options)

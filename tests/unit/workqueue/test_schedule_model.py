@@ -39,7 +39,8 @@ from aioinformer.workqueue.requests.outcomes import (
 )
 from aioinformer.workqueue.requests.schedule import Schedule
 
-KEYS = st.sampled_from([ObjectName("a", "1"), ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
+#: Often the same one, so that much happens to it.
+KEYS = st.sampled_from([ObjectName("a", "1")] * 4 + [ObjectName("a", "2"), ObjectName("b", "1"), ObjectName("c", "1")])
 TRIGGERS: tuple[Trigger, ...] = ("initial", "resync", "takeover", "added", "updated", "deleted", "source", "requested")
 CHANGES = TRIGGERS[3:]
 BACKOFF = BackoffOptions(initial=1.0, factor=2.0, cap=8.0, jitter=1.0)
@@ -211,7 +212,7 @@ class ScheduleMachine(RuleBasedStateMachine):
     """The schedule, its runs, and the model."""
 
     @initialize(
-        group_limit=st.sampled_from([None, None, 1]),
+        group_limit=st.sampled_from([None, 1, 2]),
         min_interval=st.sampled_from([0.0, 0.0, 3.0]),
         max_attempts=st.sampled_from([None, None, 2]),
     )
@@ -291,6 +292,22 @@ class ScheduleMachine(RuleBasedStateMachine):
         with pytest.raises(UsageError, match="is finished already"):
             self.schedule.finish(run, outcome, self.now)
 
+    @rule(outcome=OUTCOMES, times=st.sampled_from([1, 1, 3, 6]), changes=st.booleans())
+    def run_when_due(self, outcome: Outcome, times: int, changes: bool) -> None:
+        """Let the next runs end alike, each as soon as it is due, with or without a change after each."""
+        for _ in range(times):
+            due = self.schedule.next_time()
+            if not len(self.schedule.lanes) and due is not None:
+                self.now = due
+                self.schedule.advance(due)
+            before = len(self.runs)
+            self.take()
+            if len(self.runs) > before:
+                key = self.runs[before].key
+                self.finish(before, outcome)
+                if changes:
+                    self.add(key, "updated", False, 0, 0.0, 1)
+
     @rule(key=st.none() | KEYS)
     def retry_parked(self, key: ObjectName | None) -> None:
         parked = {each for each, known in self.model.known.items() if known.parked and key in (None, each)}
@@ -339,6 +356,6 @@ class ScheduleMachine(RuleBasedStateMachine):
             assert not self.schedule.lanes._groups
 
 
-@pytest.mark.behaviour("C-01", "C-02", "C-04", "C-08", "C-09", "C-11", "C-12", "C-14", "C-18")
+@pytest.mark.behaviour("C-01", "C-02", "C-04", "C-08", "C-09", "C-10", "C-11", "C-12", "C-13", "C-14", "C-18")
 def test_schedule_does_what_its_model_does() -> None:
     run_state_machine_as_test(ScheduleMachine, settings=settings(max_examples=300, stateful_step_count=50))

@@ -104,18 +104,6 @@ async def test_worker_that_never_waits_does_not_block_the_event_loop() -> None:
     assert others > 2
 
 
-# Cancelling.
-
-
-async def test_wake_up_of_a_cancelled_worker_passes_to_another(queue: WorkQueue[str]) -> None:
-    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
-    await settled()
-    queue.add("a")
-    first.cancel()
-    assert await second == "a"
-    assert first.cancelled()
-
-
 # Shutting down and draining.
 
 
@@ -132,20 +120,6 @@ async def test_shut_down_queue_refuses_adds_and_serves_the_rest() -> None:
 
 
 @pytest.mark.conformance("WQ-06")
-async def test_shut_down_ends_waiting_workers() -> None:
-    queue: WorkQueue[str] = WorkQueue()
-
-    async def work() -> list[str]:
-        return [item async for item in queue]
-
-    async with asyncio.TaskGroup() as tasks:
-        workers = [tasks.create_task(work()) for _ in range(3)]
-        await settled()
-        queue.shut_down()
-    assert [worker.result() for worker in workers] == [[], [], []]
-
-
-@pytest.mark.conformance("WQ-06")
 async def test_shut_down_does_not_wait_for_workers(queue: WorkQueue[str]) -> None:
     queue.add("a")
     async with queue:
@@ -155,18 +129,6 @@ async def test_shut_down_does_not_wait_for_workers(queue: WorkQueue[str]) -> Non
 
 
 @pytest.mark.conformance("WQ-06", "WEAK-25")
-async def test_drain_waits_for_queued_items(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    drain = asyncio.create_task(queue.shut_down_with_drain())
-    await settled()
-    assert not drain.done()
-    async with queue.processing():
-        await settled()
-        assert not drain.done()
-    assert await drain is True
-
-
-@pytest.mark.conformance("WQ-06")
 async def test_drain_waits_for_items_added_during_processing(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await queue.get()
