@@ -277,14 +277,13 @@ def read_changes(
 
 
 def _is_repeated(record: Record, deltas: list[Delta[Record]], known: Callable[[str], Record | None]) -> bool:
-    """Return whether the last state of an object before an event has the version that the event brings."""
-    read = (delta.object for delta in reversed(deltas) if delta.object.key == record.key)
-    last = next(read, None) or known(record.key)
-    return (
-        last is not None
-        and not isinstance(last, DeletedFinalStateUnknown)
-        and (last.resource_version == record.resource_version)
-    )
+    """Return whether an event brings a version of its object that is cached, or was read just before."""
+    key, version = record.key, record.resource_version
+    cached = known(key)
+    if cached is not None and cached.resource_version == version:
+        return True
+    read = (each.object for each in deltas if each.object.key == key)
+    return any(not isinstance(obj, DeletedFinalStateUnknown) and obj.resource_version == version for obj in read)
 
 
 def deleted_key(event: WatchEvent) -> str:
