@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -271,22 +270,26 @@ def waits(kind: str, number: int, versions: VersionWaiters) -> Coroutine[Any, An
 KINDS = ["versions", "one version", "no number", "one object", "writes"]
 
 
-async def seconds_to_end(kind: str, count: int) -> float:
-    """Return how much processor time it takes to end these waits."""
-    versions = VersionWaiters()
-    waiting = [asyncio.create_task(waits(kind, number, versions)) for number in range(count)]
-    await turns()
-    begin = time.thread_time()
-    await cancelled(*waiting)
-    assert versions._waiters == {}
-    assert versions._numbers == []
-    return time.thread_time() - begin
+class CountedLookups(dict[str, Any]):
+    """The waits for each version, which count how often a version is looked up."""
+
+    lookups = 0
+
+    def __contains__(self, version: object) -> bool:
+        self.lookups += 1
+        return super().__contains__(version)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_ending_waits_takes_linear_time(kind: str) -> None:
-    few = min([await seconds_to_end(kind, 1000) for _ in range(3)])
-    assert await seconds_to_end(kind, 8000) < 30 * few + 0.1
+async def test_waits_that_end_together_do_not_search_for_their_versions(kind: str) -> None:
+    versions, count = VersionWaiters(), 2000
+    versions._waiters = waiters = CountedLookups()
+    waiting = [asyncio.create_task(waits(kind, number, versions)) for number in range(count)]
+    await turns()
+    await cancelled(*waiting)
+    assert not versions._waiters
+    assert versions._numbers == []
+    assert waiters.lookups < 3 * count
 
 
 @pytest.mark.parametrize("kind", KINDS)
