@@ -363,7 +363,7 @@ def _retrieve(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-class Root(Coroutine[Any, Any, None]):
+class Root(Coroutine[Any, Any, Any]):
     """Wraps the coroutine of a task that calls functions of users, and turns GeneratorExit into a RuntimeError.
 
     A function of a user may await a future that failed with GeneratorExit. When a task throws GeneratorExit into its
@@ -377,15 +377,15 @@ class Root(Coroutine[Any, Any, None]):
 
     __slots__ = ("_coroutine",)
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._coroutine = coroutine
 
     def __getattr__(self, name: str) -> Any:
         # `cr_frame` and the like, which a task shows and anyio reads.
         return getattr(self._coroutine, name)
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        return cast("Generator[Any, Any, None]", self)
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return cast("Generator[Any, Any, Any]", self)
 
     def __iter__(self) -> Self:
         return self

@@ -116,7 +116,7 @@ class Steps(Root):
 
     def __init__(
         self,
-        coroutine: Coroutine[Any, Any, None],
+        coroutine: Coroutine[Any, Any, Any],
         stalls: Stalls,
         report: Callable[[float], None],
         following: Callable[[BaseException], Coroutine[Any, Any, Any] | None] | None = None,

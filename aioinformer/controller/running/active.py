@@ -1,8 +1,10 @@
 """`ActiveController`: one controller while it runs. It attaches the inputs, runs the reconciler, and settles results.
 
-The dispatcher takes requests from the queue while the controller may work and a worker is free. Each attempt is a task
-of its own, named after the controller and the key, and owned by this object: an attempt that ignores its cancellation
-delays nothing else. An idle controller has no such task.
+While the controller may work, and fewer than `workers` attempts are under way, one more task waits for a request: the
+*next worker*. It runs attempts one after the other as long as they end without waiting. With the first wait, the task
+belongs to that attempt alone and ends with it, and another next worker begins: a cancellation, or what the reconciler
+leaves in its task, concerns one attempt, and an attempt that ignores its cancellation delays nothing else. Tasks are
+named after the controller and the key, and owned by this object.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from aioinformer.concurrency import Latch, create_task
+from aioinformer.concurrency import Latch, Root, create_task
 from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
@@ -26,23 +28,26 @@ from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalErr
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
     Attempt,
+    AttemptSteps,
     RequestContext,
     left_to_do,
     log_outcome,
     outcome_of,
     outcome_of_error,
     outcome_of_invalid_result,
+    outcome_of_result,
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
-from aioinformer.handlers.stalls import Stalls, Steps
+from aioinformer.handlers.stalls import Stalls
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
+from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,9 +102,8 @@ class ActiveController:
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
-        self._dispatcher: asyncio.Task[None] | None = None
-        #: Set by the end of an attempt while the dispatcher waits for a free worker.
-        self._worker_freed: asyncio.Future[None] | None = None
+        #: The task that waits for the next request, or runs attempts that have not waited so far.
+        self._next_worker: asyncio.Task[Any] | None = None
         self._failed: asyncio.Future[None] | None = None
         self._crash: Exception | None = None
         self._term: Term | None = None
@@ -145,14 +149,14 @@ class ActiveController:
             following.result()
         finally:
             self._closing = True
-            owned = [each for each in (following, self._dispatcher, *self._settling.values()) if each is not None]
+            owned = [each for each in (following, self._next_worker, *self._settling.values()) if each is not None]
             for task in owned:
                 task.cancel()
             await asyncio.wait(owned)
 
     def _on_synced(self) -> None:
         self.synced.set()
-        self._dispatch_if_permitted()
+        self._begin_worker()
 
     def permit(self, term: Term | None = None) -> None:
         """Let the controller work from now on, in a term of leadership if it needs one.
@@ -165,20 +169,20 @@ class ActiveController:
         self._term = term
         if term is not None:
             self._catch_up.begin()
-        self._dispatch_if_permitted()
+        self._begin_worker()
 
     async def revoke(self) -> None:
         """Stop working because the leadership is lost: cancel the attempts, and wait until they have ended."""
         self.permitted, self._term = False, None
-        dispatcher, self._dispatcher = self._dispatcher, None
-        if dispatcher is not None:
-            dispatcher.cancel()
+        worker, self._next_worker = self._next_worker, None
+        if worker is not None:
+            worker.cancel()
         await self._cut(self._attempts, "the leadership is lost", CLEANING_UP)
         for key, cause in self.queue.waiting():
             if not self.inputs.has(key):
                 self._add_as_standby(key, cause, NORMAL_PRIORITY)
-        if dispatcher is not None:
-            await asyncio.wait({dispatcher}, timeout=CLEANING_UP)  # it may be closing the response to a list
+        if worker is not None:
+            await asyncio.wait({worker}, timeout=CLEANING_UP)  # it may be closing the response to a list
 
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
@@ -190,7 +194,7 @@ class ActiveController:
         queued = self.queue.snapshot()
         parked, waiting = len(queued.parked), queued.ready + queued.delayed
         self.queue.shut_down()
-        began = {task: attempt.began for task, attempt in self._attempts.items()}
+        began = {task: attempt.run.started for task, attempt in self._attempts.items()}
         keys = {task: attempt.run.key for task, attempt in self._attempts.items()}
         deadline = loop.time() + grace
         while (left := deadline - loop.time()) > 0 and self._attempts and not hurry.done():
@@ -260,51 +264,71 @@ class ActiveController:
 
     # Work.
 
-    def _dispatch_if_permitted(self) -> None:
-        if self.synced and self.permitted and not self._closing and self._dispatcher is None:
-            self._dispatcher = create_task(self._dispatch(), name=f"controller {self.name}: dispatcher")
+    def _begin_worker(self) -> None:
+        """Begin the next worker, if there may be one more."""
+        may_work = self.synced and self.permitted and not self._closing
+        if may_work and self._next_worker is None and len(self._attempts) < self.controller.workers:
+            worker = Root(self._work())
+            self._next_worker = create_task(
+                worker, name=f"controller {self.name}: worker", context=self._context.copy()
+            )
+            self._next_worker.add_done_callback(self._ended)
 
-    async def _dispatch(self) -> None:
+    async def _work(self) -> Any:
+        """Run attempts until one of them waits or fails. Return or raise what that one does."""
+        task = asyncio.current_task()
+        assert task is not None
         try:
             await self._catch_up.wait()
             while True:
-                while len(self._attempts) >= self.controller.workers:
-                    self._worker_freed = asyncio.get_running_loop().create_future()
-                    await self._worker_freed
-                self._begin(await self.queue.get())
+                attempt = Attempt(await self.queue.get(), self._term)
+                if (steps := self._steps(attempt, task)) is None:
+                    continue
+                self._attempts[task] = attempt
+                result = await steps
+                if task is not self._next_worker or task.cancelling():
+                    return result
+                del self._attempts[task]
+                now = loop_time()
+                self._conclude(attempt, now, *outcome_of_result(result, now))
         except QueueShutDown:
-            pass
-        except Exception as error:
-            self._fail(error)
+            if task in self._attempts:  # a queue of the user
+                raise
+            return None
 
-    def _begin(self, run: Run) -> None:
+    def _steps(self, attempt: Attempt, task: asyncio.Task[Any]) -> AttemptSteps | None:
+        """Return the steps of an attempt; None if it has ended already."""
+        run, key, context = attempt.run, str(attempt.run.key), self._context.copy()
         if self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
-            return
-        loop = asyncio.get_running_loop()
-        attempt = Attempt(run, loop.time(), self._term)
+            return None
         try:
-            request, function = self._request(attempt)
-            coroutine: Any = function(request)
+            request, function = self._request(attempt, key)
+            coroutine: Any = context.run(function, request)
         except USER_ERRORS as error:
-            self._conclude(attempt, *outcome_of_error(error))
-            return
+            self._conclude(attempt, loop_time(), *outcome_of_error(error))
+            return None
         if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
-            self._conclude(attempt, *outcome_of_invalid_result(coroutine))
-            return
-        name = f"controller {self.name}: {run.key}"
-        following = partial(left_to_do, attempt, request)
-        steps = Steps(coroutine, self._stalls, partial(self._blocked, run.key), following)
-        task: asyncio.Task[Any] = create_task(steps, name=name, context=self._context.copy())
-        self._attempts[task] = attempt
-        if self.controller.timeout is not None:
-            attempt.timer = loop.call_later(self.controller.timeout, self._expire, task)
-        task.add_done_callback(self._ended)
+            self._conclude(attempt, loop_time(), *outcome_of_invalid_result(coroutine))
+            return None
+        task.set_name(f"controller {self.name}: {key}")
+        blocked, following = partial(self._blocked, run.key), partial(left_to_do, attempt, request)
+        waits = partial(self._waits, task, attempt)
+        return AttemptSteps(coroutine, self._stalls, blocked, following, context=context, waits=waits)
 
-    def _request(self, attempt: Attempt) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
+    def _waits(self, task: asyncio.Task[Any], attempt: Attempt) -> None:
+        """Leave the task to its attempt, which waits for the first time."""
+        if self.controller.timeout is not None:
+            at = attempt.run.started + self.controller.timeout
+            attempt.timer = asyncio.get_running_loop().call_at(at, self._expire, task)
+        if task is self._next_worker:
+            self._next_worker = None
+            self._begin_worker()
+
+    def _request(self, attempt: Attempt, key: str) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
         """Return the request of an attempt, and the function to call with it."""
         run, primary, function = attempt.run, self.inputs.primary, self.controller.reconcile
-        key, resource = str(run.key), self.controller.resource
+        resource = self.controller.resource
         obj = primary.get_indexer().get_by_key(key)
         if self.inputs.undecodable and key in self.inputs.undecodable:
             obj, resource = None, replace(resource, decoder=msgspec.json.decode)
@@ -344,24 +368,30 @@ class ActiveController:
             self._log_late(task, "did not end within %g s of its timeout, and keeps a worker", CLEANING_UP)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        attempt = self._attempts.pop(task)
-        if attempt.timer is not None:
-            attempt.timer.cancel()
+        if task is self._next_worker:
+            self._next_worker = None
+        attempt = self._attempts.pop(task, None)
         try:
-            self._conclude(attempt, *outcome_of(attempt, task, asyncio.get_running_loop().time()))
+            if attempt is not None:
+                if attempt.timer is not None:
+                    attempt.timer.cancel()
+                now = loop_time()
+                self._conclude(attempt, now, *outcome_of(attempt, task, now))
+            elif not task.cancelled():
+                task.result()
         except Exception as error:
             self._fail(error)
-        if self._worker_freed is not None and not self._worker_freed.done():
-            self._worker_freed.set_result(None)
+        else:
+            self._begin_worker()
 
-    def _conclude(self, attempt: Attempt, name: str, outcome: Outcome) -> None:
-        run, now = attempt.run, asyncio.get_running_loop().time()
+    def _conclude(self, attempt: Attempt, now: float, name: str, outcome: Outcome) -> None:
+        run = attempt.run
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
         if not self._closing and self._gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
-            self._finish(run, name, outcome)
+            self._finish(run, name, outcome, now)
 
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
@@ -379,12 +409,12 @@ class ActiveController:
             del self._settling[run.key]
             outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
             try:
-                self._finish(run, name, outcome)
+                self._finish(run, name, outcome, loop_time())
             except Exception as error:
                 self._fail(error)
 
-    def _finish(self, run: Run, name: str, outcome: Outcome) -> None:
-        following = self.queue.finish(run, outcome)
+    def _finish(self, run: Run, name: str, outcome: Outcome, now: float) -> None:
+        following = self.queue.finish(run, outcome, now)
         if name not in ("success", "again"):
             log_outcome(self.name, run, name, outcome, following, self._errors)
 
@@ -419,7 +449,7 @@ class ActiveController:
             "running": [
                 {
                     "key": str(each.run.key),
-                    "seconds": now.time - each.began,
+                    "seconds": now.time - each.run.started,
                     "attempt": each.run.attempt,
                     "causes": [str(cause) for cause in each.run.causes],
                     "threads": [] if each.threads is None else list(each.threads.running.values()),

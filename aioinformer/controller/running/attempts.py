@@ -26,6 +26,7 @@ from aioinformer.controller.request import (
 from aioinformer.controller.running.threads import Threads
 from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
 from aioinformer.functions import origin
+from aioinformer.handlers.stalls import Steps
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
 from aioinformer.resources.restmapper import UnknownResource
@@ -33,6 +34,7 @@ from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Fin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, MutableMapping
+    from contextvars import Context as Contextvars
 
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
@@ -60,6 +62,7 @@ _ENDING: Final = (KeyboardInterrupt, SystemExit)
 _LONGEST_WAIT: Final = 30.0
 #: Outcomes that are no reason for a warning.
 _QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
+_SUCCESS: Final = ("success", Finished())
 #: How many failures from the same line of code a controller logs within a minute, before it counts the others.
 _LINES: Final = 10
 #: How many errors of a group, and how many conflicts of an apply, one line of the log names.
@@ -132,7 +135,6 @@ class Attempt(msgspec.Struct, eq=False):
 
     Attributes:
         run: of the queue.
-        began: when, by the clock of the event loop.
         term: the term of leadership; None if the controller needs none.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
@@ -145,7 +147,6 @@ class Attempt(msgspec.Struct, eq=False):
     """
 
     run: Run
-    began: float
     term: Term | None
     cut: str = ""
     expired: str = ""
@@ -179,6 +180,35 @@ class Attempt(msgspec.Struct, eq=False):
             self.term.check()
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
+
+
+class AttemptSteps(Steps):
+    """The steps of an attempt, in a context of its own. They are awaited by the task of a `Root`.
+
+    Args:
+        *steps: as for `Steps`.
+        context: in which the steps run.
+        waits: called when the attempt waits for the first time.
+    """
+
+    __slots__ = ("_context", "_waits")
+
+    def __init__(self, *steps: Any, context: Contextvars, waits: Callable[[], None]) -> None:
+        super().__init__(*steps)
+        self._context = context
+        self._waits: Callable[[], None] | None = waits
+
+    def __next__(self) -> Any:
+        """Take a step."""
+        awaited = self._context.run(super().__next__)
+        if self._waits is not None:
+            waits, self._waits = self._waits, None
+            waits()
+        return awaited
+
+    def throw(self, *error: Any) -> Any:
+        """Take a step that begins with an exception."""
+        return self._context.run(super().throw, *error)
 
 
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
@@ -228,7 +258,7 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
 def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     """Return what follows a result, and its name for statistics."""
     if result is None:
-        return "success", Finished()
+        return _SUCCESS
     if not isinstance(result, Result):
         return outcome_of_invalid_result(result)
     if result.parked:

@@ -113,25 +113,29 @@ class Lanes:
     def remove(self, entry: Entry, now: float) -> None:
         """Remove a request."""
         lane = self._groups[entry.group].lanes[entry.priority]
-        if entry.previous is not None:
-            entry.previous.next = entry.next
-        else:
-            lane.first = entry.next
-        if entry.next is not None:
-            entry.next.previous = entry.previous
-        else:
-            lane.last = entry.previous
+        before, after = entry.previous, entry.next
         entry.previous = entry.next = None
         self._size -= 1
-        self._update(lane, now)
+        if after is not None:
+            after.previous = before
+        else:
+            lane.last = before
+        if before is not None:
+            before.next = after
+            return
+        lane.first = after
+        if after is None or self._overdue:
+            self._update(lane, now)
 
     def pop(self, now: float) -> Entry | None:
         """Remove and return the next request, and count a run of its group; None if none may run."""
+        ages = self._ages
         for _ in range(_LOOKS):
-            if self._ages and (self._ages[0][0] <= now or self._ages[0][2].first is None):
-                lane = heappop(self._ages)[2]
-                lane.watched = False
-                self._update(lane, now)
+            if not ages or (ages[0][0] > now and ages[0][2].first is not None):
+                break
+            lane = heappop(ages)[2]
+            lane.watched = False
+            self._update(lane, now)
         if not self._priorities:
             return None
         ring = self._overdue if self._turn_of_overdue and self._overdue else self._rings[self._priorities[-1]]
@@ -150,8 +154,10 @@ class Lanes:
         """Count the end of a run of a group."""
         ended = self._groups[group]
         ended.runs -= 1
-        if self._limit is not None or not ended.runs:
+        if self._limit is not None:
             self._update_all(ended, now)
+        elif not ended.runs and not ended.lanes:
+            del self._groups[group]
 
     def _update_all(self, group: _Group, now: float) -> None:
         for lane in list(group.lanes.values()):

@@ -167,7 +167,8 @@ class RequestQueue:
         Raises:
             QueueShutDown: the queue was shut down, or is drained; the worker can end.
         """
-        await self._slicer.pause()
+        if self._slicer.count_step():
+            await self._slicer.yield_to_loop()
         while (run := self.take()) is None:
             if self._schedule.draining and self._schedule.idle:
                 raise QueueShutDown(f"request queue {self.name!r} was shut down")
@@ -188,8 +189,13 @@ class RequestQueue:
             self._worked.observe(now - run.started)
             self._update()
 
-    def finish(self, run: Run, outcome: Outcome) -> Parked | float | None:
+    def finish(self, run: Run, outcome: Outcome, now: float | None = None) -> Parked | float | None:
         """End a run. A change that arrived during the run keeps its key from being parked.
+
+        Args:
+            run: of `get`.
+            outcome: what follows it.
+            now: the present time by the clock of the event loop, if the caller knows it.
 
         Returns:
             Why the key is parked; or the earliest time of its next run, in seconds of the event loop's clock; or None
@@ -198,8 +204,10 @@ class RequestQueue:
         Raises:
             UsageError: the run is finished.
         """
-        self.release(run)
-        following = self._schedule.finish(run, outcome, loop_time())
+        now, released = loop_time() if now is None else now, run.released
+        following = self._schedule.finish(run, outcome, now)
+        if not released:
+            self._worked.observe(now - run.started)
         self._update()
         return following
 
@@ -263,7 +271,7 @@ class RequestQueue:
         if schedule.draining and schedule.idle:
             self._drained.set()
             self._getters.wake_all()
-        elif self._getters and not self._woken and schedule.lanes.available():
+        elif not self._woken and self._getters and schedule.lanes.available():
             self._woken = self._getters.wake()
         self._timer.set(schedule.next_time())
 

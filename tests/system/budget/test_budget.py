@@ -23,11 +23,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import pytest
 
 from aioinformer import SharedIndexInformer, concurrency
+from aioinformer.controller import Controller
 from aioinformer.resources.catalog import find
 from tests.support.stream import Stream, added, modified
+from tests.unit.controller.setting import CONFIG_MAPS, manager_of, server_with
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from aioinformer.controller import Request
 
 
 BUDGET = Path(__file__).with_name("budget.json")
@@ -157,6 +161,31 @@ async def test_lone_event_stays_within_its_budget() -> None:
     # The last of the turns is that of the test, which waits for the handler.
     figures = {"calls": counter.calls, "bytecodes": counter.bytecodes, "turns": counter.turns}
     _check("a lone event", {what: round(count / BATCHES, 1) for what, count in figures.items()})
+
+
+async def test_run_that_changes_nothing_stays_within_its_budget() -> None:
+    runs, told = 0, asyncio.Event()
+
+    async def reconcile(request: Request[Any]) -> None:
+        nonlocal runs
+        runs -= 1
+        if not runs:
+            told.set()
+
+    names = [f"cm-{number}" for number in range(PODS)]
+    controller = Controller("it", CONFIG_MAPS, reconcile)
+    runs = PODS
+    async with manager_of(server_with(*names), controller) as manager:
+        await told.wait()
+        with Counter(bytecodes=True) as counter:
+            for _ in range(BATCHES):
+                runs = PODS
+                told.clear()
+                for name in names:
+                    manager.enqueue(controller, f"default/{name}")
+                await told.wait()
+    figures = {"calls": counter.calls, "bytecodes": counter.bytecodes}
+    _check("a run that changes nothing", {what: round(count / PODS / BATCHES, 1) for what, count in figures.items()})
 
 
 def _check(name: str, reached: dict[str, float]) -> None:

@@ -46,7 +46,7 @@ def tasks_of_workers() -> list[str]:
 
 
 @pytest.mark.behaviour("C-51")
-async def test_workers_limit_the_tasks_and_idle_controllers_have_none() -> None:
+async def test_workers_limit_the_attempts_and_idle_controllers_have_none() -> None:
     server, runs = server_with(*"abcde"), Runs(seconds=1)
     async with manager_of(server, Controller("it", CONFIG_MAPS, runs, workers=2)):
         await started()
@@ -54,6 +54,53 @@ async def test_workers_limit_the_tasks_and_idle_controllers_have_none() -> None:
         await asyncio.sleep(5)
         assert (sorted(runs.names), runs.most) == (list("abcde"), 2)
         assert tasks_of_workers() == []
+
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="")
+
+
+@pytest.mark.behaviour("C-51")
+async def test_attempts_that_do_not_wait_leave_nothing_to_later_ones() -> None:
+    seen: list[tuple[str, str]] = []
+    at_once: list[str] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.get_name() == f"controller it: {request.key}"
+        seen.append((request.name, VARIABLE.get()))
+        VARIABLE.set(request.name)
+        if request.name == "b" and request.attempt == 1:
+            raise ValueError("no")
+        if request.name == "c" and request.attempt == 1:
+            task.cancel()  # and returns: the cancellation must not reach the next attempt
+        asyncio.get_running_loop().call_soon(lambda: at_once.append(VARIABLE.get()))
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, workers=1, queue=STEADY)
+    async with manager_of(server_with(*"abcd"), controller) as manager:
+        await asyncio.sleep(10)
+        assert snapshot_of(manager)["results"] == {"success": 4, "error": 2}
+    assert seen == [(name, "") for name in "abcdbc"]
+    assert at_once == list("acdbc")
+
+
+async def test_timeout_counts_from_the_begin_and_concerns_one_attempt() -> None:
+    ended: dict[str, float] = {}
+
+    async def reconcile(request: Request[Any]) -> None:
+        if request.name != "a" or request.attempt > 1:
+            return
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended[request.name] = now()
+
+    before = now()
+    controller = Controller("it", CONFIG_MAPS, reconcile, workers=1, timeout=5, queue=STEADY)
+    async with manager_of(server_with("a", "b"), controller) as manager:
+        await asyncio.sleep(20)
+        assert snapshot_of(manager)["results"] == {"timeout": 1, "success": 2}
+    assert ended["a"] - before == pytest.approx(5, abs=0.1)
 
 
 async def test_request_says_why_it_runs_and_has_the_cached_object() -> None:
