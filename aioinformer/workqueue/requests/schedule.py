@@ -61,8 +61,8 @@ _RESULT: Final = Cause("result")
 _RETRY: Final = Cause("retry")
 _REQUESTED: Final = Cause("requested")
 
-# The states of an entry. A key that runs can have a request too. A key rests, without one, during `min_interval`.
-_NEW, _DELAYED, _READY, _RUNNING, _PARKED, _RESTING = range(6)
+# The states of an entry. A key that runs can have a request too.
+_NEW, _DELAYED, _READY, _RUNNING, _PARKED = range(5)
 
 
 class Schedule:
@@ -77,7 +77,10 @@ class Schedule:
         self._options = options
         self._random = random
         self._entries: dict[ObjectName, Entry] = {}
-        #: (time, number, entry) of delayed and resting entries, valid if the entry still has that time.
+        #: When the last runs of keys without a request began, for `min_interval`, in the order of their ends. There may
+        #: be very many, so they have no entry. The first one is dropped in time, others at the latest after it.
+        self._resting: dict[ObjectName, float] = {}
+        #: (time, number, entry) of delayed entries, valid if the entry still has that time.
         self._times: list[tuple[float, int, Entry]] = []
         self._numbers = count()
         self._shut_down = False
@@ -106,6 +109,8 @@ class Schedule:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = Entry(key, self._options.group(key))
+            if self._resting:
+                entry.started = self._resting.pop(key, entry.started)
         elif entry.state == _PARKED:
             if not changed:
                 return
@@ -202,35 +207,36 @@ class Schedule:
         if entry.causes:
             self._place(entry, now)
             return entry.at if entry.causes else None
-        entry.at = entry.started + self._options.min_interval
-        if entry.at > now and not self.draining:
-            entry.state = _RESTING
-            self._push_time(entry)
-        else:
-            del self._entries[run.key]
+        if entry.started + self._options.min_interval > now and not self.draining:
+            self._resting[run.key] = entry.started
+        del self._entries[run.key]
         return None
 
     def advance(self, now: float) -> None:
         """Make requests ready whose time has come, a slice of them at most; then `next_time` is not later than now."""
         for _ in range(_SLICE):
+            if not self._resting or self._end_of_rest() > now:
+                break
+            del self._resting[next(iter(self._resting))]
+        for _ in range(_SLICE):
             if not self._times or self._times[0][0] > now:
                 return
             at, _, entry = heappop(self._times)
-            if entry.at != at:
-                continue
-            if entry.state == _DELAYED:
+            if entry.at == at and entry.state == _DELAYED:
                 self.delayed -= 1
                 self._place(entry, now)
-            elif entry.state == _RESTING:
-                self._drop(entry)
 
     def next_time(self) -> float | None:
         """Return when `advance` must be called next; None if nothing waits for its time."""
-        while self._times:
-            if _is_valid(self._times[0]):
-                return self._times[0][0]
+        while self._times and not _is_valid(self._times[0]):
             heappop(self._times)
-        return None
+        due = self._times[0][0] if self._times else None
+        if not self._resting:
+            return due
+        return self._end_of_rest() if due is None else min(due, self._end_of_rest())
+
+    def _end_of_rest(self) -> float:
+        return next(iter(self._resting.values())) + self._options.min_interval
 
     def waiting(self) -> list[Entry]:
         """Return the entries with requests."""
@@ -243,6 +249,7 @@ class Schedule:
         """
         entry = self._entries.get(key)
         if entry is None:
+            self._resting.pop(key, None)
             return True
         if entry.state == _RUNNING or any(cause.trigger in ("source", "requested") for cause in entry.causes):
             return False
@@ -265,13 +272,14 @@ class Schedule:
         """Accept no more requests, and drop those that are delayed; to shut down, drop those that are ready, too."""
         self.draining = True
         self._shut_down = self._shut_down or shut_down
-        dropped = (_DELAYED, _RESTING, _READY) if shut_down else (_DELAYED, _RESTING)
+        dropped = (_DELAYED, _READY) if shut_down else (_DELAYED,)
         for entry in [each for each in self._entries.values() if each.state in dropped]:
             if entry.state == _READY:
                 self.lanes.remove(entry, now)
             self._drop(entry)
         self.delayed = 0
         self._times.clear()
+        self._resting.clear()
 
     def _entry_of(self, run: Run) -> Entry:
         entry = self._entries.get(run.key)
@@ -365,7 +373,7 @@ class Schedule:
 
 
 def _is_valid(time: tuple[float, int, Entry]) -> bool:
-    return time[0] == time[2].at and time[2].state in (_DELAYED, _RESTING)
+    return time[0] == time[2].at and time[2].state == _DELAYED
 
 
 def _merge_causes(entry: Entry, causes: tuple[Cause, ...]) -> None:
