@@ -38,7 +38,6 @@ class Authenticator:
     """Identifies users by certificates and bearer tokens, and issues tokens.
 
     Args:
-        cluster: where service accounts are.
         tokens: bearer tokens with the user's name, and the groups after commas; None to take every sender for the
             administrator.
         rbac: whether roles decide: then a sender without credentials is anonymous.
@@ -52,11 +51,7 @@ class Authenticator:
         self._given: dict[str, str] = {}
 
     def authenticated(self, request: web.BaseRequest) -> User:
-        """Return the sender of a request, before impersonation.
-
-        Raises:
-            StatusError: 401.
-        """
+        """Return the sender of a request, before impersonation."""
         if (certified := _certified_user(request.transport)) is not None:
             return certified
         header = request.headers.get("Authorization", "").strip()
@@ -74,11 +69,7 @@ class Authenticator:
         raise statuses.unauthorized()
 
     def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
-        """Return the user of a token.
-
-        Raises:
-            TokenError: it is not accepted.
-        """
+        """Return the user of a token."""
         if known := self._given.get(token) or (self._tokens or {}).get(token):
             name, *groups = known.split(",")
             return User(name, "", (*groups, AUTHENTICATED))

@@ -99,7 +99,6 @@ def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
 
     Args:
         obj: with `kind`, `apiVersion` and `metadata`.
-        custom: whether it is a custom resource.
     """
     if custom:
         return encode_sorted(obj)
@@ -112,13 +111,7 @@ def ordered_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_version(body: bytes, old: int, new: int) -> bytes:
-    """Return the same body under another resourceVersion.
-
-    Args:
-        body: from `encode_object`.
-        old: its resourceVersion.
-        new: the new resourceVersion.
-    """
+    """Return the same body under another resourceVersion."""
     stamp = b'"resourceVersion":"%d"' % old
     if body.count(stamp) == 1:
         return body.replace(stamp, b'"resourceVersion":"%d"' % new)

@@ -72,11 +72,7 @@ METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
 
 def read_label_selector(text: str) -> LabelSelector:
-    """Parse the label selector of a request.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Parse the label selector of a request."""
     try:
         return parse_label_selector(text)
     except SelectorError as error:
@@ -84,11 +80,7 @@ def read_label_selector(text: str) -> LabelSelector:
 
 
 def read_field_selector(text: str) -> FieldSelector:
-    """Parse the field selector of a request; it may name unknown fields.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Parse the field selector of a request; it may name unknown fields."""
     try:
         return parse_field_selector(text)
     except SelectorError as error:

@@ -73,15 +73,7 @@ class Router:
     """Answer all requests.
 
     Args:
-        registry: the served resources.
-        storage: the state, for documents about it.
-        handlers: answer requests about resources.
-        faults: the faults of the server.
-        effects: apply the faults.
-        access: authenticates and authorizes.
-        faults_over_http: serve `/_faults`.
         origin_checks: checks the origin of requests; None for no checks.
-        clock: seconds since 1970.
 
     Attributes:
         requests: the latest requests, oldest first.

@@ -137,8 +137,6 @@ def prepare_update(
 
     Args:
         obj: is changed.
-        old: the object that it replaces.
-        subresource: "" for the object itself, or "status".
     """
     if subresource == "status":
         replaced = obj.get("status")
@@ -211,11 +209,7 @@ def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Naming:
-    """Make random uids and names.
-
-    Args:
-        rng: the source of randomness.
-    """
+    """Make random uids and names."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -192,12 +192,7 @@ def _labels(items: Mapping[str, Any] | None) -> str:
 
 
 def _selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>") -> str:
-    """Return a LabelSelector in the form of the query parameter.
-
-    Args:
-        label_selector: with `matchLabels` and `matchExpressions`.
-        empty: the text for an empty selector.
-    """
+    """Return a LabelSelector in the form of the query parameter."""
     equal = field(label_selector or {}, "matchLabels", {})
     terms = [(key, f"{key}={value}") for key, value in equal.items()]
     for term in field(label_selector or {}, "matchExpressions", []):

@@ -46,11 +46,7 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class Scaling:
-    """Answer requests for the scale of an object.
-
-    Args:
-        cluster: the state of the server.
-    """
+    """Answer requests for the scale of an object."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -58,11 +54,7 @@ class Scaling:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Read or change the number of replicas.
-
-        Raises:
-            StatusError: 400, 404, 409, 415, 422 or 500, as in the API.
-        """
+        """Read or change the number of replicas."""
         if target.verb == "get":
             obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
             return self._scale_response(request, read_scale(served, obj, must_exist=True), wanted, target)
@@ -142,12 +134,7 @@ def _check_scale_place(scale: dict[str, Any], target: Target) -> None:
 
 
 class TokenRequests:
-    """Answer token requests.
-
-    Args:
-        cluster: where the accounts are.
-        access: issues the tokens.
-    """
+    """Answer token requests."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
@@ -156,11 +143,7 @@ class TokenRequests:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Issue a token.
-
-        Raises:
-            StatusError: 400, 404, 409 or 422, as in the API.
-        """
+        """Issue a token."""
         options = write_options(request, target, _REQUEST, "CreateOptions")
         obj, repeated = read_object(_REQUEST, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(_REQUEST, obj, options.directive, repeated)
