@@ -38,9 +38,6 @@ class Failure:
     """An exception that several waiters raise, each with the traceback that it had at first.
 
     Each raise adds to the traceback of an exception. Without this class it would grow with each waiter.
-
-    Args:
-        error: the exception.
     """
 
     __slots__ = ("_error", "_traceback")
@@ -245,11 +242,7 @@ class Owner:
         return self._task is not None and not self._task.done()
 
     def check(self) -> None:
-        """Raise the error of the task, if it has ended with one.
-
-        Raises:
-            Exception: the error of the task.
-        """
+        """Raise the error of the task, if it has ended with one."""
         task = self._task
         if task is not None and task.done() and not task.cancelled():
             task.result()
@@ -280,11 +273,7 @@ class Owner:
         await self.begin_block()
 
     async def begin_block(self) -> None:
-        """Begin the block in the current task.
-
-        Raises:
-            BaseException: the error with which the task has ended already.
-        """
+        """Begin the block in the current task."""
         if self._cancels:
             await self.stop()
         self._host = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -370,9 +359,6 @@ class Root(Coroutine[Any, Any, None]):
     coroutine, Python closes all that the coroutine awaits, and it must end. This class raises a RuntimeError instead,
     with the GeneratorExit as its cause. Give it to `create_task` itself: if another coroutine awaited it, Python would
     close it, too.
-
-    Args:
-        coroutine: what the task runs.
     """
 
     __slots__ = ("_coroutine",)
@@ -459,8 +445,6 @@ def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bo
     raises GeneratorExit in a coroutine that is closed; then no task runs it.
 
     Args:
-        error: what the function raised.
-        task: the task that awaits the function.
         asked: whether the owner of the task may have cancelled it. If not, the function cancelled it.
     """
     if isinstance(error, asyncio.CancelledError):

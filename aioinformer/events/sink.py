@@ -33,11 +33,7 @@ class EventSink(Protocol):
 
 
 class _ApiEventSink(ABC):
-    """Writes Events to one API of the server.
-
-    Args:
-        transport: sends the requests; a `Connection` or a transport.
-    """
+    """Writes Events to one API of the server."""
 
     _group: ClassVar[str]
 

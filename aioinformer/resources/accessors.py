@@ -29,7 +29,6 @@ def add_groups(owner: type, end: Callable[[Any], _End], verbs: Collection[str] =
     the class has an attribute of this name, the property has the full name: `resource_k8s_io`.
 
     Args:
-        owner: the class.
         end: called with an instance; returns the function that makes the value at the end of a path from its resource.
         verbs: what the resources must support; others have no path.
     """

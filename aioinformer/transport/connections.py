@@ -108,9 +108,6 @@ class Connector(aiohttp.TCPConnector):
     Requests with a total timeout (writes, the renewal of a Lease) do not wait for the connections of watches. The time
     in which a connection must open, `sock_connect` of the request's `aiohttp.ClientTimeout`, includes name resolution
     and TLS, and begins when the wait for other connections has ended.
-
-    Args:
-        options: of `aiohttp.TCPConnector`.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -30,11 +30,7 @@ def wants_colour(stream: IO[Any] | None) -> bool:
 
 
 class Palette:
-    """Colours words by their meaning.
-
-    Args:
-        colour: whether to use colours at all.
-    """
+    """Colours words by their meaning."""
 
     def __init__(self, colour: bool) -> None:
         self._codes: dict[str, tuple[str, str]] = {}

@@ -34,13 +34,7 @@ _CATCH_UP_SECONDS = 0.8
 
 
 class WatchSession(Program):
-    """One run of `watch`. Make it while the event loop runs.
-
-    Args:
-        options: the options of the command.
-        form: returns the format of lines for a resource; None to print none.
-        write: called with each line of stdout.
-    """
+    """One run of `watch`. Make it while the event loop runs."""
 
     def __init__(
         self, options: WatchOptions, form: Callable[[Resource[Any]], LineFormat | None], write: Callable[[bytes], None]

@@ -89,16 +89,13 @@ class ListWatchProtocol:
     """The protocol for one collection of one server.
 
     Args:
-        options: how to list and watch.
         random: returns numbers in [0, 1) that spread delays and timeouts of watches.
         known: returns the cached record of a key, for objects whose last version cannot be decoded.
         log: receives a line for the log on each unusual decision.
         report: receives each failure that ended a list or a watch.
         watchable: False if the resource is known to have no watch: it is listed repeatedly.
-        quarantine: the objects that cannot be decoded.
 
     Attributes:
-        options: how to list and watch.
         state: stage, position and phase.
     """
 
@@ -195,11 +192,7 @@ class ListWatchProtocol:
         self.state.prefer_list = False
 
     def next_page_request(self, token: str) -> ListOptions | None:
-        """Return the request for the page after the current one, if any. It may be sent ahead of time.
-
-        Args:
-            token: the continue token of the current page.
-        """
+        """Return the request for the page after the current one, if any. It may be sent ahead of time."""
         listing = self.state.stage is Stage.LIST and self.state.reading
         return self._relist.next_page(token) if listing else None
 
