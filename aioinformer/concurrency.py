@@ -90,11 +90,7 @@ class Latch:
                 waiter.set_exception(error)
 
     async def wait(self) -> None:
-        """Wait until the latch is set.
-
-        Raises:
-            BaseException: the error with which it failed.
-        """
+        """Wait until the latch is set; raise the error with which it failed."""
         if self._set:
             return
         if self._failure is not None:
@@ -137,8 +133,6 @@ class Slicer:
 
     The clock is read after the first step of a slice, then less and less often, at least after every eighth step: how
     long a step takes (a handler, an index function) is not known, and a slice must not contain eight slow steps.
-
-    A slice lasts for `SLICE_SECONDS`.
     """
 
     __slots__ = ("_gap", "_left", "_seconds", "_since")
@@ -205,7 +199,10 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         pass
-    library = _other_library()
+    library = ""
+    if (sniffio := sys.modules.get("sniffio")) is not None:  # other async libraries register there
+        with suppress(Exception):  # none runs
+            library = str(sniffio.current_async_library())
     if library:
         raise UsageError(
             f"{what} in a running event loop of asyncio, and this is {library}: run the program with asyncio.run(...)"
@@ -248,22 +245,14 @@ class Owner:
             task.result()
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task.
-
-        Raises:
-            UsageError: no event loop of asyncio runs in this thread.
-        """
+        """Start the task."""
         running_loop(f"{name} starts")
         self._task = create_task(run(), name=name)
         # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
-        self._task.add_done_callback(_retrieve)
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task, and begin the block when it runs.
-
-        Raises:
-            BaseException: the error with which the task has ended already.
-        """
+        """Start the task, and begin the block when it runs."""
         self.start(run, name)
         try:
             await asyncio.sleep(0)
@@ -294,9 +283,6 @@ class Owner:
         Args:
             kind: of the exception that ends the block.
             stop: stops the object, and raises the error of the task.
-
-        Raises:
-            BaseException: the error with which the task had ended.
         """
         host, self._host = self._host, None
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
@@ -309,11 +295,7 @@ class Owner:
                 raise
 
     async def stop(self) -> None:
-        """Cancel the task, and wait until it has ended.
-
-        Raises:
-            Exception: the error with which the task had ended.
-        """
+        """Cancel the task, wait until it has ended, and raise the error with which it had ended."""
         task = self._task
         if task is None:
             return
@@ -345,11 +327,6 @@ def shielded() -> AbstractContextManager[object]:
     import anyio
 
     return anyio.CancelScope(shield=True)
-
-
-def _retrieve(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()
 
 
 class Root(Coroutine[Any, Any, None]):
@@ -472,11 +449,3 @@ def collapsed(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _other_library() -> str:
-    sniffio: Any = sys.modules.get("sniffio")  # other async libraries register there
-    try:
-        return str(sniffio.current_async_library()) if sniffio is not None else ""
-    except Exception:  # none runs
-        return ""
