@@ -165,17 +165,16 @@ class Slicer:
             await self.yield_to_loop()
 
 
-def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.0005) -> None:
+def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any]) -> None:
     """Empty a dict in time slices: to free a large one at once would block the event loop. Callable from any thread.
 
     Args:
         loop: runs the slices. If it is closed, nothing is done.
         items: the dict, to which the caller keeps no other reference.
-        seconds: the length of a slice.
     """
 
     def go_on() -> None:
-        end = perf_counter() + seconds
+        end = perf_counter() + SLICE_SECONDS
         while items and perf_counter() < end:
             for _ in range(min(len(items), _STEPS)):
                 items.popitem()
