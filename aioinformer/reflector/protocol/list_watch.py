@@ -138,21 +138,6 @@ class ListWatchProtocol:
         return self.state.position.version
 
     @property
-    def quarantine(self) -> Quarantine:
-        """The objects that cannot be decoded."""
-        return self.state.quarantine
-
-    @property
-    def list_reason(self) -> str:
-        """Why the last list was necessary, as in `ProtocolState`."""
-        return self.state.list_reason
-
-    @property
-    def attempts(self) -> int:
-        """The number of attempts in a row that have failed; 0 after a success."""
-        return self.state.pace.attempts
-
-    @property
     def retry_at(self) -> float | None:
         """When the next request may be sent after a failure; None without a failure. The time may be in the past."""
         return self.state.pace.not_before if self.state.pace.attempts else None
