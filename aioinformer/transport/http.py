@@ -33,15 +33,7 @@ from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCred
 from aioinformer.transport.connections import HttpResponse, StreamBody
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import (
-    TLS,
-    CheckedBody,
-    TLSContexts,
-    full_pool,
-    note_connections,
-    own_session,
-    send,
-)
+from aioinformer.transport.session import TLS, CheckedBody, TLSContexts, full_pool, note_connections, own_session, send
 from aioinformer.transport.slots import DEFAULT_REQUESTS, Slots
 
 if TYPE_CHECKING:

@@ -38,14 +38,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.errors import (
-    ApiError,
-    DecodeError,
-    Expired,
-    ProcessingError,
-    ResourceVersionTooLarge,
-    TransportError,
-)
+from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, ResourceVersionTooLarge, TransportError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.changes import read_changes
 from aioinformer.reflector.protocol.messages import (

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.validation import metadata_causes
 from aioinformer.testing.state.deletion import delete_record
-from aioinformer.testing.state.preconditions import (
-    check_delete_preconditions,
-    check_permanence,
-    checked_metadata,
-)
+from aioinformer.testing.state.preconditions import check_delete_preconditions, check_permanence, checked_metadata
 from aioinformer.testing.state.strategies import Naming
 
 if TYPE_CHECKING:
