@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import SelectorError
 from aioinformer.resources.field_selectors import parse_field_selector
+from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.resources.selectors import parse_label_selector
 from aioinformer.testing.api.statuses import bad_request
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aioinformer.resources.field_selectors import FieldSelector
-    from aioinformer.resources.label_selectors import LabelSelector
     from aioinformer.resources.resource import Resource
 
 _POD = (
@@ -85,6 +85,14 @@ def read_field_selector(text: str) -> FieldSelector:
         return parse_field_selector(text)
     except SelectorError as error:
         raise bad_request(f"invalid field selector: {error}") from None
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector of an object in the form of the query parameter, "<error>" for an invalid one."""
+    try:
+        return str(LabelSelector.from_dict({name: selector.get(name) for name in ("matchLabels", "matchExpressions")}))
+    except SelectorError:
+        return "<error>"
 
 
 def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:
