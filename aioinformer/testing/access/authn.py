@@ -5,15 +5,16 @@ Without tokens every sender is the administrator, except those who send the toke
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 import time
 import uuid
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from aioinformer.testing.api import statuses
-from aioinformer.testing.api.encoding import quote
+from aioinformer.testing.api.encoding import encode_plain, quote
 
 if TYPE_CHECKING:
     import asyncio
@@ -113,10 +114,17 @@ class Authenticator:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", AUTHENTICATED)
         name = f"system:serviceaccount:{account.namespace}:{account.name}"
         user = User(name, account.uid, groups, {_CREDENTIAL: [f"JTI={uuid.uuid4()}"]})
-        token = secrets.token_urlsafe(24)
+        claims = {"aud": audiences, "exp": expires, "iat": expires - seconds, "iss": ISSUER, "sub": name}
+        token = _web_token(claims)
         key = f"{account.namespace}/{account.name}"
         self._issued[token] = _AccountToken(key, tuple(audiences), expires, user)
         return token, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
+
+
+def _web_token(claims: Mapping[str, Any]) -> str:
+    """Return a JSON web token with a random signature: the server knows the tokens that it has issued."""
+    parts = [encode_plain({"alg": "HS256", "typ": "JWT"}), encode_plain(claims), secrets.token_bytes(32)]
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
 
 
 def _certified_user(transport: asyncio.BaseTransport | None) -> User | None:
