@@ -1,6 +1,8 @@
 """Errors of the API: HTTP status, `reason`, `message` and `details` of a `Status` object.
 
 The wording is part of the contract: kubectl prints it, client-go's helpers compare it, and people search for it.
+Functions of the server raise `StatusError` where the API refuses a request. Their docstrings say so if the status needs
+an explanation.
 """
 
 from __future__ import annotations
