@@ -54,7 +54,6 @@ class Backoff:
     failing. client-go counts from the last reset, and therefore starts again with the first delay every two minutes.
 
     Args:
-        options: the parameters.
         random: returns numbers in [0, 1).
     """
 

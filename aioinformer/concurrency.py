@@ -38,9 +38,6 @@ class Failure:
     """An exception that several waiters raise, each with the traceback that it had at first.
 
     Each raise adds to the traceback of an exception. Without this class it would grow with each waiter.
-
-    Args:
-        error: the exception.
     """
 
     __slots__ = ("_error", "_traceback")
@@ -93,11 +90,7 @@ class Latch:
                 waiter.set_exception(error)
 
     async def wait(self) -> None:
-        """Wait until the latch is set.
-
-        Raises:
-            BaseException: the error with which it failed.
-        """
+        """Wait until the latch is set; raise the error with which it failed."""
         if self._set:
             return
         if self._failure is not None:
@@ -140,8 +133,6 @@ class Slicer:
 
     The clock is read after the first step of a slice, then less and less often, at least after every eighth step: how
     long a step takes (a handler, an index function) is not known, and a slice must not contain eight slow steps.
-
-    A slice lasts for `SLICE_SECONDS`.
     """
 
     __slots__ = ("_gap", "_left", "_seconds", "_since")
@@ -174,17 +165,16 @@ class Slicer:
             await self.yield_to_loop()
 
 
-def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any], seconds: float = 0.0005) -> None:
+def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any]) -> None:
     """Empty a dict in time slices: to free a large one at once would block the event loop. Callable from any thread.
 
     Args:
         loop: runs the slices. If it is closed, nothing is done.
         items: the dict, to which the caller keeps no other reference.
-        seconds: the length of a slice.
     """
 
     def go_on() -> None:
-        end = perf_counter() + seconds
+        end = perf_counter() + SLICE_SECONDS
         while items and perf_counter() < end:
             for _ in range(min(len(items), _STEPS)):
                 items.popitem()
@@ -208,7 +198,10 @@ def running_loop(what: str) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         pass
-    library = _other_library()
+    library = ""
+    if (sniffio := sys.modules.get("sniffio")) is not None:  # other async libraries register there
+        with suppress(Exception):  # none runs
+            library = str(sniffio.current_async_library())
     if library:
         raise UsageError(
             f"{what} in a running event loop of asyncio, and this is {library}: run the program with asyncio.run(...)"
@@ -245,32 +238,20 @@ class Owner:
         return self._task is not None and not self._task.done()
 
     def check(self) -> None:
-        """Raise the error of the task, if it has ended with one.
-
-        Raises:
-            Exception: the error of the task.
-        """
+        """Raise the error of the task, if it has ended with one."""
         task = self._task
         if task is not None and task.done() and not task.cancelled():
             task.result()
 
     def start(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task.
-
-        Raises:
-            UsageError: no event loop of asyncio runs in this thread.
-        """
+        """Start the task."""
         running_loop(f"{name} starts")
         self._task = create_task(run(), name=name)
         # stop() and check() raise its error. Reading it here keeps asyncio from logging it as never retrieved.
-        self._task.add_done_callback(_retrieve)
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def enter(self, run: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
-        """Start the task, and begin the block when it runs.
-
-        Raises:
-            BaseException: the error with which the task has ended already.
-        """
+        """Start the task, and begin the block when it runs."""
         self.start(run, name)
         try:
             await asyncio.sleep(0)
@@ -280,11 +261,7 @@ class Owner:
         await self.begin_block()
 
     async def begin_block(self) -> None:
-        """Begin the block in the current task.
-
-        Raises:
-            BaseException: the error with which the task has ended already.
-        """
+        """Begin the block in the current task."""
         if self._cancels:
             await self.stop()
         self._host = cast("asyncio.Task[Any]", asyncio.current_task())
@@ -305,9 +282,6 @@ class Owner:
         Args:
             kind: of the exception that ends the block.
             stop: stops the object, and raises the error of the task.
-
-        Raises:
-            BaseException: the error with which the task had ended.
         """
         host, self._host = self._host, None
         cancelled = kind is not None and issubclass(kind, asyncio.CancelledError)
@@ -320,11 +294,7 @@ class Owner:
                 raise
 
     async def stop(self) -> None:
-        """Cancel the task, and wait until it has ended.
-
-        Raises:
-            Exception: the error with which the task had ended.
-        """
+        """Cancel the task, wait until it has ended, and raise the error with which it had ended."""
         task = self._task
         if task is None:
             return
@@ -358,11 +328,6 @@ def shielded() -> AbstractContextManager[object]:
     return anyio.CancelScope(shield=True)
 
 
-def _retrieve(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()
-
-
 class Root(Coroutine[Any, Any, Any]):
     """Wraps the coroutine of a task that calls functions of users, and turns GeneratorExit into a RuntimeError.
 
@@ -370,9 +335,6 @@ class Root(Coroutine[Any, Any, Any]):
     coroutine, Python closes all that the coroutine awaits, and it must end. This class raises a RuntimeError instead,
     with the GeneratorExit as its cause. Give it to `create_task` itself: if another coroutine awaited it, Python would
     close it, too.
-
-    Args:
-        coroutine: what the task runs.
     """
 
     __slots__ = ("_coroutine",)
@@ -459,8 +421,6 @@ def is_ending(error: BaseException, task: asyncio.Task[Any] | None, *, asked: bo
     raises GeneratorExit in a coroutine that is closed; then no task runs it.
 
     Args:
-        error: what the function raised.
-        task: the task that awaits the function.
         asked: whether the owner of the task may have cancelled it. If not, the function cancelled it.
     """
     if isinstance(error, asyncio.CancelledError):
@@ -488,11 +448,3 @@ def collapsed(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
-
-
-def _other_library() -> str:
-    sniffio: Any = sys.modules.get("sniffio")  # other async libraries register there
-    try:
-        return str(sniffio.current_async_library()) if sniffio is not None else ""
-    except Exception:  # none runs
-        return ""

@@ -289,10 +289,7 @@ def identity_for(
     """Return the identity of an informer of a factory, None if it has no metrics.
 
     Args:
-        name: the name of the factory.
         metrics: what the factory was given; None for no metrics.
-        resource: the resource of the informer.
-        scope: as for `with_resource`.
     """
     return name.with_resource(resource, scope) if name is not None and metrics is not None else None
 

@@ -45,9 +45,6 @@ class PrometheusMetrics(Collector):
 
     Args:
         registry: the registry; by default that of the process.
-
-    Attributes:
-        registry: as given.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import sys
-import time
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,20 +13,15 @@ import click
 
 from aioinformer.cli.help import Group
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
-from aioinformer.cli.output.palette import Palette, wants_colour
+from aioinformer.cli.output.palette import Palette, terminal_width, time_of_day, wants_colour
 from aioinformer.cli.program import run_program
 from aioinformer.cli.shutdown import shutdown
 from aioinformer.cli.targets import parse_targets
-from aioinformer.errors import UsageError
-from aioinformer.resources.scopes import check_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.output.lines import Columns, LineFormat
     from aioinformer.cli.program import Program
-    from aioinformer.controller import Manager
-    from aioinformer.resources.resource import Resource
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
@@ -83,11 +76,7 @@ def cli() -> None:
 @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
 @_server_options
 @click.option(
-    "--resync",
-    metavar="SECONDS",
-    type=float,
-    default=0.0,
-    help="Resync period, at least 1. Default: 0, no resync.",
+    "--resync", metavar="SECONDS", type=float, default=0.0, help="Resync period, at least 1. Default: 0, no resync."
 )
 @click.option("--metadata-only", is_flag=True, help="Request only the metadata of objects.")
 @click.option(
@@ -102,12 +91,7 @@ def cli() -> None:
 )
 @click.option("--dump-on-exit", is_flag=True, help="Print the cache at the end, as jsonl.")
 @click.option("--show-secrets", is_flag=True, help="Print the values of Secrets in json and text.")
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=float,
-    help="Exit with 1 if the exit condition is not met by then.",
-)
+@click.option("--timeout", metavar="SECONDS", type=float, help="Exit with 1 if the exit condition is not met by then.")
 def watch(
     resource: str,
     name: str | None,
@@ -156,23 +140,18 @@ def watch(
       2  a bad option, an unreadable kubeconfig, an unknown resource, or a refused selector
     """
     shutdown.code = 1 if rest["until_synced"] or rest["exit_after"] is not None else 0
-    try:
-        options = WatchOptions(
-            parse_targets(resource, name),
-            output=Output(output) if output else _default_output(),
-            server=ServerOptions(
-                kubeconfig, context, server, token_file, certificate_authority, insecure_skip_tls_verify
-            ),
-            **rest,
-        )
-    except UsageError as error:
-        raise click.UsageError(str(error)) from error
+    options = WatchOptions(
+        parse_targets(resource, name),
+        output=Output(output) if output else _default_output(),
+        server=ServerOptions(kubeconfig, context, server, token_file, certificate_authority, insecure_skip_tls_verify),
+        **rest,
+    )
 
     def make(write: Callable[[bytes], None]) -> Program:
         from aioinformer.cli.output.lines import Columns
-        from aioinformer.cli.watch.session import WatchSession
+        from aioinformer.cli.watch.session import WatchSession, line_format
 
-        return WatchSession(options, partial(_form, options, Columns(_terminal_width())), write)
+        return WatchSession(options, partial(line_format, options, Columns(terminal_width())), write)
 
     sys.exit(run_program(make))
 
@@ -204,7 +183,7 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 
         seconds = duration if duration is not None or live else _DEMO_SECONDS
         palette = Palette(wants_colour(sys.stdout))
-        width = _terminal_width() - _DEMO_BORDERS if live else 0
+        width = terminal_width() - _DEMO_BORDERS if live else 0
         return DemoProgram(kubeconfig, seconds, write, palette=palette, clock=time_of_day, live=live, width=width)
 
     sys.exit(run_program(make))
@@ -265,15 +244,7 @@ def serve(
 
         token_needed = tls or not is_loopback(host)
         tokens = {secrets.token_urlsafe(32): "admin,system:masters"} if token_needed else None
-        server = partial(
-            ApiServer,
-            host=host,
-            port=port,
-            tls=tls,
-            faults_over_http=faults,
-            guarded=True,
-            tokens=tokens,
-        )
+        server = partial(ApiServer, host=host, port=port, tls=tls, faults_over_http=faults, guarded=True, tokens=tokens)
         if not is_loopback(host):
             warn_of_host(host, tls=tls)
         return ServeProgram(server, kubeconfig, duration, write, load=load, save=save)
@@ -311,10 +282,7 @@ def bench(output: str, objects: int, size: int, rate: float, seconds: float, **s
     """
     from aioinformer.cli.bench.program import BenchOptions, BenchProgram
 
-    try:
-        options = BenchOptions(ServerOptions(**server), objects, size, rate, seconds, output == "json")
-    except UsageError as error:
-        raise click.UsageError(str(error)) from error
+    options = BenchOptions(ServerOptions(**server), objects, size, rate, seconds, output == "json")
     sys.exit(run_program(lambda write: BenchProgram(options, write)))
 
 
@@ -387,12 +355,11 @@ def check(
       2  a bad option, an unreadable kubeconfig, or no such manager
     """
     from aioinformer.cli.controllers.check import CheckOptions, CheckProgram
+    from aioinformer.cli.controllers.loading import chosen_manager
+    from aioinformer.cli.controllers.loading import service_account as account_of
 
-    loaded = _manager(manager, namespaces)
-    try:
-        options = CheckOptions(ServerOptions(**server), _account(service_account, loaded), user, output)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from error
+    loaded = chosen_manager(manager, namespaces)
+    options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
 
 
@@ -446,76 +413,17 @@ def run(
       1  a controller has failed for good
       2  a bad option, an unreadable kubeconfig, no cluster, or no such manager
     """
+    from aioinformer.cli.controllers.loading import chosen_manager
     from aioinformer.cli.controllers.run import configure_logging, run_manager
 
     configure_logging(log_format, log_level)
-    loaded = _manager(manager, namespaces)
-    try:
-        options = ServerOptions(**server)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from error
+    loaded = chosen_manager(manager, namespaces)
+    options = ServerOptions(**server)
     loaded.dry_run = loaded.dry_run or dry_run
     if health_port is not None:
         loaded.health_port = health_port
     sys.exit(run_manager(loaded, options))
 
 
-def _manager(place: str, namespaces: tuple[str, ...]) -> Manager:
-    """Return the manager at a place, with other namespaces if there are any."""
-    from aioinformer.cli.controllers.loading import ModuleFailed, load_manager
-    from aioinformer.factory.pool import checked_namespaces
-
-    try:
-        loaded = load_manager(place)
-        if names := [name for each in namespaces for name in each.split(",")]:
-            if loaded.factory is not None:
-                raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
-            loaded.namespaces = checked_namespaces(names)
-    except UsageError as error:
-        if isinstance(error, ModuleFailed):
-            click.echo(error.trace, err=True)
-        raise click.UsageError(str(error)) from error
-    return loaded
-
-
-def _account(text: str | None, manager: Manager) -> tuple[str, str]:
-    """Return the name and the namespace of the service account."""
-    election = manager.leader_election
-    namespace, slash, name = (text or manager.name).rpartition("/")
-    namespace = namespace or (election.namespace if election is not None else "default")
-    if not name or (slash and not namespace):
-        raise UsageError(f"--service-account must be NAME or NAMESPACE/NAME, not {text!r}")
-    check_namespace(namespace, "--service-account")
-    return name, namespace
-
-
-def _terminal_width() -> int:
-    """Return the width of the terminal; 0 if stdout is none."""
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
-
-
 def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL
-
-
-def _form(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> LineFormat | None:
-    from aioinformer.cli.output.lines import JsonFormat, TextFormat
-    from aioinformer.cli.output.whole_objects import is_secret, whole_object
-
-    several, name = len(options.targets) > 1, resource.group_resource
-    redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
-    match options.output:
-        case Output.TEXT:
-            palette = Palette(wants_colour(sys.stdout))
-            return TextFormat(palette, time_of_day, name if several else "", columns=columns, **redaction)
-        case Output.JSONL | Output.JSON:
-            whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
-            return JsonFormat(name if several else "", whole)
-        case Output.SUMMARY:
-            return None
-
-
-def time_of_day() -> str:
-    """Return the local time of day, to the millisecond."""
-    now = time.time()
-    return f"{time.strftime('%H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 class TimedTransport:
-    """A transport that records the time of the first request to each path, on the clock of the event loop.
-
-    Args:
-        transport: sends the requests.
-    """
+    """A transport that records the time of the first request to each path, on the clock of the event loop."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

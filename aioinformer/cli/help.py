@@ -1,4 +1,4 @@
-"""Format help with coloured headings, and show control characters of arguments in error messages visibly."""
+"""Format help with coloured headings, and errors of arguments without control characters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aioinformer.errors import UsageError
 from aioinformer.logs import visible
 
 if TYPE_CHECKING:
@@ -34,9 +35,15 @@ _NO_ARGS_IS_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Command(click.Command):
-    """A command whose help is written by `Formatter`."""
+    """A command whose help is written by `Formatter`. A `UsageError` is an error of its arguments."""
 
     context_class = Context
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise click.UsageError(str(error), ctx) from error
 
 
 class Group(click.Group):

@@ -30,9 +30,6 @@ class ServerOptions:
         kubeconfig: a file; None for the usual places.
         context: a context of the kubeconfig; None for the current one.
         server: a URL; the three options below require it.
-        token_file: a file with a bearer token.
-        certificate_authority: a file of PEM certificates to trust.
-        insecure_skip_tls_verify: accept any certificate.
     """
 
     kubeconfig: str | None = None
@@ -63,19 +60,11 @@ class WatchOptions:
 
     Attributes:
         targets: resources, or one object of each.
-        output: the output format.
-        server: the server.
         namespace: None for that of the context.
-        all_namespaces: watch all namespaces.
-        selector: a label selector.
-        field_selector: a field selector.
         resync: the resync period in seconds, 0 for none; the informer raises values below 1 to 1 and logs that.
-        metadata_only: request only the metadata of objects.
         until_synced: end after the initial list.
         exit_after: end after this number of notifications that follow the initial list.
-        dump_on_exit: print the cache at the end.
         timeout: end after this number of seconds.
-        show_secrets: print the values of Secrets.
     """
 
     targets: tuple[Target, ...]

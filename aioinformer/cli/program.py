@@ -52,7 +52,6 @@ class Program(ABC):
 
         Args:
             work: the task of the program. If it returns, the program ends with code 1.
-            seconds: the timeout; None for none.
             code: the exit code at the timeout.
         """
         work.add_done_callback(lambda _: self.end(1))
@@ -98,7 +97,6 @@ def run_program(make: Callable[[Callable[[bytes], None]], Program], level: str =
 
     Args:
         make: returns the program; its argument is the function that writes a line to stdout.
-        level: of the package's log lines.
     """
     if sys.stdout is None:
         return 0

@@ -28,11 +28,6 @@ class ServeProgram(Program):
 
     Args:
         make: returns a server that does not listen yet.
-        kubeconfig: the kubeconfig file to write; None for a temporary one.
-        duration: the run time in seconds; None for no limit.
-        write: called with each line of stdout.
-        load: files and folders with objects to load at the start.
-        save: a folder to write all objects to at the end.
     """
 
     def __init__(
@@ -113,11 +108,7 @@ def kubeconfig_file(name: str | None) -> Iterator[Path]:
 
 
 def write_kubeconfig(server: ApiServer, path: Path) -> Path:
-    """Write the kubeconfig of a server, and return its absolute path.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """Write the kubeconfig of a server, and return its absolute path."""
     try:
         return server.kubeconfig(path)
     except OSError as error:

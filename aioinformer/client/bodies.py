@@ -96,7 +96,6 @@ def encode(obj: Any, resource: Resource[Any]) -> bytes:
     Args:
         obj: a mapping with the keys of the JSON, a view, a model of kubernetes_asyncio, or an object of a msgspec,
             dataclass or pydantic class of the user.
-        resource: the resource of the object.
 
     Raises:
         UsageError: it has no JSON form, is of another kind, or has a name or namespace that no object can have.

@@ -163,7 +163,6 @@ class Settings:
         """Return these settings with the options of one call.
 
         Args:
-            options: see `WriteOptions`.
             caller: the method that got them, for errors.
 
         Raises:
@@ -195,7 +194,6 @@ class Settings:
 
         Args:
             content_type: of the body, "" if there is none.
-            accept: of the answer.
         """
         known: dict[tuple[str, str], PrivateHeaders] = self.__dict__["_headers"]
         headers = known.get((content_type, accept))
@@ -253,7 +251,6 @@ def locate(resource: Resource[Any], bound: str, target: object, namespace: str) 
     """Return namespace ("" for cluster-scoped resources) and name of the object that a call means.
 
     Args:
-        resource: its resource.
         bound: the namespace of the client, "" for none.
         target: `name`, `namespace/name`, or an object.
         namespace: the argument of the call, "" for none.

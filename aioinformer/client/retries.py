@@ -89,8 +89,6 @@ class Sender:
     """Sends the requests of a client.
 
     Args:
-        transport: sends single requests.
-        random: returns numbers in [0, 1), for the jitter of pauses.
         logged: the server's warnings that are in the log already. Several senders may share the set.
     """
 
@@ -108,8 +106,6 @@ class Sender:
         """Send a request, and return the body of the answer.
 
         Args:
-            request: the request.
-            settings: the timeout, and whether to repeat.
             safe: processing the request twice changes nothing.
 
         Raises:

@@ -32,17 +32,11 @@ class Verbs(Generic[T]):
     """The requests that objects and their subresources have in common.
 
     Args:
-        sender: sends the requests.
-        settings: of the requests.
         resource: the resource, whose paths are used.
         objects: makes the objects that are returned.
         namespace: the namespace of the objects, "" for any.
         subresource: the subresource, "" for the objects themselves.
         form: the resource that bodies belong to; `resource` by default.
-
-    Attributes:
-        resource: the resource.
-        namespace: the namespace of the objects, "" for any.
     """
 
     __slots__ = ("_form", "_objects", "_sender", "_settings", "_subresource", "namespace", "resource")

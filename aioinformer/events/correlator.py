@@ -209,11 +209,7 @@ class EventSourceObjectSpamFilter:
 
 
 class EventCorrelator:
-    """Aggregates, counts and filters Events.
-
-    Args:
-        options: the limits.
-    """
+    """Aggregates, counts and filters Events."""
 
     period = 0.0
 

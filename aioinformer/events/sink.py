@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from aioinformer.client.client import Client
 from aioinformer.errors import UsageError
 from aioinformer.events.correlator import EventCorrelator
+from aioinformer.events.event import Event
 from aioinformer.events.series import EventSeriesCorrelator
 from aioinformer.resources import catalog
 from aioinformer.resources.discovery import Discovery
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.events.correlator import Correlator
-    from aioinformer.events.event import Event
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -32,14 +33,12 @@ class EventSink(Protocol):
         """Update the count and the last time of the Event with this name."""
 
 
-class _ApiEventSink(ABC):
-    """Writes Events to one API of the server.
-
-    Args:
-        transport: sends the requests; a `Connection` or a transport.
-    """
+class _ApiEventSink:
+    """Writes Events to one API of the server, in its form."""
 
     _group: ClassVar[str]
+    #: Return the object to create for an Event, and the patch after a repetition.
+    _forms: ClassVar[tuple[Callable[[Event], dict[str, Any]], Callable[[Event], dict[str, Any]]]]
 
     def __init__(self, transport: Transport | Connection) -> None:
         resource = catalog.find(self._group, "v1", "events")
@@ -49,17 +48,11 @@ class _ApiEventSink(ABC):
 
     async def create(self, event: Event) -> None:
         """Create an Event."""
-        await self._events.create(self._document(event))
+        await self._events.create(self._forms[0](event))
 
     async def patch(self, event: Event) -> None:
         """Update the Event with this name after a repetition."""
-        await self._events.patch(event.name, self._changes(event), namespace=event.namespace)
-
-    @abstractmethod
-    def _document(self, event: Event) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _changes(self, event: Event) -> dict[str, Any]: ...
+        await self._events.patch(event.name, self._forms[1](event), namespace=event.namespace)
 
 
 class CoreEventSink(_ApiEventSink):
@@ -71,16 +64,11 @@ class CoreEventSink(_ApiEventSink):
 
     api_version = "v1"
     _group = ""
+    _forms = (Event.to_core, Event.core_changes)
 
     def new_correlator(self) -> Correlator:
         """Return client-go's correlator with its default limits."""
         return EventCorrelator()
-
-    def _document(self, event: Event) -> dict[str, Any]:
-        return event.to_core()
-
-    def _changes(self, event: Event) -> dict[str, Any]:
-        return event.core_changes()
 
 
 class SeriesEventSink(_ApiEventSink):
@@ -92,16 +80,11 @@ class SeriesEventSink(_ApiEventSink):
 
     api_version = "events.k8s.io/v1"
     _group = "events.k8s.io"
+    _forms = (Event.to_events, Event.events_changes)
 
     def new_correlator(self) -> Correlator:
         """Return client-go's series correlator with its default times."""
         return EventSeriesCorrelator()
-
-    def _document(self, event: Event) -> dict[str, Any]:
-        return event.to_events()
-
-    def _changes(self, event: Event) -> dict[str, Any]:
-        return event.events_changes()
 
 
 async def discover_event_sink(transport: Transport | Connection) -> CoreEventSink | SeriesEventSink:

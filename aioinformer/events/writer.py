@@ -87,9 +87,6 @@ class EventRecording:
         correlator: decides which Events are written; `sink.new_correlator()` by default.
         name: for tasks and log lines.
         random: returns a number in [0, 1), for the jitter.
-
-    Attributes:
-        sink: the sink.
     """
 
     def __init__(

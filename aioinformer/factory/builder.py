@@ -33,18 +33,9 @@ class InformerBuilder:
     """Builds the informers of one factory. The arguments are those of the factory.
 
     Args:
-        client: the server.
         argument: the name of the factory's argument for `client`, for errors.
-        defaults: the options of informers that do not have their own.
-        namespace: the default namespace; "" for all.
-        tweak_list_options: changes the options of every list and watch in place.
-        name: of the informers, for metrics.
-        metrics: collects the informers' metrics.
 
     Attributes:
-        client: the server.
-        defaults: the options of informers that do not have their own.
-        namespace: the default namespace.
         name: of the informers, for metrics; None if they have none.
 
     Raises:
@@ -73,12 +64,7 @@ class InformerBuilder:
         self.name = name_for(name, metrics)
 
     def key(self, resource: Resource[Any], options: Mapping[str, Any]) -> InformerKey:
-        """Return the key of the informer of a resource.
-
-        Args:
-            resource: the resource.
-            options: from `named_options`.
-        """
+        """Return the key of the informer of a resource."""
         return key_of(resource, options, Scope(self.namespace))
 
     def list_watch(self, resource: Resource[Any], scope: Scope) -> ListWatch[Any]:
@@ -103,10 +89,7 @@ class InformerBuilder:
         """Return a new informer.
 
         Args:
-            kind: the class of the informer.
-            key: its resource and scope.
             options: from `named_options`.
-            making: its configuration.
             source: the first argument of `kind`; by default, the lister-watcher of the key.
         """
         return kind(

@@ -55,7 +55,6 @@ class InformerSet(Generic[I]):
         """Return the informer of a key, after adding the requested indices; None if there is none.
 
         Args:
-            key: identifies the informer.
             options: from `named_options`: the requested configuration.
 
         Raises:

@@ -51,7 +51,6 @@ class InformerPool:
     An informer that crashes does not affect the others. The next use of its resource and scope creates another one.
 
     Args:
-        transport: sends the requests.
         namespaces: of namespaced resources; none for all. Several are watched one by one, into one cache.
         name: of the informers, for metrics.
         metrics: collects the informers' metrics.
@@ -154,11 +153,7 @@ class InformerPool:
 
 
 class SharedFactory:
-    """The informers of a factory that belongs to the caller, who stops it.
-
-    Args:
-        factory: creates the informers.
-    """
+    """The informers of a factory that belongs to the caller, who stops it."""
 
     def __init__(self, factory: SharedInformerFactory) -> None:
         self._factory = factory

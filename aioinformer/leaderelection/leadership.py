@@ -39,9 +39,6 @@ class LeaderElection:
         options: the times of the election.
         identity: a unique identity for this process; the host name and a random part by default.
 
-    Attributes:
-        name, namespace, options, identity: as given.
-
     Raises:
         UsageError: an argument is invalid.
     """
@@ -73,8 +70,6 @@ class Leadership:
 
     Args:
         transport: sends the requests; a `Connection` or a transport.
-        election: the Lease and its times.
-        random: returns a number in [0, 1), for the jitter.
 
     Attributes:
         term: the current term; None while this process does not lead.

@@ -185,10 +185,7 @@ class LeaseMachine:
     `attempt` and `release` are generators: they yield requests, and the caller sends back the replies.
 
     Args:
-        identity: the identity of the candidate.
         template: the Lease to create, without a record.
-        labels: labels to set on the Lease.
-        options: the times of the election.
 
     Attributes:
         record: the record observed last.

@@ -38,11 +38,6 @@ _log = get_logger("aioinformer.leaderelection")
 class LeaseLock:
     """Reads and writes one Lease.
 
-    Args:
-        transport: sends the requests.
-        name: the name of the Lease.
-        namespace: its namespace.
-
     Attributes:
         template: the Lease to create, without a spec.
     """

@@ -46,9 +46,13 @@ class _Modules:
         """Return None: the module is an ordinary one."""
 
     def exec_module(self, module: ModuleType) -> None:
-        title, resources, parts, subresources = _table()[module.__name__.rpartition(".")[2]]
-        module.__doc__ = title
-        found = names_of(module.__name__, _pairs(resources), frozenset(parts.split()), _pairs(subresources))
+        name = module.__name__.rpartition(".")[2]
+        module.__doc__ = f"The types of {name.replace('_', '/')}."
+        kinds, parts = _table()[name]
+        pairs = dict(each.split("=") for each in kinds.split())
+        resources = {constant: kind for constant, kind in pairs.items() if constant.isupper()}
+        subresources = {kind: plural for kind, plural in pairs.items() if not kind.isupper()}
+        found = names_of(module.__name__, resources, frozenset(parts.split()), subresources)
         vars(module).update(zip(("__getattr__", "__dir__"), found, strict=True))
 
     def iter_modules(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
@@ -70,14 +74,10 @@ def find_modules(path: str) -> _Modules:
     return MODULES
 
 
-def _table() -> Mapping[str, tuple[str, str, str, str]]:
+def _table() -> Mapping[str, tuple[str, str]]:
     from aioinformer.models.table import TABLE
 
     return TABLE
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return dict(each.split("=") for each in text.split())
 
 
 def names_of(

@@ -2,10 +2,9 @@
 
 # fmt: off
 
-#: Module -> title, constants of the resources with their kinds, parts, kinds of subresources with their plurals.
-TABLE: dict[str, tuple[str, str, str, str]] = {
+#: Module -> constants of the resources with their kinds, and kinds of subresources with their plurals; parts.
+TABLE: dict[str, tuple[str, str]] = {
     "admissionregistration_v1": (
-        "The types of admissionregistration.k8s.io/v1.",
         "MUTATING_ADMISSION_POLICIES=MutatingAdmissionPolicy "
         "MUTATING_ADMISSION_POLICY_BINDINGS=MutatingAdmissionPolicyBinding "
         "MUTATING_WEBHOOK_CONFIGURATIONS=MutatingWebhookConfiguration "
@@ -17,42 +16,32 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "NamedRuleWithOperations ParamKind ParamRef RuleWithOperations ServiceReference TypeChecking "
         "ValidatingAdmissionPolicyBindingSpec ValidatingAdmissionPolicySpec ValidatingAdmissionPolicyStatus "
         "ValidatingWebhook Validation Variable WebhookClientConfig",
-        "",
     ),
     "admissionregistration_v1alpha1": (
-        "The types of admissionregistration.k8s.io/v1alpha1.",
         "MUTATING_ADMISSION_POLICIES=MutatingAdmissionPolicy "
         "MUTATING_ADMISSION_POLICY_BINDINGS=MutatingAdmissionPolicyBinding",
         "ApplyConfiguration JSONPatch MatchCondition MatchResources MutatingAdmissionPolicyBindingSpec "
         "MutatingAdmissionPolicySpec Mutation NamedRuleWithOperations ParamKind ParamRef Variable",
-        "",
     ),
     "admissionregistration_v1beta1": (
-        "The types of admissionregistration.k8s.io/v1beta1.",
         "MUTATING_ADMISSION_POLICIES=MutatingAdmissionPolicy "
         "MUTATING_ADMISSION_POLICY_BINDINGS=MutatingAdmissionPolicyBinding",
         "ApplyConfiguration JSONPatch MatchCondition MatchResources MutatingAdmissionPolicyBindingSpec "
         "MutatingAdmissionPolicySpec Mutation NamedRuleWithOperations ParamKind ParamRef Variable",
-        "",
     ),
     "apiextensions_v1": (
-        "The types of apiextensions.k8s.io/v1.",
         "CUSTOM_RESOURCE_DEFINITIONS=CustomResourceDefinition",
         "CustomResourceColumnDefinition CustomResourceConversion CustomResourceDefinitionCondition "
         "CustomResourceDefinitionNames CustomResourceDefinitionSpec CustomResourceDefinitionStatus "
         "CustomResourceDefinitionVersion CustomResourceSubresourceScale CustomResourceSubresources "
         "CustomResourceValidation ExternalDocumentation JSONSchemaProps SelectableField ServiceReference "
         "ValidationRule WebhookClientConfig WebhookConversion",
-        "",
     ),
     "apiregistration_v1": (
-        "The types of apiregistration.k8s.io/v1.",
         "API_SERVICES=APIService",
         "APIServiceCondition APIServiceSpec APIServiceStatus ServiceReference",
-        "",
     ),
     "apps_v1": (
-        "The types of apps/v1.",
         "CONTROLLER_REVISIONS=ControllerRevision DAEMON_SETS=DaemonSet DEPLOYMENTS=Deployment "
         "REPLICA_SETS=ReplicaSet STATEFUL_SETS=StatefulSet",
         "DaemonSetCondition DaemonSetSpec DaemonSetStatus DaemonSetUpdateStrategy DeploymentCondition "
@@ -60,33 +49,25 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "RollingUpdateDaemonSet RollingUpdateDeployment RollingUpdateStatefulSetStrategy StatefulSetCondition "
         "StatefulSetOrdinals StatefulSetPersistentVolumeClaimRetentionPolicy StatefulSetSpec StatefulSetStatus "
         "StatefulSetUpdateStrategy",
-        "",
     ),
     "authentication_v1": (
-        "The types of authentication.k8s.io/v1.",
-        "SELF_SUBJECT_REVIEWS=SelfSubjectReview TOKEN_REVIEWS=TokenReview",
+        "SELF_SUBJECT_REVIEWS=SelfSubjectReview TOKEN_REVIEWS=TokenReview TokenRequest=tokenrequests",
         "BoundObjectReference SelfSubjectReviewStatus TokenRequestSpec TokenRequestStatus TokenReviewSpec "
         "TokenReviewStatus UserInfo",
-        "TokenRequest=tokenrequests",
     ),
     "authorization_v1": (
-        "The types of authorization.k8s.io/v1.",
         "LOCAL_SUBJECT_ACCESS_REVIEWS=LocalSubjectAccessReview SELF_SUBJECT_ACCESS_REVIEWS=SelfSubjectAccessReview"
         " SELF_SUBJECT_RULES_REVIEWS=SelfSubjectRulesReview SUBJECT_ACCESS_REVIEWS=SubjectAccessReview",
         "FieldSelectorAttributes LabelSelectorAttributes NonResourceAttributes NonResourceRule ResourceAttributes "
         "ResourceRule SelfSubjectAccessReviewSpec SelfSubjectRulesReviewSpec SubjectAccessReviewSpec "
         "SubjectAccessReviewStatus SubjectRulesReviewStatus",
-        "",
     ),
     "autoscaling_v1": (
-        "The types of autoscaling/v1.",
-        "HORIZONTAL_POD_AUTOSCALERS=HorizontalPodAutoscaler",
+        "HORIZONTAL_POD_AUTOSCALERS=HorizontalPodAutoscaler Scale=scales",
         "CrossVersionObjectReference HorizontalPodAutoscalerSpec HorizontalPodAutoscalerStatus ScaleSpec "
         "ScaleStatus",
-        "Scale=scales",
     ),
     "autoscaling_v2": (
-        "The types of autoscaling/v2.",
         "HORIZONTAL_POD_AUTOSCALERS=HorizontalPodAutoscaler",
         "ContainerResourceMetricSource ContainerResourceMetricStatus CrossVersionObjectReference "
         "ExternalMetricSource ExternalMetricStatus HPAScalingPolicy HPAScalingRules "
@@ -94,54 +75,38 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "HorizontalPodAutoscalerStatus MetricIdentifier MetricSpec MetricStatus MetricTarget MetricValueStatus "
         "ObjectMetricSource ObjectMetricStatus PodsMetricSource PodsMetricStatus ResourceMetricSource "
         "ResourceMetricStatus",
-        "",
     ),
     "batch_v1": (
-        "The types of batch/v1.",
         "CRON_JOBS=CronJob JOBS=Job",
         "CronJobSpec CronJobStatus JobCondition JobSpec JobStatus JobTemplateSpec PodFailurePolicy "
         "PodFailurePolicyOnExitCodesRequirement PodFailurePolicyOnPodConditionsPattern PodFailurePolicyRule "
         "SuccessPolicy SuccessPolicyRule UncountedTerminatedPods",
-        "",
     ),
     "certificates_v1": (
-        "The types of certificates.k8s.io/v1.",
         "CERTIFICATE_SIGNING_REQUESTS=CertificateSigningRequest",
         "CertificateSigningRequestCondition CertificateSigningRequestSpec CertificateSigningRequestStatus",
-        "",
     ),
     "certificates_v1alpha1": (
-        "The types of certificates.k8s.io/v1alpha1.",
         "CLUSTER_TRUST_BUNDLES=ClusterTrustBundle",
         "ClusterTrustBundleSpec",
-        "",
     ),
     "certificates_v1beta1": (
-        "The types of certificates.k8s.io/v1beta1.",
         "CLUSTER_TRUST_BUNDLES=ClusterTrustBundle POD_CERTIFICATE_REQUESTS=PodCertificateRequest",
         "ClusterTrustBundleSpec PodCertificateRequestSpec PodCertificateRequestStatus",
-        "",
     ),
     "coordination_v1": (
-        "The types of coordination.k8s.io/v1.",
         "LEASES=Lease",
         "LeaseSpec",
-        "",
     ),
     "coordination_v1alpha2": (
-        "The types of coordination.k8s.io/v1alpha2.",
         "LEASE_CANDIDATES=LeaseCandidate",
         "LeaseCandidateSpec",
-        "",
     ),
     "coordination_v1beta1": (
-        "The types of coordination.k8s.io/v1beta1.",
         "LEASE_CANDIDATES=LeaseCandidate",
         "LeaseCandidateSpec",
-        "",
     ),
     "core_v1": (
-        "The types of the core group, v1.",
         "BINDINGS=Binding COMPONENT_STATUSES=ComponentStatus CONFIG_MAPS=ConfigMap ENDPOINTS=Endpoints "
         "EVENTS=Event LIMIT_RANGES=LimitRange NAMESPACES=Namespace NODES=Node "
         "PERSISTENT_VOLUME_CLAIMS=PersistentVolumeClaim PERSISTENT_VOLUMES=PersistentVolume PODS=Pod "
@@ -185,45 +150,33 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "TypedObjectReference Volume VolumeDevice VolumeMount VolumeMountStatus VolumeNodeAffinity "
         "VolumeProjection VolumeResourceRequirements VolumeStatus VsphereVirtualDiskVolumeSource "
         "WeightedPodAffinityTerm WindowsSecurityContextOptions",
-        "",
     ),
     "discovery_v1": (
-        "The types of discovery.k8s.io/v1.",
         "ENDPOINT_SLICES=EndpointSlice",
         "Endpoint EndpointConditions EndpointHints EndpointPort ForNode ForZone",
-        "",
     ),
     "events_v1": (
-        "The types of events.k8s.io/v1.",
         "EVENTS=Event",
         "EventSeries",
-        "",
     ),
     "flowcontrol_v1": (
-        "The types of flowcontrol.apiserver.k8s.io/v1.",
         "FLOW_SCHEMAS=FlowSchema PRIORITY_LEVEL_CONFIGURATIONS=PriorityLevelConfiguration",
         "ExemptPriorityLevelConfiguration FlowDistinguisherMethod FlowSchemaCondition FlowSchemaSpec "
         "FlowSchemaStatus GroupSubject LimitResponse LimitedPriorityLevelConfiguration NonResourcePolicyRule "
         "PolicyRulesWithSubjects PriorityLevelConfigurationCondition PriorityLevelConfigurationReference "
         "PriorityLevelConfigurationSpec PriorityLevelConfigurationStatus QueuingConfiguration ResourcePolicyRule "
         "ServiceAccountSubject Subject UserSubject",
-        "",
     ),
     "internal_v1alpha1": (
-        "The types of internal.apiserver.k8s.io/v1alpha1.",
         "STORAGE_VERSIONS=StorageVersion",
         "ServerStorageVersion StorageVersionCondition StorageVersionStatus",
-        "",
     ),
     "meta_v1": (
-        "Types of meta/v1 that other groups use.",
         "",
         "Condition DeleteOptions FieldSelectorRequirement GroupResource LabelSelector LabelSelectorRequirement "
         "ManagedFieldsEntry ObjectMeta OwnerReference Preconditions",
-        "",
     ),
     "networking_v1": (
-        "The types of networking.k8s.io/v1.",
         "INGRESS_CLASSES=IngressClass INGRESSES=Ingress IP_ADDRESSES=IPAddress NETWORK_POLICIES=NetworkPolicy "
         "SERVICE_CIDRS=ServiceCIDR",
         "HTTPIngressPath HTTPIngressRuleValue IPAddressSpec IPBlock IngressBackend IngressClassParametersReference"
@@ -231,34 +184,24 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "IngressServiceBackend IngressSpec IngressStatus IngressTLS NetworkPolicyEgressRule "
         "NetworkPolicyIngressRule NetworkPolicyPeer NetworkPolicyPort NetworkPolicySpec ParentReference "
         "ServiceBackendPort ServiceCIDRSpec ServiceCIDRStatus",
-        "",
     ),
     "networking_v1beta1": (
-        "The types of networking.k8s.io/v1beta1.",
         "IP_ADDRESSES=IPAddress SERVICE_CIDRS=ServiceCIDR",
         "IPAddressSpec ParentReference ServiceCIDRSpec ServiceCIDRStatus",
-        "",
     ),
     "node_v1": (
-        "The types of node.k8s.io/v1.",
         "RUNTIME_CLASSES=RuntimeClass",
         "Overhead Scheduling",
-        "",
     ),
     "policy_v1": (
-        "The types of policy/v1.",
-        "POD_DISRUPTION_BUDGETS=PodDisruptionBudget",
+        "POD_DISRUPTION_BUDGETS=PodDisruptionBudget Eviction=evictions",
         "PodDisruptionBudgetSpec PodDisruptionBudgetStatus",
-        "Eviction=evictions",
     ),
     "rbac_v1": (
-        "The types of rbac.authorization.k8s.io/v1.",
         "CLUSTER_ROLE_BINDINGS=ClusterRoleBinding CLUSTER_ROLES=ClusterRole ROLE_BINDINGS=RoleBinding ROLES=Role",
         "AggregationRule PolicyRule RoleRef Subject",
-        "",
     ),
     "resource_v1": (
-        "The types of resource.k8s.io/v1.",
         "DEVICE_CLASSES=DeviceClass RESOURCE_CLAIMS=ResourceClaim RESOURCE_CLAIM_TEMPLATES=ResourceClaimTemplate "
         "RESOURCE_SLICES=ResourceSlice",
         "AllocatedDeviceStatus AllocationResult CELDeviceSelector CapacityRequestPolicy CapacityRequestPolicyRange"
@@ -268,17 +211,13 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "DeviceSelector DeviceSubRequest DeviceTaint DeviceToleration ExactDeviceRequest NetworkDeviceData "
         "NodeAllocatableResourceMapping OpaqueDeviceConfiguration ResourceClaimConsumerReference ResourceClaimSpec"
         " ResourceClaimStatus ResourceClaimTemplateSpec ResourcePool ResourceSliceSpec",
-        "",
     ),
     "resource_v1alpha3": (
-        "The types of resource.k8s.io/v1alpha3.",
         "DEVICE_TAINT_RULES=DeviceTaintRule RESOURCE_POOL_STATUS_REQUESTS=ResourcePoolStatusRequest",
         "DeviceTaint DeviceTaintRuleSpec DeviceTaintRuleStatus DeviceTaintSelector PoolStatus "
         "ResourcePoolStatusRequestSpec ResourcePoolStatusRequestStatus",
-        "",
     ),
     "resource_v1beta1": (
-        "The types of resource.k8s.io/v1beta1.",
         "DEVICE_CLASSES=DeviceClass RESOURCE_CLAIMS=ResourceClaim RESOURCE_CLAIM_TEMPLATES=ResourceClaimTemplate "
         "RESOURCE_SLICES=ResourceSlice",
         "AllocatedDeviceStatus AllocationResult BasicDevice CELDeviceSelector CapacityRequestPolicy "
@@ -288,10 +227,8 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         "DeviceRequestAllocationResult DeviceSelector DeviceSubRequest DeviceTaint DeviceToleration "
         "NetworkDeviceData NodeAllocatableResourceMapping OpaqueDeviceConfiguration ResourceClaimConsumerReference"
         " ResourceClaimSpec ResourceClaimStatus ResourceClaimTemplateSpec ResourcePool ResourceSliceSpec",
-        "",
     ),
     "resource_v1beta2": (
-        "The types of resource.k8s.io/v1beta2.",
         "DEVICE_CLASSES=DeviceClass DEVICE_TAINT_RULES=DeviceTaintRule RESOURCE_CLAIMS=ResourceClaim "
         "RESOURCE_CLAIM_TEMPLATES=ResourceClaimTemplate RESOURCE_SLICES=ResourceSlice",
         "AllocatedDeviceStatus AllocationResult CELDeviceSelector CapacityRequestPolicy CapacityRequestPolicyRange"
@@ -302,41 +239,30 @@ TABLE: dict[str, tuple[str, str, str, str]] = {
         " DeviceToleration ExactDeviceRequest NetworkDeviceData NodeAllocatableResourceMapping "
         "OpaqueDeviceConfiguration ResourceClaimConsumerReference ResourceClaimSpec ResourceClaimStatus "
         "ResourceClaimTemplateSpec ResourcePool ResourceSliceSpec",
-        "",
     ),
     "scheduling_v1": (
-        "The types of scheduling.k8s.io/v1.",
         "PRIORITY_CLASSES=PriorityClass",
-        "",
         "",
     ),
     "scheduling_v1alpha2": (
-        "The types of scheduling.k8s.io/v1alpha2.",
         "POD_GROUPS=PodGroup WORKLOADS=Workload",
         "GangSchedulingPolicy PodGroupResourceClaim PodGroupResourceClaimStatus PodGroupSchedulingConstraints "
         "PodGroupSchedulingPolicy PodGroupSpec PodGroupStatus PodGroupTemplate PodGroupTemplateReference "
         "TopologyConstraint TypedLocalObjectReference WorkloadPodGroupTemplateReference WorkloadSpec",
-        "",
     ),
     "storage_v1": (
-        "The types of storage.k8s.io/v1.",
         "CSI_DRIVERS=CSIDriver CSI_NODES=CSINode CSI_STORAGE_CAPACITIES=CSIStorageCapacity "
         "STORAGE_CLASSES=StorageClass VOLUME_ATTACHMENTS=VolumeAttachment "
         "VOLUME_ATTRIBUTES_CLASSES=VolumeAttributesClass",
         "CSIDriverSpec CSINodeDriver CSINodeSpec TokenRequest VolumeAttachmentSource VolumeAttachmentSpec "
         "VolumeAttachmentStatus VolumeError VolumeNodeResources",
-        "",
     ),
     "storage_v1beta1": (
-        "The types of storage.k8s.io/v1beta1.",
         "VOLUME_ATTRIBUTES_CLASSES=VolumeAttributesClass",
-        "",
         "",
     ),
     "storagemigration_v1beta1": (
-        "The types of storagemigration.k8s.io/v1beta1.",
         "STORAGE_VERSION_MIGRATIONS=StorageVersionMigration",
         "StorageVersionMigrationSpec StorageVersionMigrationStatus",
-        "",
     ),
 }

@@ -184,7 +184,7 @@ class Reflector:
     @property
     def attempts(self) -> int:
         """The number of attempts in a row that have failed; 0 after a success."""
-        return self._protocol.attempts
+        return self._protocol.state.pace.attempts
 
     @property
     def retry_at(self) -> float | None:
@@ -195,17 +195,17 @@ class Reflector:
     @property
     def next_retry(self) -> float | None:
         """The same in seconds since the epoch. Any thread may read it."""
-        return self._next_retry if self._protocol.attempts else None
+        return self._next_retry if self._protocol.state.pace.attempts else None
 
     @property
     def skipped(self) -> int:
         """The number of objects so far that could not be decoded or were refused."""
-        return self._protocol.quarantine.total
+        return self._protocol.state.quarantine.total
 
     @property
     def quarantine(self) -> Quarantine:
         """The objects that cannot be decoded."""
-        return self._protocol.quarantine
+        return self._protocol.state.quarantine
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -268,7 +268,7 @@ class Reflector:
                 await self._send(step)
 
     async def _send(self, step: Send) -> None:
-        self._recorder.record_request(step, self._protocol.list_reason)
+        self._recorder.record_request(step, self._protocol.state.list_reason)
         answer = await self._responses.send(step, self._tasks)
         if answer is not None:
             await self._receive(answer)

@@ -29,7 +29,6 @@ def add_groups(owner: type, end: Callable[[Any], _End], verbs: Collection[str] =
     the class has an attribute of this name, the property has the full name: `resource_k8s_io`.
 
     Args:
-        owner: the class.
         end: called with an instance; returns the function that makes the value at the end of a path from its resource.
         verbs: what the resources must support; others have no path.
     """
@@ -37,10 +36,20 @@ def add_groups(owner: type, end: Callable[[Any], _End], verbs: Collection[str] =
     for resource in BUILTIN_RESOURCES:
         if set(verbs) <= set(resource.verbs):
             groups[resource.group][resource.version][resource.plural] = resource
+    names = []
     for group, versions in groups.items():
         short = group.partition(".")[0] or "core"
         name = group.replace(".", "_") if hasattr(owner, short) else short
         setattr(owner, name, _of_group(name, versions, end))
+        names.append(name)
+
+    def missing(self: object, name: str) -> Any:
+        members = [each for each in dir(self) if not each.startswith("_")]
+        raise _missing(
+            self, name, f"{type(self).__name__} has no attribute", members, f"its groups are {', '.join(names)}"
+        )
+
+    owner.__getattr__ = missing  # type: ignore[attr-defined]
 
 
 def _of_group(name: str, versions: Mapping[str, Mapping[str, Resource[Any]]], end: Callable[[Any], _End]) -> property:
@@ -83,17 +92,21 @@ class Accessor:
         self._end = end
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # `copy`, `pickle` and `inspect` ask for such names
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         known = self._names()
-        hint = did_you_mean(name, known) or f"it has {', '.join(known)}"
-        raise AttributeError(f"{self._path} has no {self._part} {name!r}; {hint}")
+        raise _missing(self, name, f"{self._path} has no {self._part}", known, f"it has {', '.join(known)}")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self._names())}>"
 
     def _names(self) -> list[str]:
         return [name for name in vars(type(self)) if not name.startswith("_")]
+
+
+def _missing(owner: object, name: str, what: str, known: Collection[str], otherwise: str) -> AttributeError:
+    """Return the error for a part of a path that does not exist, with the known name that is the nearest."""
+    if name.startswith("_"):  # `copy`, `pickle` and `inspect` ask for such names
+        return AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    return AttributeError(f"{what} {name!r}; {did_you_mean(name, known) or otherwise}")
 
 
 def named_resource(resource: Resource[Any] | str) -> Resource[Any]:

@@ -134,9 +134,7 @@ class Discovery:
         been created just now: there is one more attempt, two seconds later.
 
         Args:
-            name: as for `resolve`.
             report: called with each failure, and with the seconds until the next attempt.
-            fresh: as for `resolve`.
 
         Raises:
             UsageError: the text is not a valid name.

@@ -44,7 +44,6 @@ class Scope(msgspec.Struct, frozen=True):
         Args:
             options: the options of the informer. Missing ones are those of `own`.
             own: the scope of the factory. Its namespace does not limit cluster-scoped resources.
-            resource: the resource of the informer.
 
         Raises:
             OptionError: the namespace is invalid.
@@ -73,7 +72,6 @@ class InformerKey(msgspec.Struct, frozen=True):
     factory: `v1/pods?namespace=shop&labelSelector=app=web`.
 
     Attributes:
-        resource: the resource.
         scope: the part of it that the informer watches.
         own: the scope of the factory for this resource.
     """
@@ -107,11 +105,6 @@ class InformerKey(msgspec.Struct, frozen=True):
 
 def key_of(resource: Resource[Any], options: Mapping[str, Any], own: Scope) -> InformerKey:
     """Return the identity of an informer.
-
-    Args:
-        resource: the resource of the informer.
-        options: its options.
-        own: the scope of the factory.
 
     Raises:
         UsageError: as `Scope.requested`.

@@ -59,7 +59,6 @@ def transport_of(client: Any, argument: str = "transport") -> Transport:
 
     Args:
         client: a transport or a `Connection`.
-        argument: the name of the caller's argument, for errors.
 
     Raises:
         UsageError: `client` is neither. For a URL or an `ApiClient`, the message says which transport to make.

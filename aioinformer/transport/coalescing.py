@@ -46,12 +46,7 @@ _PENALTY, _MAX_PENALTY = 16, 256
 
 
 class ReadCoalescer:
-    """Delays the reads of one connection, if that combines them. `note_read` is called after each read.
-
-    Args:
-        loop: the event loop.
-        connection: the socket.
-    """
+    """Delays the reads of one connection, if that combines them. `note_read` is called after each read."""
 
     __slots__ = (
         "_clock",
@@ -85,11 +80,7 @@ class ReadCoalescer:
         self._timer: asyncio.TimerHandle | None = None
 
     def note_read(self, size: int) -> None:
-        """Take note of a read, and begin a nap if it is likely to combine the next reads.
-
-        Args:
-            size: the number of bytes.
-        """
+        """Take note of a read, and begin a nap if it is likely to combine the next reads."""
         now = self._clock()
         gap, self._read_at = now - self._read_at, now
         if self._timer is not None:

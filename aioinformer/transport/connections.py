@@ -1,4 +1,4 @@
-"""Connections that open a few at a time and read into one buffer, and the bodies of streams.
+"""Connections that open a few at a time and read into one buffer, and the responses on them.
 
 For each TLS connection, asyncio makes a read buffer of 256 KiB and fills it with zeros: 75 MiB for 300 quiet watches.
 It copies each read out of the buffer at once, before it decrypts it, so connections can share one. asyncio shows the
@@ -9,7 +9,8 @@ keep it.
 aiohttp's protocol takes bytes. For such a protocol, asyncio allocates 256 KiB for each read of a socket, and for each
 record of TLS, and joins the records. `SharedReads` stands between the two and reads into the shared buffer.
 
-A watch has an event per chunk. `StreamBody` leaves out what aiohttp's stream does for each of them.
+A watch has an event per chunk. `StreamBody` leaves out what aiohttp's stream does for each of them. `HttpResponse` is
+the response that readers get.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from aiohttp.base_protocol import BaseProtocol
 
+from aioinformer.errors import TransportError
+from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
+from aioinformer.transport.failures import transport_error
+from aioinformer.transport.slots import Slot
+
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from aiohttp.client_proto import ResponseHandler
 
 AT_ONCE: Final = 8
@@ -108,9 +116,6 @@ class Connector(aiohttp.TCPConnector):
     Requests with a total timeout (writes, the renewal of a Lease) do not wait for the connections of watches. The time
     in which a connection must open, `sock_connect` of the request's `aiohttp.ClientTimeout`, includes name resolution
     and TLS, and begins when the wait for other connections has ended.
-
-    Args:
-        options: of `aiohttp.TCPConnector`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -155,3 +160,100 @@ def share_buffer(transport: asyncio.BaseTransport, buffer: memoryview) -> None:
     protocol._ssl_buffer = protocol._ssl_buffer_view = buffer
     if protocol.get_buffer(-1) is not buffer:
         protocol._ssl_buffer, protocol._ssl_buffer_view = own
+
+
+class HttpResponse:
+    """A response over aiohttp; see `aioinformer.transport.Response`."""
+
+    __slots__ = ("__weakref__", "_closed", "_coalesce", "_cut", "_response", "_server", "slot")
+
+    def __init__(self, response: aiohttp.ClientResponse, server: str, *, coalesce: bool = False) -> None:
+        self._response = response
+        self._server = server
+        self._coalesce = coalesce
+        self._closed = False
+        #: Whether the connection had been closed before the end of the body at the last look.
+        self._cut = False
+        #: Released when the response has been read or closed.
+        self.slot = Slot(None)
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        coalescer = self._coalescer()
+        try:
+            if self._response.content_length is not None:
+                # A body of known length comes in large reads, and joining two of them would copy half a megabyte.
+                # `at_eof` decides, because for an empty body aiohttp reports the end by a read only once.
+                while not content.at_eof():
+                    chunk, _ = await content.readchunk()
+                    if chunk:
+                        yield chunk
+                        chunk = b""  # keep no reference while waiting for more
+                self.slot.release()
+                return
+            # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
+            while chunk := await content.readany():
+                if coalescer is not None:
+                    coalescer.note_read(len(chunk))
+                yield chunk
+                chunk = b""
+            self.slot.release()
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError):
+                if not self._is_cut():
+                    raise  # another task is reading
+                error = _cut_off()
+            if self._closed:
+                # aiohttp raises one exception for all responses: its traceback would keep the frames of each reader.
+                error.__traceback__ = None
+                raise TransportError(f"{self._server}: the response was closed while it was being read") from error
+            await self.close()
+            failure = transport_error(self._server, error)
+            raise failure from failure.__cause__
+        finally:
+            if coalescer is not None:
+                coalescer.close()
+
+    def _coalescer(self) -> ReadCoalescer | None:
+        connection = self._response.connection
+        if not self._coalesce or connection is None:
+            return None
+        return coalescer_of(connection.transport, asyncio.get_running_loop())
+
+    def check_connection(self) -> bool:
+        """Fail the body if its connection was closed before its end; return whether it is unfinished."""
+        if not self._is_cut():
+            self._cut = False
+            return True
+        content = self._response.content
+        if self._response.connection is None or content.is_eof() or content.exception() is not None:
+            return False
+        if self._cut:
+            content.set_exception(_cut_off())
+            return False
+        self._cut = True  # the event loop may be about to report the end
+        return True
+
+    def _is_cut(self) -> bool:
+        connection = self._response.connection
+        return connection is None or connection.transport is None or connection.transport.is_closing()
+
+    async def close(self) -> None:
+        self._closed = True
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
+        self.slot.release()
+
+
+def _cut_off() -> aiohttp.ClientPayloadError:
+    return aiohttp.ClientPayloadError("the connection was closed before the end of the body")

@@ -30,25 +30,16 @@ from aioinformer.transport import Sending
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
 from aioinformer.transport.auth.token_file import TokenFile
 from aioinformer.transport.auth.tokens import Credential, Credentials, FixedCredentials, bearer_flaw, close, obtain
-from aioinformer.transport.coalescing import ReadCoalescer, coalescer_of
-from aioinformer.transport.connections import StreamBody
+from aioinformer.transport.connections import HttpResponse, StreamBody
 from aioinformer.transport.failures import authority, transport_error
 from aioinformer.transport.proxies import environment_proxy, proxy_of
-from aioinformer.transport.session import (
-    TLS,
-    CheckedBody,
-    TLSContexts,
-    full_pool,
-    note_connections,
-    own_session,
-    send,
-)
-from aioinformer.transport.slots import DEFAULT_REQUESTS, Slot, Slots
+from aioinformer.transport.session import TLS, CheckedBody, TLSContexts, full_pool, note_connections, own_session, send
+from aioinformer.transport.slots import DEFAULT_REQUESTS, Slots
 
 if TYPE_CHECKING:
     import os
     import ssl as ssl_module
-    from collections.abc import AsyncIterator, Awaitable, Mapping
+    from collections.abc import Awaitable, Mapping
     from types import TracebackType
 
     from aioinformer.transport import Request
@@ -372,103 +363,6 @@ class HttpTransport:
         if self._session.closed:
             raise UsageError("the session of this transport is closed; keep it open as long as the transport is used")
         return self._session
-
-
-class HttpResponse:
-    """A response over aiohttp; see `aioinformer.transport.Response`."""
-
-    __slots__ = ("__weakref__", "_closed", "_coalesce", "_cut", "_response", "_server", "slot")
-
-    def __init__(self, response: aiohttp.ClientResponse, server: str, *, coalesce: bool = False) -> None:
-        self._response = response
-        self._server = server
-        self._coalesce = coalesce
-        self._closed = False
-        #: Whether the connection had been closed before the end of the body at the last look.
-        self._cut = False
-        #: Released when the response has been read or closed.
-        self.slot = Slot(None)
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        content = self._response.content
-        coalescer = self._coalescer()
-        try:
-            if self._response.content_length is not None:
-                # A body of known length comes in large reads, and joining two of them would copy half a megabyte.
-                # `at_eof` decides, because for an empty body aiohttp reports the end by a read only once.
-                while not content.at_eof():
-                    chunk, _ = await content.readchunk()
-                    if chunk:
-                        yield chunk
-                        chunk = b""  # keep no reference while waiting for more
-                self.slot.release()
-                return
-            # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
-            while chunk := await content.readany():
-                if coalescer is not None:
-                    coalescer.note_read(len(chunk))
-                yield chunk
-                chunk = b""
-            self.slot.release()
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            if isinstance(error, RuntimeError):
-                if not self._is_cut():
-                    raise  # another task is reading
-                error = _cut_off()
-            if self._closed:
-                # aiohttp raises one exception for all responses: its traceback would keep the frames of each reader.
-                error.__traceback__ = None
-                raise TransportError(f"{self._server}: the response was closed while it was being read") from error
-            await self.close()
-            failure = transport_error(self._server, error)
-            raise failure from failure.__cause__
-        finally:
-            if coalescer is not None:
-                coalescer.close()
-
-    def _coalescer(self) -> ReadCoalescer | None:
-        connection = self._response.connection
-        if not self._coalesce or connection is None:
-            return None
-        return coalescer_of(connection.transport, asyncio.get_running_loop())
-
-    def check_connection(self) -> bool:
-        """Fail the body if its connection was closed before its end; return whether it is unfinished."""
-        if not self._is_cut():
-            self._cut = False
-            return True
-        content = self._response.content
-        if self._response.connection is None or content.is_eof() or content.exception() is not None:
-            return False
-        if self._cut:
-            content.set_exception(_cut_off())
-            return False
-        self._cut = True  # the event loop may be about to report the end
-        return True
-
-    def _is_cut(self) -> bool:
-        connection = self._response.connection
-        return connection is None or connection.transport is None or connection.transport.is_closing()
-
-    async def close(self) -> None:
-        self._closed = True
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
-        self.slot.release()
-
-
-def _cut_off() -> aiohttp.ClientPayloadError:
-    return aiohttp.ClientPayloadError("the connection was closed before the end of the body")
 
 
 def _server_url(base_url: str) -> URL:

@@ -86,11 +86,7 @@ def unescaped(window: bytes) -> bytes:
 
 
 class ItemScanner:
-    """Finds the end of one JSON object or array in a growing buffer. It reads every byte once.
-
-    Args:
-        start: offset of the opening bracket.
-    """
+    """Finds the end of one JSON object or array in a growing buffer. It reads every byte once."""
 
     __slots__ = ("_depth", "_in_string", "_position", "_window")
 
@@ -222,7 +218,6 @@ def find_members(raw: bytes, wanted: Iterable[str] | None = None) -> Steps[dict[
     The time is linear in the size, whatever the depth. Brackets of the values match, but the values may be invalid.
 
     Args:
-        raw: the JSON of the object.
         wanted: the names to find; None for all.
 
     Returns:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from aioinformer.transport import Request
     from aioinformer.transport.auth.tokens import Credentials
-    from aioinformer.transport.http import HttpResponse
+    from aioinformer.transport.connections import HttpResponse
 
 
 class KubernetesTransport:

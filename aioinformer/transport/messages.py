@@ -171,8 +171,6 @@ async def exchange(transport: Transport, request: Request, what: str) -> dict[st
     """Send a request and return the JSON object that the server answers with.
 
     Args:
-        transport: sends the request.
-        request: the request.
         what: the kind of the object, for error messages.
 
     Raises:

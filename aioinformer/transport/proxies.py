@@ -117,9 +117,7 @@ def is_excluded(no_proxy: str, host: str, port: int) -> bool:
     """Return whether a value of `NO_PROXY` excludes a server from proxying.
 
     Args:
-        no_proxy: the value of the variable.
         host: the name or address in the server's URL, an IPv6 address without brackets.
-        port: the server's port.
     """
     entries = [entry.strip().lower() for entry in no_proxy.split(",")]
     if "*" in entries:
@@ -133,7 +131,6 @@ class SocksConnector(Connector):
     """Connects through a SOCKS5 proxy.
 
     Args:
-        proxy: the proxy.
         prepare: called with each connected socket, to set options.
         arguments: of `Connector`; arguments for sockets and name resolution have no effect.
     """

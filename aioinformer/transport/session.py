@@ -158,10 +158,8 @@ async def send(
     Only GET requests are repeated.
 
     Args:
-        method: the method of the request.
         request: sends the request. It is a function so that no local variable of this frame holds the request when an
             error is raised.
-        sending: reports which connection the request got.
     """
     sending.handed = None  # until the connector is asked for a connection
     token = _SENDING.set(sending)

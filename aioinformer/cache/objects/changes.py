@@ -200,7 +200,6 @@ def share(old: Any, new: Any, change: Change | None) -> Any:
     Args:
         old: the decoded object.
         new: the decoded result of the change, of the same class.
-        change: the change.
     """
     if isinstance(change, _Step):
         steps: Mapping[str, Any] = {change.name: change.inner}
@@ -260,8 +259,6 @@ def check_names(model: str, change: Change | None, where: str = "") -> None:
     """Check that a change names fields of a model.
 
     Args:
-        model: kubernetes_asyncio's name of it, such as "V1Pod".
-        change: the change.
         where: the path of the object in the whole, for the message.
 
     Raises:

@@ -54,7 +54,6 @@ class ObjectType(Generic[T]):
     """Converts JSON into records, records into the objects that readers get, and users' objects into records.
 
     Args:
-        resource: the type of the objects.
         decoder: a user's model: a msgspec Struct, dataclass, TypedDict or pydantic model class, or a function of the
             object's JSON bytes. None: that of the resource, or else views with the attributes of the built-in model, or
             mappings.

@@ -27,11 +27,7 @@ _WINDOW = 1000
 
 
 class Codec:
-    """Packs and unpacks objects with one dictionary. Any thread may use it.
-
-    Args:
-        samples: objects from which to train the dictionary.
-    """
+    """Packs and unpacks objects with one dictionary. Any thread may use it."""
 
     def __init__(self, samples: list[bytes]) -> None:
         zstandard = _zstandard()

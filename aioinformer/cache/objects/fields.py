@@ -173,8 +173,6 @@ def selectable_value(item: Any, path: str, model: str) -> str | None:
     fields that the object does not have.
 
     Args:
-        item: a stored item of any form.
-        path: of the field.
         model: kubernetes_asyncio's name of the model of the object, "" for custom resources.
     """
     try:
@@ -198,10 +196,6 @@ def _text(value: Any) -> str:
 class FieldDecoder:
     """Decodes the metadata and the declared fields of objects, in one pass.
 
-    Args:
-        paths: the declared fields.
-        form: the class of the records.
-
     Raises:
         UsageError: a path does not parse, is the whole metadata, or leads through another declared field.
     """
@@ -220,12 +214,7 @@ class FieldDecoder:
         self._texts = True
 
     def __call__(self, raw: bytes) -> Record:
-        """Return the record of an object, with its declared fields.
-
-        Raises:
-            DecodeError: as `decode_record`.
-            Heavy: as `decode_record`.
-        """
+        """Return the record of an object, with its declared fields."""
         values = self._values
         if values is None:
             return decode_record(raw)
@@ -308,11 +297,7 @@ def _attribute(name: str) -> str:
 
 
 class _Values:
-    """Extracts the values at some paths from decoded objects, and shares equal values.
-
-    Args:
-        paths: at least one, in any order.
-    """
+    """Extracts the values at some paths from decoded objects, and shares equal values."""
 
     def __init__(self, paths: Iterable[tuple[str, ...]]) -> None:
         places = {steps: f"value_{number}" for number, steps in enumerate(sorted(paths))}

@@ -25,7 +25,6 @@ def count_failed_read(record: Record, reason: str) -> None:
     """Count a failed read in every cache that holds the record. Any thread may call it.
 
     Args:
-        record: the object that does not decode.
         reason: why, without any content of the object.
     """
     with _lock:
@@ -40,7 +39,6 @@ class ReadFailures:
     Any thread may add keys and read them; the event loop removes them.
 
     Args:
-        cached: key -> the record in the cache.
         on_first: called when the first key is added, in the thread that adds it.
 
     Attributes:

@@ -82,9 +82,7 @@ class Record(msgspec.Struct, gc=False, eq=False):
     Attributes:
         key: `namespace/name`, or `name`.
         namespace: "" for cluster-scoped objects.
-        name: as in the metadata.
         uid: as in the metadata, "" if the server sent none.
-        resource_version: as in the metadata.
         labels: still encoded: a JSON object or null.
         raw: the stored bytes: the object's JSON, unless a storage tier stores another form.
         fields: the declared fields, decoded with the metadata; None if no fields are declared.
@@ -179,7 +177,6 @@ class Record(msgspec.Struct, gc=False, eq=False):
         Labels are copied: as a slice, they would keep the old bytes alive.
 
         Args:
-            raw: the bytes to store.
             kind: a subclass of `Record`; `Record` by default.
             more: further attributes of `kind`.
         """
@@ -284,7 +281,6 @@ def decode_in_steps(decode: Decode, raw: bytes) -> Steps[Record]:
 
     Args:
         decode: its attribute `wanted` names the members that it reads; by default those of the metadata.
-        raw: the object's JSON; the record stores it.
 
     Raises:
         DecodeError: as for `decode`.

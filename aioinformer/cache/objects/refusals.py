@@ -39,9 +39,6 @@ class NotFinite(UsageError):
 def refusal(error: BaseException) -> str:
     """Describe why an object was refused: "Expected `int`, got `str` at $.spec.size".
 
-    Args:
-        error: raised by a decoder, a model class or a transform.
-
     Returns:
         The path and the kind of mistake for errors of msgspec and pydantic; the name of the error's class for others.
     """

@@ -107,9 +107,7 @@ def tier_for(storage: Storage, decoder: FieldDecoder | None, *, holds_secrets: b
     """Return the function of a tier; None if records are stored as they arrive (or are compressed later).
 
     Args:
-        storage: which tier.
         decoder: decodes the declared fields; None if there are none.
-        holds_secrets: the objects are Secrets.
 
     Raises:
         UsageError: the tier needs declared fields, and there are none.

@@ -33,13 +33,7 @@ _STAMP = "stamp"
 
 
 class ConfigMaps:
-    """Writes ConfigMaps into a namespace.
-
-    Args:
-        transport: sends the requests.
-        namespace: an existing namespace.
-        size: the bytes of data in each ConfigMap.
-    """
+    """Writes ConfigMaps into a namespace."""
 
     def __init__(self, transport: Transport, namespace: str, size: int) -> None:
         self._config_maps = Client(transport, namespace=namespace, timeout=TIMEOUT, retry=False).core.v1.configmaps
@@ -60,11 +54,7 @@ class ConfigMaps:
 
 
 class Deliveries:
-    """A handler that records when each stamp was delivered.
-
-    Attributes:
-        times: the time of delivery of each stamp.
-    """
+    """A handler that records when each stamp was delivered."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
@@ -79,11 +69,7 @@ class Deliveries:
             self._complete.set()
 
     async def wait_for(self, stamps: set[str]) -> None:
-        """Wait until all of these stamps have been delivered.
-
-        Raises:
-            TimeoutError: they were not delivered in time.
-        """
+        """Wait until all of these stamps have been delivered."""
         self._awaited = stamps - self.times.keys()
         self._complete.clear()
         if self._awaited:
@@ -92,11 +78,7 @@ class Deliveries:
 
 
 class BlockedWatches:
-    """A transport that delays watch requests until `unblock`, so that an informer falls behind after its list.
-
-    Args:
-        transport: sends the requests.
-    """
+    """A transport that delays watch requests until `unblock`, so that an informer falls behind after its list."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -128,12 +110,7 @@ async def run_concurrently(writes: Iterable[Awaitable[None]]) -> None:
 
 @asynccontextmanager
 async def temporary_namespace(transport: Transport) -> AsyncIterator[str]:
-    """Create a namespace and delete it at the end, even if the answer to its creation was lost.
-
-    Raises:
-        ApiError: the server refuses it.
-        TransportError: the server was not reached.
-    """
+    """Create a namespace and delete it at the end, even if the answer to its creation was lost."""
     name = f"aioinformer-bench-{secrets.token_hex(4)}"
     namespaces = Client(transport, timeout=TIMEOUT, retry=False).core.v1.namespaces
     created = refused = False

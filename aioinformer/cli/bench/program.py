@@ -54,16 +54,7 @@ logger = get_logger("aioinformer.cli")
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """The options of the benchmark.
-
-    Attributes:
-        server: the server; the embedded one by default.
-        objects: how many objects to create.
-        size: the bytes of data in each.
-        rate: writes a second, for the latency.
-        seconds: how long to write at that rate.
-        as_json: print one JSON object instead of lines.
-    """
+    """The options of the benchmark."""
 
     server: ServerOptions = field(default_factory=ServerOptions)
     objects: int = 500
@@ -84,12 +75,7 @@ class BenchOptions:
 
 
 class BenchProgram(Program):
-    """One run of the benchmark.
-
-    Args:
-        options: the options of the command.
-        write: called with each line of stdout.
-    """
+    """One run of the benchmark."""
 
     def __init__(self, options: BenchOptions, write: Callable[[bytes], None]) -> None:
         super().__init__()

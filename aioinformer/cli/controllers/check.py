@@ -30,10 +30,8 @@ class CheckOptions:
     """What to check.
 
     Attributes:
-        server: the cluster.
         account: the service account of the manager: name and namespace.
         user: whose permissions to review; "" for those of the connection.
-        form: of the manifest, "yaml" or "json".
     """
 
     server: ServerOptions
@@ -48,13 +46,7 @@ class CheckOptions:
 
 
 class CheckProgram(Program):
-    """Prints the manifest to stdout, and what the cluster lacks to stderr.
-
-    Args:
-        manager: the manager.
-        options: what to check.
-        write: writes to stdout.
-    """
+    """Prints the manifest to stdout, and what the cluster lacks to stderr."""
 
     def __init__(self, manager: Manager, options: CheckOptions, write: Callable[[bytes], None]) -> None:
         super().__init__()

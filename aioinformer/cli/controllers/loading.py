@@ -1,4 +1,4 @@
-"""Import the manager that a command names."""
+"""The manager that a command names, and its service account."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from aioinformer.controller import Manager
 from aioinformer.errors import UsageError
+from aioinformer.factory.pool import checked_namespaces
 from aioinformer.logs import visible
+from aioinformer.resources.scopes import check_namespace
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -75,3 +77,28 @@ def _import(name: str) -> ModuleType:
 def _managers_in(module: ModuleType) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Manager)]
     return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""
+
+
+def chosen_manager(place: str, namespaces: tuple[str, ...]) -> Manager:
+    """Return the manager at a place, with other namespaces if there are any. Print what its module raises."""
+    try:
+        loaded = load_manager(place)
+    except ModuleFailed as error:
+        print(error.trace, file=sys.stderr)
+        raise
+    if names := [name for each in namespaces for name in each.split(",")]:
+        if loaded.factory is not None:
+            raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
+        loaded.namespaces = checked_namespaces(names)
+    return loaded
+
+
+def service_account(text: str | None, manager: Manager) -> tuple[str, str]:
+    """Return the name and the namespace of the service account."""
+    election = manager.leader_election
+    namespace, slash, name = (text or manager.name).rpartition("/")
+    namespace = namespace or (election.namespace if election is not None else "default")
+    if not name or (slash and not namespace):
+        raise UsageError(f"--service-account must be NAME or NAMESPACE/NAME, not {text!r}")
+    check_namespace(namespace, "--service-account")
+    return name, namespace

@@ -22,8 +22,6 @@ def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] 
     """Return YAML documents, each with its reasons as comments, or JSON, which has no comments.
 
     Args:
-        name: of the service account, the roles, and the bindings.
-        namespace: of the service account.
         rules: sorted by namespace.
         notes: comments for the top.
         form: "yaml", or "json" for one List.

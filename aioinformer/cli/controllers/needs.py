@@ -31,10 +31,8 @@ class Rule(msgspec.Struct, frozen=True):
     Attributes:
         resource: the resource; "widgets" in group "example.com".
         subresource: "status", or "" for the objects themselves.
-        verbs: such as "list" and "watch", in a fixed order.
         namespace: "" for the whole cluster.
         names: of the objects; () for all.
-        reasons: why, for people.
     """
 
     resource: Resource[Any]

@@ -33,8 +33,6 @@ async def lacking(transport: Transport, rules: list[Rule], user: str = "") -> li
     """Return what the cluster lacks, a line each: resources that are not served, and permissions.
 
     Args:
-        transport: sends the requests.
-        rules: what is needed.
         user: whose permissions to review; "" for those of the connection.
 
     Raises:

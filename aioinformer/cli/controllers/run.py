@@ -43,12 +43,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(form: str, level: str = "info") -> None:
-    """Send log records to stderr: of asyncio and aiohttp from WARNING on, of all others from a level on.
-
-    Args:
-        form: "text", or "json" for a JSON object a line.
-        level: its name, such as "debug".
-    """
+    """Send log records to stderr: of asyncio and aiohttp from WARNING on, of all others from a level on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(_TEXT))
     handler.addFilter(VISIBLE)

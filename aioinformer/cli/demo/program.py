@@ -51,7 +51,6 @@ class Feed:
     """One informer of the demo, with its handler and its figures.
 
     Attributes:
-        informer: the informer.
         changed: the time of the last notification of each object.
         events: the number of notifications.
     """
@@ -119,11 +118,7 @@ class DemoProgram(Program):
     """Runs the server, the workload and the informers until the end.
 
     Args:
-        kubeconfig: the kubeconfig file to write; None for none.
         duration: the run time in seconds; None for no limit.
-        write: called with each line of stdout.
-        palette: the colours of the lines.
-        clock: returns the time of day as text.
         live: draw on the terminal instead of printing lines.
         width: the width of lines; 0 for output that is not a terminal.
     """

@@ -60,10 +60,8 @@ class Snapshot:
     """The contents of the screen.
 
     Attributes:
-        title: the title line.
         pods: the pods, most recently changed first.
         lines: the latest notifications with their colours, oldest first.
-        informers: one row for each informer.
     """
 
     title: str

@@ -47,7 +47,6 @@ def describe_changes(
         old: the state before, as the server sends it.
         new: the state after.
         secret: treat the object as a Secret even if its kind is another.
-        show_secrets: show the values of Secrets.
         width: how wide several changes may be together.
     """
     secret = not show_secrets and (secret or "Secret" in (old.get("kind"), new.get("kind")))

@@ -112,12 +112,9 @@ class TextFormat:
     """Columns for people: time, event, key, and what changed.
 
     Args:
-        palette: the colours.
-        clock: returns the time of day as text.
         resource: the column before the key; "" to leave it out.
         columns: the widths, shared by the formats of all resources.
         secret: treat all objects as Secrets.
-        show_secrets: show the values of Secrets.
     """
 
     def __init__(

@@ -1,8 +1,11 @@
-"""Colours for events, times and log levels, on terminals that support them."""
+"""The terminal: its width, colours for events, times and log levels if it supports them, and the time of day."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import time
 from typing import IO, Any
 
 _STYLES = {
@@ -30,11 +33,7 @@ def wants_colour(stream: IO[Any] | None) -> bool:
 
 
 class Palette:
-    """Colours words by their meaning.
-
-    Args:
-        colour: whether to use colours at all.
-    """
+    """Colours words by their meaning."""
 
     def __init__(self, colour: bool) -> None:
         self._codes: dict[str, tuple[str, str]] = {}
@@ -50,3 +49,14 @@ class Palette:
         """Return the text in the colour for this meaning."""
         before, after = self._codes.get(meaning, ("", ""))
         return f"{before}{text}{after}"
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal; 0 if stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
+
+
+def time_of_day() -> str:
+    """Return the local time of day, to the millisecond."""
+    now = time.time()
+    return f"{time.strftime('%H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"

@@ -26,7 +26,6 @@ class LineHandler(logging.Handler):
 
     Args:
         write: called with each line, which ends with a line feed.
-        palette: the colours of the levels.
     """
 
     def __init__(self, write: Callable[[bytes], None], palette: Palette) -> None:

@@ -27,9 +27,7 @@ def whole_object(obj: Any, *, secret: bool, show_secrets: bool) -> msgspec.Raw:
     """Return the JSON of an object, byte for byte as the server sent it; `null` for None.
 
     Args:
-        obj: an object from an informer.
         secret: treat the object as a Secret even if its kind is another.
-        show_secrets: do not redact the values of Secrets.
     """
     if obj is None:
         return msgspec.Raw(b"null")
@@ -42,10 +40,6 @@ def redacted(body: bytes, *, secret: bool) -> bytes:
 
     Secret values are those of `data` and `stringData` of Secrets, and the annotation in which kubectl stores the
     last applied object. If the JSON is invalid, all of it is redacted.
-
-    Args:
-        body: the JSON of the object.
-        secret: treat the object as a Secret even if its kind is another.
     """
     try:
         fields = _decode(body)

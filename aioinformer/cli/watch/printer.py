@@ -69,16 +69,10 @@ class Printer:
 
     Args:
         form: the format of the lines; None to print none.
-        write: called with each line.
-        clock: returns the time in seconds.
         version: returns the resourceVersion of the initial list; "" until it is known.
-        condition: the exit condition, if there is one.
         track_objects: remember the printed state of each object, which `print_up_to` needs.
 
     Attributes:
-        adds: the number of adds.
-        updates: the number of updates.
-        deletes: the number of deletes.
         synced_at: when `synced` was printed; None before.
         first_change: when the first notification after `synced` was printed.
         last_change: when the last notification after `synced` was printed.

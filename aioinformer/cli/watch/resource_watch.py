@@ -33,15 +33,7 @@ logger = get_logger("aioinformer.cli")
 
 
 class ResourceWatch:
-    """Watches one target and prints its notifications. Make it while the event loop runs.
-
-    Args:
-        target: the resource, or one object of it.
-        options: the options of the command.
-        form: returns the format of lines for a resource; None to print none.
-        write: called with each line of stdout.
-        condition: the exit condition of the command.
-    """
+    """Watches one target and prints its notifications. Make it while the event loop runs."""
 
     def __init__(
         self,
@@ -182,12 +174,7 @@ class ResourceWatch:
 
 
 def summary_figures(watches: Sequence[ResourceWatch], process: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures of the summary, over all given watches.
-
-    Args:
-        watches: at least one.
-        process: figures of the process as a whole.
-    """
+    """Return the figures of the summary, over all given watches."""
     printers = [watch.printer for watch in watches]
     starts, ends = zip(*(watch.span for watch in watches), strict=True)
     synced = None not in (*starts, *ends)
@@ -204,11 +191,7 @@ def summary_figures(watches: Sequence[ResourceWatch], process: Mapping[str, Any]
 
 
 async def _check_selectors(transport: TimedTransport, path: str, labels: str, fields: str) -> None:
-    """Send a plain list request with the selectors. The informer reports failures other than a refusal.
-
-    Raises:
-        UsageError: the server refuses the selectors.
-    """
+    """Send a plain list request with the selectors. The informer reports failures other than a refusal."""
     selectors = [("labelSelector", labels), ("fieldSelector", fields)]
     query = [(name, text) for name, text in selectors if text]
     try:

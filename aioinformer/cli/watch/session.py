@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import Output, WatchOptions
-from aioinformer.cli.output.lines import summary_line
+from aioinformer.cli.output.lines import JsonFormat, TextFormat, summary_line
+from aioinformer.cli.output.palette import Palette, time_of_day, wants_colour
+from aioinformer.cli.output.whole_objects import is_secret, whole_object
 from aioinformer.cli.program import Program
 from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 from aioinformer.cli.watch.printer import ExitCondition
@@ -24,7 +28,7 @@ from aioinformer.resources.discovery import Discovery
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.cli.output.lines import LineFormat
+    from aioinformer.cli.output.lines import Columns, LineFormat
     from aioinformer.resources.resource import Resource
 
 logger = get_logger("aioinformer.cli")
@@ -34,13 +38,7 @@ _CATCH_UP_SECONDS = 0.8
 
 
 class WatchSession(Program):
-    """One run of `watch`. Make it while the event loop runs.
-
-    Args:
-        options: the options of the command.
-        form: returns the format of lines for a resource; None to print none.
-        write: called with each line of stdout.
-    """
+    """One run of `watch`. Make it while the event loop runs."""
 
     def __init__(
         self, options: WatchOptions, form: Callable[[Resource[Any]], LineFormat | None], write: Callable[[bytes], None]
@@ -117,3 +115,18 @@ class WatchSession(Program):
                     {"resource": watch.name, **summary_figures([watch], not_measured)} for watch in self._watches
                 ]
             self._write(summary_line(total))
+
+
+def line_format(options: WatchOptions, columns: Columns, resource: Resource[Any]) -> LineFormat | None:
+    """Return the format of the lines for a resource; None for the summary alone."""
+    several, name = len(options.targets) > 1, resource.group_resource
+    redaction = {"secret": is_secret(resource), "show_secrets": options.show_secrets}
+    match options.output:
+        case Output.TEXT:
+            palette = Palette(wants_colour(sys.stdout))
+            return TextFormat(palette, time_of_day, name if several else "", columns=columns, **redaction)
+        case Output.JSONL | Output.JSON:
+            whole = partial(whole_object, **redaction) if options.output is Output.JSON else None
+            return JsonFormat(name if several else "", whole)
+        case Output.SUMMARY:
+            return None

@@ -126,11 +126,7 @@ class Quarantine:
         self._listed, self._listed_nameless = {}, 0
 
     def end_list(self, names: Container[str]) -> None:
-        """Replace the tracked objects with those of the complete list.
-
-        Args:
-            names: the keys of all objects in the list.
-        """
+        """Replace the tracked objects with those of the complete list."""
         listed = self._listed or {}
         self.leaving = {key: left for key, left in self.leaving.items() if key in names}
         for key, reason in self._reasons.items():
@@ -196,7 +192,6 @@ class WatchChanges(msgspec.Struct):
     """The changes that watch events contain.
 
     Attributes:
-        deltas: the changes, in order.
         version: of the last event that was read.
         ordered: no event except deletions and repetitions had a lower version than the events before it.
         older: the version of a bookmark with a lower version, which ends the reading; "" if there was none.
@@ -223,12 +218,8 @@ def read_changes(
     """Return the changes that events of an open watch contain.
 
     Args:
-        events: in their order.
         reached: the version up to which the collection has been read.
         ordered: versions have only grown so far; otherwise, they are not compared.
-        quarantine: the objects that cannot be decoded.
-        known: returns the cached record of a key.
-        log: receives lines for the log.
     """
     changes = WatchChanges([], reached, ordered)
     deltas = changes.deltas

@@ -38,14 +38,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from aioinformer.errors import (
-    ApiError,
-    DecodeError,
-    Expired,
-    ProcessingError,
-    ResourceVersionTooLarge,
-    TransportError,
-)
+from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, ResourceVersionTooLarge, TransportError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.changes import read_changes
 from aioinformer.reflector.protocol.messages import (
@@ -89,16 +82,13 @@ class ListWatchProtocol:
     """The protocol for one collection of one server.
 
     Args:
-        options: how to list and watch.
         random: returns numbers in [0, 1) that spread delays and timeouts of watches.
         known: returns the cached record of a key, for objects whose last version cannot be decoded.
         log: receives a line for the log on each unusual decision.
         report: receives each failure that ended a list or a watch.
         watchable: False if the resource is known to have no watch: it is listed repeatedly.
-        quarantine: the objects that cannot be decoded.
 
     Attributes:
-        options: how to list and watch.
         state: stage, position and phase.
     """
 
@@ -141,21 +131,6 @@ class ListWatchProtocol:
         return self.state.position.version
 
     @property
-    def quarantine(self) -> Quarantine:
-        """The objects that cannot be decoded."""
-        return self.state.quarantine
-
-    @property
-    def list_reason(self) -> str:
-        """Why the last list was necessary, as in `ProtocolState`."""
-        return self.state.list_reason
-
-    @property
-    def attempts(self) -> int:
-        """The number of attempts in a row that have failed; 0 after a success."""
-        return self.state.pace.attempts
-
-    @property
     def retry_at(self) -> float | None:
         """When the next request may be sent after a failure; None without a failure. The time may be in the past."""
         return self.state.pace.not_before if self.state.pace.attempts else None
@@ -195,11 +170,7 @@ class ListWatchProtocol:
         self.state.prefer_list = False
 
     def next_page_request(self, token: str) -> ListOptions | None:
-        """Return the request for the page after the current one, if any. It may be sent ahead of time.
-
-        Args:
-            token: the continue token of the current page.
-        """
+        """Return the request for the page after the current one, if any. It may be sent ahead of time."""
         listing = self.state.stage is Stage.LIST and self.state.reading
         return self._relist.next_page(token) if listing else None
 

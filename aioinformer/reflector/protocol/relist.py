@@ -29,7 +29,6 @@ class InitialEvents(msgspec.Struct):
     Attributes:
         rest: the events after the initial events.
         has_new: whether there was an object that the list had not contained before.
-        complete: the list is complete.
         version: of the list, once it is complete.
         ordinary_bookmark: another bookmark came before the end. A server that streams lists does not send it.
         failure: the error event that ended the stream.
@@ -48,11 +47,6 @@ class Relist:
 
     An undecodable object must not look deleted: its cached version stays. If its name cannot be decoded either, it may
     be any object that the list does not contain, so all of these stay.
-
-    Args:
-        options: how to list.
-        quarantine: the objects that cannot be decoded.
-        log: receives lines for the log.
     """
 
     __slots__ = ("_log", "_options", "_page_has_items", "_page_has_new", "_paged", "_quarantine", "_records", "_token")

@@ -40,10 +40,6 @@ class Stage(Enum):
 class Pace:
     """Keep the time before which no request is sent.
 
-    Args:
-        options: of the backoff.
-        random: returns numbers in [0, 1).
-
     Attributes:
         not_before: no request may be sent before this time.
         attempts: the number of delays in a row that failures caused; 0 after a success.
@@ -67,7 +63,6 @@ class Pace:
         reset. A server that asks again and again gets the longer one of both delays.
 
         Args:
-            now: the time.
             asked: for how many seconds the server asked.
         """
         self.attempts += 1
@@ -122,22 +117,12 @@ class Pace:
 class ProtocolState:
     """The state that the parts of the protocol share.
 
-    Args:
-        backoff: the options of the delays.
-        random: returns numbers in [0, 1) that spread delays.
-        log: receives lines for the log.
-        report: receives each failure that ended a list or a watch.
-        quarantine: the objects that cannot be decoded.
-
     Attributes:
         stage: the purpose of the next request.
         reading: the request was sent, and its response is being read.
         prefer_list: the next list is requested in pages, not as a stream.
         position: the version up to which the collection has been read.
         pace: when the next request may be sent.
-        phase: the phase to show.
-        reason: the reason for the phase.
-        quarantine: the objects that cannot be decoded.
         list_reason: why the last list was necessary: "first"; "expired", the version was lost (410); "restored", the
             server's versions went back; "broken", a line could not be read; "error", the watch ended with an error;
             "refused", the watch was not opened; "ended", watches ended at once; "silent", no event came; "unprocessed",
@@ -197,10 +182,6 @@ class ProtocolState:
         """Count an error and enter a stage: immediately after the first error of a kind, otherwise after a delay.
 
         Args:
-            error: the error.
-            now: the time.
-            stage: the stage to enter.
-            kind: of the error, for the pace.
             message: is logged if the stage is entered immediately.
             otherwise: the stage to enter after a delay; by default, the same.
 

@@ -70,13 +70,7 @@ class WatchRecord(msgspec.Struct):
     server_lost: bool = False
 
     def begin(self, version: str, now: float, timeout: float) -> None:
-        """Start the record of a watch.
-
-        Args:
-            version: from which it starts.
-            now: when it was requested.
-            timeout: its `timeoutSeconds`.
-        """
+        """Start the record of a watch."""
         self.opened_at, self.deadline, self.events = now, now + timeout + GRACE, 0
         self.start_at(version)
         self.synthetic = starts_without_version(version)
@@ -120,13 +114,7 @@ class WatchRecord(msgspec.Struct):
 class Watches:
     """Decide what follows each watch of one collection.
 
-    Args:
-        state: of the protocol.
-        options: how to watch.
-        random: returns numbers in [0, 1) that spread the timeouts of watches.
-
     Attributes:
-        record: of the current watch and those before it.
         headless: the watch is assumed to be open, although its response has no head yet.
         head_patience: after this number of seconds without a head, the next watch is assumed to be open.
         reading: the step that reads the open watch.
@@ -212,7 +200,6 @@ class Watches:
         """Decide what follows a watch that ended.
 
         Args:
-            now: the time.
             cut: the error of the connection; None if the server ended the watch.
         """
         state, record = self._state, self.record

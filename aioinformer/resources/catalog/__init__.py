@@ -32,11 +32,5 @@ def find(group: str, version: str, plural: str) -> Resource[Any] | None:
 
 
 def by_kind(group: str, version: str, kind: str) -> Resource[Any] | None:
-    """Return the built-in resource whose objects have this kind, or None.
-
-    Args:
-        group: API group, "" for the core group.
-        version: "v1", "v1beta1" …
-        kind: as in objects, "Pod".
-    """
+    """Return the built-in resource whose objects have this kind, or None."""
     return _BY_KIND.get((group, version, kind))

@@ -5,14 +5,16 @@ Without tokens every sender is the administrator, except those who send the toke
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 import time
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aioinformer.testing.access.rbac import ANONYMOUS, AUTHENTICATED, MASTERS, UNAUTHENTICATED, User
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import encode_plain, quote
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from aiohttp import web
 
-    from aioinformer.testing.access.account_tokens import Bound
     from aioinformer.testing.state.cluster import Cluster
     from aioinformer.testing.state.storage import Record
 
@@ -28,6 +29,17 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 ADMIN = User("admin", "admin", (MASTERS, AUTHENTICATED))
 _ANONYMOUS = User(ANONYMOUS, "", (UNAUTHENTICATED,))
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
+
+
+#: A token is accepted for so many seconds after it expires.
+_LEEWAY = 60
+
+
+class _AccountToken(NamedTuple):
+    key: str
+    audiences: tuple[str, ...]
+    expires: int
+    user: User
 
 
 class TokenError(Exception):
@@ -38,7 +50,6 @@ class Authenticator:
     """Identifies users by certificates and bearer tokens, and issues tokens.
 
     Args:
-        cluster: where service accounts are.
         tokens: bearer tokens with the user's name, and the groups after commas; None to take every sender for the
             administrator.
         rbac: whether roles decide: then a sender without credentials is anonymous.
@@ -48,15 +59,11 @@ class Authenticator:
         self._cluster = cluster
         self._tokens = tokens
         self._rbac = rbac
-        self._key = secrets.token_bytes(32)
+        self._issued: dict[str, _AccountToken] = {}
         self._given: dict[str, str] = {}
 
     def authenticated(self, request: web.BaseRequest) -> User:
-        """Return the sender of a request, before impersonation.
-
-        Raises:
-            StatusError: 401.
-        """
+        """Return the sender of a request, before impersonation."""
         if (certified := _certified_user(request.transport)) is not None:
             return certified
         header = request.headers.get("Authorization", "").strip()
@@ -74,21 +81,26 @@ class Authenticator:
         raise statuses.unauthorized()
 
     def holder(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User:
-        """Return the user of a token.
-
-        Raises:
-            TokenError: it is not accepted.
-        """
+        """Return the user of a token."""
         if known := self._given.get(token) or (self._tokens or {}).get(token):
             name, *groups = known.split(",")
             return User(name, "", (*groups, AUTHENTICATED))
-        from aioinformer.testing.access.account_tokens import check_token, read_token
-
-        claims = read_token(token, self._key)
-        if claims is None:
+        issued = self._issued.get(token)
+        if issued is None:
             raise TokenError
-        check_token(self._cluster, claims, audiences)
-        return claims.user
+        self._check(issued, audiences)
+        return issued.user
+
+    def _check(self, token: _AccountToken, audiences: Sequence[str]) -> None:
+        """Raise `TokenError` if a token has expired, is for others, or its account does not exist any more."""
+        if set(audiences).isdisjoint(token.audiences):
+            own, wanted = (" ".join(map(quote, each)) for each in (token.audiences, audiences))
+            raise TokenError(f"token audiences [{own}] is invalid for the target audiences [{wanted}]")
+        if token.expires + _LEEWAY <= self._cluster.clock():
+            raise TokenError("service account token has expired")
+        account = self._cluster.store.storage.collection("serviceaccounts").get(token.key)
+        if account is None or account.uid != token.user.uid:
+            raise TokenError(f"service account {token.key} has been deleted")
 
     def token_of(self, user: str) -> str:
         """Return a new token for a user: the name and, after commas, the groups."""
@@ -96,24 +108,23 @@ class Authenticator:
         self._given[token] = user
         return token
 
-    def issue(
-        self, account: Record, audiences: Sequence[str], seconds: int, bound: Mapping[str, Bound]
-    ) -> tuple[str, str]:
-        """Return a token of a service account, and when it expires.
+    def issue(self, account: Record, audiences: Sequence[str], seconds: int) -> tuple[str, str]:
+        """Return a token of a service account, which ends with the account, and when it expires."""
+        expires = int(self._cluster.clock()) + seconds
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", AUTHENTICATED)
+        name = f"system:serviceaccount:{account.namespace}:{account.name}"
+        user = User(name, account.uid, groups, {_CREDENTIAL: [f"JTI={uuid.uuid4()}"]})
+        claims = {"aud": audiences, "exp": expires, "iat": expires - seconds, "iss": ISSUER, "sub": name}
+        token = _web_token(claims)
+        key = f"{account.namespace}/{account.name}"
+        self._issued[token] = _AccountToken(key, tuple(audiences), expires, user)
+        return token, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
 
-        Args:
-            account: the service account.
-            audiences: they accept it.
-            seconds: its lifetime.
-            bound: objects whose deletion ends it, besides the account.
-        """
-        from aioinformer.testing.access.account_tokens import AccountToken, sign
 
-        now = int(self._cluster.clock())
-        who = (account.namespace, account.name, account.uid)
-        token = AccountToken(*who, str(uuid.uuid4()), tuple(audiences), now, now + seconds, bound)
-        expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
-        return sign(token, self._key), expires
+def _web_token(claims: Mapping[str, Any]) -> str:
+    """Return a JSON web token with a random signature: the server knows the tokens that it has issued."""
+    parts = [encode_plain({"alg": "HS256", "typ": "JWT"}), encode_plain(claims), secrets.token_bytes(32)]
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
 
 
 def _certified_user(transport: asyncio.BaseTransport | None) -> User | None:

@@ -52,13 +52,7 @@ class Access:
     """Authenticates the sender of each request, and decides what users may do.
 
     Args:
-        cluster: where roles and service accounts are.
-        tokens: bearer tokens with the user's name, and the groups after commas; None to take every sender for the
-            administrator.
         rbac: whether roles decide; else everything is allowed.
-
-    Attributes:
-        authn: identifies users.
     """
 
     def __init__(self, cluster: Cluster, tokens: Mapping[str, str] | None, *, rbac: bool) -> None:
@@ -68,11 +62,7 @@ class Access:
         self._roles = RoleAuthorizer(self._objects)
 
     def admit(self, request: web.BaseRequest, attributes: RequestAttributes) -> None:
-        """Set the user of a request, and check what it asks for.
-
-        Raises:
-            StatusError: 400, 401 or 403.
-        """
+        """Set the user of a request, and check what it asks for."""
         user = self.authn.authenticated(request)
         if any(name.lower().startswith("impersonate-") for name in request.headers):
             wanted = _wanted_user(request.headers)
@@ -86,11 +76,7 @@ class Access:
         return _USER.get()
 
     def check_creation(self, request: web.BaseRequest) -> None:
-        """Check that the sender of an update or a patch may create the object, too.
-
-        Raises:
-            StatusError: 403.
-        """
+        """Check that the sender of an update or a patch may create the object, too."""
         attributes = attributes_of(request.method, request.rel_url.raw_path, dict(request.query))
         self._check(self.user(), replace(attributes, verb="create"))
 
@@ -127,7 +113,6 @@ def attributes_of(method: str, path: str, query: Mapping[str, str]) -> RequestAt
     """Return the attributes of a request. Whether the resource exists does not matter.
 
     Args:
-        method: HTTP method.
         path: as sent, percent-encoded.
         query: first value of each parameter, decoded.
     """
@@ -199,16 +184,7 @@ def _wanted_user(headers: CIMultiDictProxy[str]) -> User | None:
 
 
 def _impersonated(requester: User, wanted: User, check: Callable[[User, RequestAttributes], None]) -> User:
-    """Return the user that a request acts as.
-
-    Args:
-        requester: the sender of the request.
-        wanted: the user that `_wanted_user` returned.
-        check: raises if a user may not do something.
-
-    Raises:
-        StatusError: 403.
-    """
+    """Return the user that a request acts as."""
     account = _ACCOUNT.fullmatch(wanted.name)
     for claim in _claims(wanted, account):
         check(requester, claim)

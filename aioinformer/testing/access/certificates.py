@@ -105,7 +105,6 @@ def write_kubeconfig(
 
     Args:
         path: is replaced if it exists.
-        url: of the server.
         token: bearer token, "" for none.
         authority: certificate to trust, in PEM; b"" for the system's.
         certificate: of the user, and its key, in PEM.

@@ -48,9 +48,6 @@ class User:
 
     Attributes:
         name: "jane", "system:serviceaccount:default:robot".
-        uid: "" for none.
-        groups: in the order of reviews.
-        extra: further attributes.
     """
 
     name: str
@@ -136,7 +133,6 @@ class RoleAuthorizer:
         """Return the errors for missing roles that a user is bound to.
 
         Args:
-            user: the user.
             namespace: "" for the cluster.
             plural: name resources instead of kinds.
         """
@@ -225,12 +221,7 @@ def _covers(pattern: str, path: str) -> bool:
 
 
 def create_bootstrap_policy(cluster: Cluster, rng: random.Random) -> None:
-    """Store the missing roles and bindings; those that an earlier run has changed stay.
-
-    Args:
-        cluster: the state of the server.
-        rng: for uids.
-    """
+    """Store the missing roles and bindings; those that an earlier run has changed stay."""
     store, now = cluster.store, cluster.now().encode()
     for plural, objects in _prepared().items():
         served = store.registry.find(RBAC_GROUP, "v1", plural)

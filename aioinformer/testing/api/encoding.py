@@ -25,22 +25,10 @@ _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART})+)")
 _DURATION_PART = re.compile(r"([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)")
 _LONGEST_DURATION = 2**63
 _METADATA_ORDER = (
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
     "managedFields",
-)
+)  # fmt: skip
 _METADATA_RANK = {name: rank for rank, name in enumerate(_METADATA_ORDER)}
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
@@ -99,7 +87,6 @@ def encode_object(obj: Mapping[str, Any], *, custom: bool) -> bytes:
 
     Args:
         obj: with `kind`, `apiVersion` and `metadata`.
-        custom: whether it is a custom resource.
     """
     if custom:
         return encode_sorted(obj)
@@ -112,13 +99,7 @@ def ordered_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_version(body: bytes, old: int, new: int) -> bytes:
-    """Return the same body under another resourceVersion.
-
-    Args:
-        body: from `encode_object`.
-        old: its resourceVersion.
-        new: the new resourceVersion.
-    """
+    """Return the same body under another resourceVersion."""
     stamp = b'"resourceVersion":"%d"' % old
     if body.count(stamp) == 1:
         return body.replace(stamp, b'"resourceVersion":"%d"' % new)

@@ -67,7 +67,6 @@ class _Struct(NamedTuple):
     """How a struct is encoded.
 
     Attributes:
-        slots: its fields by name.
         always: fields that are written even if they are unset, with what is written.
     """
 
@@ -167,8 +166,6 @@ class Field:
     """A field of a message.
 
     Attributes:
-        number: on the wire.
-        name: in JSON.
         kind: "string", "int32" … "@Time" … or the name of a message.
         shape: a single value, a list, or a map with string keys.
         pointer: whether a zero that was sent counts as set.
@@ -194,7 +191,6 @@ class Message:
     """The layout of a message.
 
     Attributes:
-        fields: in the order of JSON.
         is_list: whether JSON has the list that is its only field instead of an object.
     """
 

@@ -60,15 +60,7 @@ class Wanted:
 
 
 def negotiate(accept: str, *, watch: bool = False) -> Wanted:
-    """Return the first form in an Accept header that the server supports.
-
-    Args:
-        accept: the header, "" for none.
-        watch: whether the request is a watch.
-
-    Raises:
-        StatusError: 406, none is supported.
-    """
+    """Return the first form in an Accept header that the server supports."""
     for media_type, params, _ in clauses(accept):
         if media_type not in ("application/json", "application/*", "*/*"):
             continue

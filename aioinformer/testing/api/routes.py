@@ -28,8 +28,6 @@ class Target:
     """What one request is about.
 
     Attributes:
-        method: HTTP method.
-        path: absolute path.
         query: first value of each parameter.
         verb: "list", "watch", "get", "create", "update", "patch", "delete", "deletecollection", "discovery" or "other".
         served: the resource, None if the request is about none.
@@ -52,8 +50,6 @@ def find_target(registry: Registry, method: str, path: str, query: Mapping[str, 
     """Return what a request is about.
 
     Args:
-        registry: the served resources.
-        method: HTTP method.
         path: as sent, percent-encoded.
         query: first value of each parameter, decoded.
 
@@ -129,11 +125,7 @@ def _has_empty_namespace(rest: list[str]) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Refuse names that cannot be part of a path.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Refuse names that cannot be part of a path."""
     if name in (".", "..") or "%" in name:
         why = "may not contain '%'" if "%" in name else f"may not be '{name}'"
         raise statuses.bad_request(f"Name parameter invalid: {quote(name)}: {why}")

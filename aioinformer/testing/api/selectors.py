@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.errors import SelectorError
 from aioinformer.resources.field_selectors import parse_field_selector
+from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.resources.selectors import parse_label_selector
 from aioinformer.testing.api.statuses import bad_request
 
@@ -14,46 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aioinformer.resources.field_selectors import FieldSelector
-    from aioinformer.resources.label_selectors import LabelSelector
     from aioinformer.resources.resource import Resource
 
 _POD = (
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.podIPs",
-    "status.nominatedNodeName",
-)
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+)  # fmt: skip
 _EVENT = (
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "type",
-    "source",
-)
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
+    "reportingComponent", "type", "source",
+)  # fmt: skip
 # The names of these fields in `events.k8s.io`.
 _REGARDING_EVENT = (
-    "regarding.kind",
-    "regarding.namespace",
-    "regarding.name",
-    "regarding.uid",
-    "regarding.apiVersion",
-    "regarding.resourceVersion",
-    "regarding.fieldPath",
-    "reason",
-    "reportingController",
-    "type",
-)
+    "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid", "regarding.apiVersion",
+    "regarding.resourceVersion", "regarding.fieldPath", "reason", "reportingController", "type",
+)  # fmt: skip
 _FIELDS: dict[str, tuple[str, ...]] = {
     "pods": _POD,
     "events": _EVENT,
@@ -72,11 +49,7 @@ METADATA_FIELDS = ("metadata.name", "metadata.namespace")
 
 
 def read_label_selector(text: str) -> LabelSelector:
-    """Parse the label selector of a request.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Parse the label selector of a request."""
     try:
         return parse_label_selector(text)
     except SelectorError as error:
@@ -84,15 +57,19 @@ def read_label_selector(text: str) -> LabelSelector:
 
 
 def read_field_selector(text: str) -> FieldSelector:
-    """Parse the field selector of a request; it may name unknown fields.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Parse the field selector of a request; it may name unknown fields."""
     try:
         return parse_field_selector(text)
     except SelectorError as error:
         raise bad_request(f"invalid field selector: {error}") from None
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector of an object in the form of the query parameter, "<error>" for an invalid one."""
+    try:
+        return str(LabelSelector.from_dict({name: selector.get(name) for name in ("matchLabels", "matchExpressions")}))
+    except SelectorError:
+        return "<error>"
 
 
 def selectable_fields(resource: Resource[Any]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """Errors of the API: HTTP status, `reason`, `message` and `details` of a `Status` object.
 
 The wording is part of the contract: kubectl prints it, client-go's helpers compare it, and people search for it.
+Functions of the server raise `StatusError` where the API refuses a request. Their docstrings say so if the status needs
+an explanation.
 """
 
 from __future__ import annotations
@@ -68,13 +70,10 @@ class StatusError(Exception):
     """An error response.
 
     Attributes:
-        code: the HTTP status.
         reason: machine-readable, "" where the API gives none (internal errors).
-        message: for people.
         details: the `details` member, or None to leave it out.
         metadata: the `metadata` member; only expired continue tokens have one.
         retry_after: seconds for the `Retry-After` header, or None.
-        warnings: warnings for the client.
     """
 
     def __init__(
@@ -164,9 +163,6 @@ def conflict(resource: Resource[Any], name: str, why: str, *, kind: str = "") ->
     """Return 409: an optimistic-concurrency failure.
 
     Args:
-        resource: the resource.
-        name: of the object.
-        why: the reason.
         kind: named instead of the resource; the API does so for preconditions of a deletion.
     """
     subject = kind or resource.group_resource
@@ -196,8 +192,6 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> Status
     Args:
         kind: as in the message, "ConfigMap", or the resource for custom ones.
         group: API group, "" for the core group.
-        name: of the object, "" if it has none.
-        causes: at least one.
     """
     messages = [f"{cause.field}: {cause.message}" for cause in causes]
     unique = list(dict.fromkeys(messages))

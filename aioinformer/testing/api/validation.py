@@ -39,11 +39,7 @@ def metadata_causes(resource: Resource[Any], metadata: Mapping[str, Any]) -> lis
 
 
 def check_metadata_types(kind: str, metadata: Any) -> None:
-    """Refuse metadata of other types than the API's. The nulls of string maps become empty strings.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Refuse metadata of other types than the API's. The nulls of string maps become empty strings."""
 
     def refuse(field: str, value: Any, wanted: str) -> StatusError:
         return bad_request(f"{kind} cannot be handled: {field} must be {wanted}, not {json_type(value)}")

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.cel.checking import TYPE_VALUES, path_of
 from aioinformer.testing.cel.functions import NO_OVERLOAD, call_overload, find_overload
 from aioinformer.testing.cel.nodes import Bind, Call, Fold, ListOf, Literal, MapOf, Name, Node, Select
-from aioinformer.testing.cel.values import (
-    NONE,
-    EvaluationError,
-    Optional,
-    TypeValue,
-    full_type_name,
-    type_name,
-)
+from aioinformer.testing.cel.values import NONE, EvaluationError, Optional, TypeValue, full_type_name, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -35,7 +35,6 @@ class InProcessServer(ApiServer):
     """An `ApiServer` that does not listen. Its clock is that of the running event loop.
 
     Args:
-        seed: for uids and generated names.
         on_change: called with the name of the collection and each change.
         on_cleanup: called with the function that wakes the garbage collector, when it has work.
     """

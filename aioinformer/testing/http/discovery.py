@@ -50,10 +50,8 @@ def discovery_document(
     """Return one discovery document and its headers; None for a group or version that is not served.
 
     Args:
-        registry: the served resources.
         path: "/api", "/apis", "/api/v1", "/apis/GROUP" or "/apis/GROUP/VERSION".
         accept: the Accept header, which may ask for aggregated discovery.
-        address: host and port of the server.
 
     Raises:
         StatusError: 404 for an unknown version of a known group, 406 for an unknown form of discovery.
@@ -98,11 +96,7 @@ def _group(registry: Registry, group: str) -> dict[str, Any]:
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Return whether the client wants all groups with their resources.
-
-    Raises:
-        StatusError: 406, the client accepts only an unknown form.
-    """
+    """Return whether the client wants all groups with their resources."""
     for media_type, params, _ in clauses(accept):
         if media_type not in (*BODY_TYPES, "application/*", "*/*"):
             continue
@@ -170,11 +164,6 @@ def openapi_response(
     request: web.BaseRequest, path: str, registry: Registry, definitions: Iterable[Mapping[str, Any]]
 ) -> web.StreamResponse:
     """Answer `/openapi/v2`, `/openapi/v3` and the documents of its index.
-
-    Args:
-        path: without a trailing slash.
-        registry: the served resources.
-        definitions: the current CustomResourceDefinitions.
 
     Raises:
         UnknownPath: there is no such document.

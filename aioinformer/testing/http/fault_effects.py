@@ -33,15 +33,7 @@ CUTTING = frozenset({"outage", "restart"})
 
 
 class FaultEffects:
-    """Start and end faults, and apply them to requests.
-
-    Args:
-        faults: the faults of the server.
-        listener: its socket.
-        storage: its state.
-        registry: the served resources.
-        streams: its open watches.
-    """
+    """Start and end faults, and apply them to requests."""
 
     def __init__(
         self,
@@ -116,9 +108,6 @@ class FaultEffects:
 
         Returns:
             The response to send instead, or None to continue.
-
-        Raises:
-            StatusError: the error of a fault.
         """
         self._check_credentials(request.headers.get("Authorization", ""), target)
         late = self._faults.strike("latency", target)

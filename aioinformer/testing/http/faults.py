@@ -133,7 +133,6 @@ class Fault:
     Attributes:
         name: as in `FAULTS`.
         params: all parameters, defaults included.
-        strikes: the number of strikes.
         active: whether it can still strike.
         replica: the storage that a stale replica answers from.
         expired: credentials that have expired.

@@ -33,17 +33,7 @@ _WRITTEN_AS_PARTS = frozenset({"status", "finalize", "approval", "resize", "ephe
 
 
 class ResourceHandlers:
-    """Answer all requests about resources.
-
-    Args:
-        cluster: the state of the server.
-        access: the users, and what they may do.
-        faults: the faults of the server.
-        bookmark_interval: seconds between the bookmarks of a watch.
-        version_wait: seconds that a read waits for a resourceVersion in the future.
-        watch_timeout: least seconds of a watch without `timeoutSeconds`; it lasts at most twice as long.
-        rng: for the duration of watches.
-    """
+    """Answer all requests about resources."""
 
     def __init__(
         self,
@@ -80,11 +70,7 @@ class ResourceHandlers:
         return Writes(self._cluster, self._access)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        """Answer a request.
-
-        Raises:
-            StatusError: the API refuses the request.
-        """
+        """Answer a request."""
         served, verb = target.served, target.verb
         assert served is not None
         if served.deprecated:

@@ -35,8 +35,6 @@ class Listener:
     """Accept connections for one request handler.
 
     Args:
-        handler: answers requests.
-        host: address to listen on.
         port: 0 for a free one; the first `open` fixes it.
         tls: the TLS context, None for plain HTTP.
     """
@@ -111,11 +109,7 @@ class Listener:
                 connection.transport.close()
 
     async def shutdown(self, patience: float) -> None:
-        """Wait for pending responses, then cancel them and close all connections.
-
-        Args:
-            patience: seconds to wait.
-        """
+        """Wait for pending responses, then cancel them and close all connections."""
         if self._server is not None:
             await self._server.shutdown(patience)
         self.abort_connections()
@@ -129,7 +123,6 @@ class OriginChecks:
 
     Args:
         host: address that the server listens on. On loopback, requests must name a host on loopback.
-        access: identifies the sender of a request.
     """
 
     def __init__(self, host: str, access: Access) -> None:
@@ -158,11 +151,7 @@ class OriginChecks:
         return method in _SAFE and path.removeprefix("/").partition("/")[0] in _OPEN
 
     def check_json(self, request: web.BaseRequest) -> None:
-        """Check that a body, if there is one, is declared as JSON: a form of a web page cannot do that.
-
-        Raises:
-            StatusError: 415.
-        """
+        """Check that a body, if there is one, is declared as JSON: a form of a web page cannot do that."""
         if request.body_exists and media_type(request.headers.get("Content-Type", "")) != "application/json":
             raise statuses.unsupported_media_type(("application/json",))
 

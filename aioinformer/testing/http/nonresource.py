@@ -49,10 +49,7 @@ def nonresource_response(
     """Answer a request that is about no resource.
 
     Args:
-        request: the request.
         path: as sent.
-        registry: the served resources.
-        storage: the state.
         starting: whether parts of the server are not ready.
 
     Raises:

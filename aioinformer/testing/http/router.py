@@ -16,12 +16,7 @@ from aioinformer.logs import get_logger
 from aioinformer.testing.access.authz import attributes_of
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.api.responses import (
-    SERVER_CLOCK,
-    json_response,
-    status_response,
-    text_response,
-)
+from aioinformer.testing.api.responses import SERVER_CLOCK, json_response, status_response, text_response
 from aioinformer.testing.api.routes import Target, UnknownPath, find_target
 from aioinformer.testing.api.statuses import with_warnings
 from aioinformer.testing.http.fault_effects import CUTTING
@@ -73,15 +68,7 @@ class Router:
     """Answer all requests.
 
     Args:
-        registry: the served resources.
-        storage: the state, for documents about it.
-        handlers: answer requests about resources.
-        faults: the faults of the server.
-        effects: apply the faults.
-        access: authenticates and authorizes.
-        faults_over_http: serve `/_faults`.
         origin_checks: checks the origin of requests; None for no checks.
-        clock: seconds since 1970.
 
     Attributes:
         requests: the latest requests, oldest first.

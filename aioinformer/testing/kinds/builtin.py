@@ -46,9 +46,7 @@ def object_causes(served: Served, obj: Mapping[str, Any], old: Mapping[str, Any]
     """Return the required fields that an object lacks, its elements with equal keys, and changes of what is immutable.
 
     Args:
-        served: the resource.
         obj: the object with its defaults.
-        old: the object that it replaces.
     """
     type_ = kind_type(served)
     found = [] if type_ is None else list(_faults(obj, type_, ""))
@@ -101,12 +99,7 @@ def _join(path: str, name: str) -> str:
 
 
 class BuiltinAdmission:
-    """Do for built-in kinds what kube-apiserver does with its default admission plugins.
-
-    Args:
-        cluster: the state of the server.
-        access: its users.
-    """
+    """Do for built-in kinds what kube-apiserver does with its default admission plugins."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster

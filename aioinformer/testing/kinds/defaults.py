@@ -33,7 +33,6 @@ def default_object(group_resource: str, obj: dict[str, Any]) -> None:
     """Fill in the defaults of an object.
 
     Args:
-        group_resource: such as "deployments.apps".
         obj: is changed.
     """
     set_defaults = _DEFAULTS.get(group_resource)
@@ -255,10 +254,7 @@ def prepare_changed(group_resource: str, obj: dict[str, Any], old: Mapping[str, 
     """Prepare an object that replaces another one, `obj` is changed.
 
     Args:
-        group_resource: "pods", "deployments.apps".
         obj: what is written; its status is final.
-        old: the object that it replaces.
-        subresource: the part that is written, "" for the object itself.
     """
     if subresource == "status":
         if group_resource == "pods":

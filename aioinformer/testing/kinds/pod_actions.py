@@ -51,21 +51,13 @@ _UNCOUNTED = frozenset({"Succeeded", "Failed", "Pending"})
 
 
 class PodActions:
-    """Answer bindings and evictions.
-
-    Args:
-        cluster: the state of the server.
-    """
+    """Answer bindings and evictions."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     async def answer(self, request: web.BaseRequest, target: Target, wanted: Wanted) -> web.StreamResponse:
-        """Bind or evict a pod.
-
-        Raises:
-            StatusError: 400, 404, 409, 415, 422, 429 or 500, as in the API.
-        """
+        """Bind or evict a pod."""
         action = target.subresource or "binding"
         served = _KINDS[action]
         options = write_options(request, target, served, "CreateOptions")

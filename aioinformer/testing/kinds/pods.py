@@ -180,7 +180,6 @@ def keep_unsent_fields(status: dict[str, Any], old: Mapping[str, Any]) -> None:
 
     Args:
         status: is changed.
-        old: the status that it replaces.
     """
     for field in ("qosClass", "observedGeneration"):
         if not status.get(field) and old.get(field):
@@ -200,8 +199,6 @@ def set_condition(status: dict[str, Any], condition: Mapping[str, str], now: str
 
     Args:
         status: is changed.
-        condition: with its `type` and `status`.
-        now: in the API's format.
     """
     conditions = status.setdefault("conditions", [])
     updated = {"lastProbeTime": None, "lastTransitionTime": now, **condition}

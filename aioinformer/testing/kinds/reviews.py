@@ -34,11 +34,7 @@ _LOCAL = f"localsubjectaccessreviews.{_GROUP}"
 async def review_response(
     request: web.BaseRequest, target: Target, served: Served, wanted: Wanted, cluster: Cluster, access: Access
 ) -> web.Response:
-    """Answer a review.
-
-    Raises:
-        StatusError: 400 or 422, the review is invalid.
-    """
+    """Answer a review."""
     options = write_options(request, target, served, "CreateOptions")
     obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
     warnings = check_object(served, obj, options.directive, repeated)
@@ -49,20 +45,7 @@ async def review_response(
 def _reviewed(
     served: Served, namespace: str, obj: Mapping[str, Any], user: User, access: Access, by: Manager, now: str
 ) -> dict[str, Any]:
-    """Return a review with its status.
-
-    Args:
-        served: the resource.
-        namespace: of the URL.
-        obj: the review.
-        user: the sender.
-        access: the users of the server.
-        by: the field manager.
-        now: as the API writes times.
-
-    Raises:
-        StatusError: 400 or 422, the review is invalid.
-    """
+    """Return a review with its status."""
     resource = served.resource
     spec = _without_empty(obj.get("spec") or {})
     for field in ("resourceAttributes", "nonResourceAttributes"):
@@ -109,7 +92,6 @@ def _question_causes(
     """Yield what is wrong with an access review.
 
     Args:
-        spec: of the review.
         metadata: of the review, with the namespace of the request.
         others: whether the review may be about another user.
         local: whether the review is about one namespace.

@@ -48,14 +48,6 @@ def applied(
 ) -> tuple[dict[str, Any], Owners]:
     """Return an object after an apply, and its owners; nothing is stored.
 
-    Args:
-        served: the resource.
-        live: the current object, if there is one.
-        config: the applied configuration.
-        by: the field manager.
-        now: as the API writes times.
-        force: take fields from other managers.
-
     Raises:
         StatusError: 409 for conflicts, 500 for a configuration that does not fit its type.
     """

@@ -72,7 +72,6 @@ class Manager(NamedTuple):
     """The manager of an entry.
 
     Attributes:
-        name: of the client.
         operation: "Update" or "Apply".
         api_version: of the object that was sent.
         subresource: "" for the object itself.
@@ -95,7 +94,6 @@ class Owned:
     """The fields of a manager.
 
     Attributes:
-        fields: the set of fields.
         time: of their last change, as the API writes it; "" if unknown.
     """
 
@@ -185,11 +183,7 @@ def after_update(
 
     Args:
         old: the object before; for a new object the fields that exist without a writer.
-        new: the object to store.
-        type_: of the object.
         owners: before the write; None if the object is not tracked.
-        manager: the writer.
-        now: for the manager's entry, as the API writes times.
         ignored: fields that this kind of write cannot change.
     """
     if owners is None:
@@ -219,12 +213,7 @@ def apply(
 
     Args:
         live: the current object; empty if there is none.
-        config: the configuration.
-        type_: of the object.
         owners: before the apply; None if the object is not tracked.
-        manager: the applier.
-        now: for the manager's entry, as the API writes times.
-        force: take fields of other managers instead of failing.
         ignored: fields that this kind of write cannot change.
 
     Returns:
@@ -263,14 +252,7 @@ def apply(
 
 
 def _pruned(merged: dict[str, Any], owners: Owners, former: FieldSet, type_: FieldType) -> dict[str, Any]:
-    """Remove the fields that the manager applied before and that no manager owns now.
-
-    Args:
-        merged: the object after the merge.
-        owners: after the apply.
-        former: the fields that the manager applied before.
-        type_: of the object.
-    """
+    """Remove the fields that the manager applied before and that no manager owns now."""
     if not former:
         return merged
     former = with_named_parents(former, type_)
@@ -328,11 +310,7 @@ def track(served: Served, old: Mapping[str, Any] | None, obj: dict[str, Any], by
     """Set the owners of the fields of an object that is about to be stored.
 
     Args:
-        served: the resource.
-        old: the object that it replaces, if any.
         obj: the object to store; its `managedFields` are those of the client.
-        by: the writer.
-        now: as the API writes times.
     """
     now = noted_time(by, now)
     asked = obj["metadata"].get("managedFields")

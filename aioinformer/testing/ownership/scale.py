@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.selectors import selector_text
 
 if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
@@ -71,9 +72,6 @@ def apply_scale(served: Served, obj: dict[str, Any], scale: Mapping[str, Any]) -
 
     Args:
         obj: is changed.
-
-    Raises:
-        StatusError: 422, the number of replicas is negative.
     """
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0:
@@ -106,15 +104,4 @@ def _selector(selector: Any) -> str:
     if not isinstance(selector, Mapping):
         return selector if isinstance(selector, str) else ""
     structured = "matchLabels" in selector or "matchExpressions" in selector
-    labels = (selector.get("matchLabels") or {}) if structured else selector
-    parts = [(key, f"{key}={value}") for key, value in labels.items()]
-    for each in selector.get("matchExpressions") or () if structured else ():
-        key, values = each["key"], ",".join(sorted(each.get("values") or ()))
-        match each["operator"]:
-            case "In" | "NotIn":
-                parts.append((key, f"{key} {'in' if each['operator'] == 'In' else 'notin'} ({values})"))
-            case "Exists":
-                parts.append((key, key))
-            case _:
-                parts.append((key, f"!{key}"))
-    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0]))
+    return selector_text(selector if structured else {"matchLabels": selector})

@@ -24,9 +24,7 @@ class PatchError(Exception):
     """A patch cannot be applied.
 
     Attributes:
-        status: the HTTP status.
         reason: of the Status object; "" for errors that the server passes on unchanged.
-        message: of the Status object.
         cause: what is wrong, where the server does not say it; for logs.
     """
 
@@ -40,10 +38,6 @@ class PatchError(Exception):
 
 def json_patch(current: Mapping[str, Any], operations: list[Any]) -> Any:
     """Apply all RFC 6902 operations or none. The arguments are not changed.
-
-    Args:
-        current: the current object, in JSON form.
-        operations: as in the request.
 
     Returns:
         The patched document; an object, unless an operation replaced the root.

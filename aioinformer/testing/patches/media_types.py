@@ -42,11 +42,7 @@ class JSONError(ValueError):
 
 
 def decode_json(data: bytes) -> tuple[Any, list[str]]:
-    """Decode a document, and return a message for each key that an object repeats.
-
-    Raises:
-        JSONError: the document is invalid.
-    """
+    """Decode a document, and return a message for each key that an object repeats."""
     text = data.decode("utf-8", "replace")
     repeated: dict[str, None] = {}
 
@@ -96,8 +92,6 @@ def apply_patch(
 
     Args:
         media_type: the `Content-Type` of the request, with or without parameters.
-        current: the current object, in JSON form.
-        body: of the request.
         schema: of the object's kind, as `patch_schema` returns it; None for custom resources, which have no
             strategic merge patch.
         strict: whether the patch itself is validated; False if the client ignores field errors.

@@ -47,7 +47,6 @@ class PatchSchema:
     """The schema of a place in an OpenAPI v3 document, as strategic merge patches need it.
 
     Attributes:
-        schemas: all named schemas of the document.
         node: the schema of this place, with its reference resolved.
         name: the name of the type, for messages ("PodSpec").
     """
@@ -90,11 +89,6 @@ class PatchSchema:
 
 def strategic_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any], schema: PatchSchema) -> dict[str, Any]:
     """Apply a strategic merge patch. The arguments are not changed.
-
-    Args:
-        current: the current object, in JSON form.
-        patch: the patch, in JSON form.
-        schema: of the object's kind.
 
     Raises:
         PatchError: the patch is malformed or contradicts the schema.

@@ -35,7 +35,6 @@ def definition_causes(obj: Mapping[str, Any], stored: Sequence[str]) -> list[Cau
     """Return everything that is wrong with a definition.
 
     Args:
-        obj: the definition, with its defaults.
         stored: the versions in which objects are or were stored.
     """
     return list(_causes(obj, stored))

@@ -50,12 +50,6 @@ def rule_faults(
 ) -> list[Cause]:
     """Return the violated rules of a custom resource. Warn of rules that unchanged values violate.
 
-    Args:
-        served: the resource.
-        obj: the object to store.
-        old: the object that it replaces.
-        causes: the faults of its values.
-
     Raises:
         StatusError: 501, a rule cannot be evaluated by this server.
     """
@@ -94,8 +88,6 @@ class Rule:
     """A compiled rule.
 
     Attributes:
-        declaration: the rule as written.
-        program: the expression.
         message: the program of `messageExpression`, if any.
         field: the name of the reported field, relative to the rule's node; "" for the node itself.
     """
@@ -153,9 +145,6 @@ class _Correlation:
 def read_rules(schema: Mapping[str, Any]) -> Rules | None:
     """Compile the rules of a schema; return None if it has none.
 
-    Args:
-        schema: the `openAPIV3Schema` of a version.
-
     Raises:
         CheckFault: a rule does not compile.
     """
@@ -163,11 +152,7 @@ def read_rules(schema: Mapping[str, Any]) -> Rules | None:
 
 
 def compile_rule(declaration: Mapping[str, Any], type_: Type) -> Program:
-    """Compile a rule for values of a type.
-
-    Raises:
-        CheckFault: the rule does not compile.
-    """
+    """Compile a rule for values of a type."""
     program = _compile(str(declaration["rule"]), _variables(declaration, type_), "compilation failed")
     if program.type != BOOL:
         raise CheckFault("cel expression must evaluate to a bool")
@@ -177,11 +162,7 @@ def compile_rule(declaration: Mapping[str, Any], type_: Type) -> Program:
 
 
 def compile_message(declaration: Mapping[str, Any], type_: Type) -> Program:
-    """Compile the `messageExpression` of a rule.
-
-    Raises:
-        CheckFault: the expression does not compile.
-    """
+    """Compile the `messageExpression` of a rule."""
     source = str(declaration["messageExpression"])
     program = _compile(source, _variables(declaration, type_), "messageExpression compilation failed")
     if program.type != STRING:
@@ -234,11 +215,6 @@ def rule_causes(
     rules: Rules, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None
 ) -> tuple[list[Cause], list[Cause]]:
     """Evaluate the rules for an object.
-
-    Args:
-        rules: of its schema.
-        obj: a valid object.
-        old: the object that it replaces.
 
     Returns:
         The violations that reject the object, and those that only cause warnings.
@@ -342,15 +318,7 @@ class FieldNameError(Exception):
 
 
 def field_name(path: str, schema: Mapping[str, Any]) -> str:
-    """Return the name of a field relative to its rule; "" for an empty path.
-
-    Args:
-        path: the `fieldPath` of the rule.
-        schema: the schema that has the rule.
-
-    Raises:
-        FieldNameError: the path does not name a field.
-    """
+    """Return the name of a field relative to its rule; "" for an empty path."""
     name = ""
     end = 0
     while end < len(path):

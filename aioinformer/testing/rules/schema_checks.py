@@ -47,12 +47,7 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 def schema_faults(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Yield everything that is wrong with a schema.
-
-    Args:
-        schema: an `openAPIV3Schema`.
-        path: of the schema.
-    """
+    """Yield everything that is wrong with a schema."""
     faults = [*_root_faults(schema, path), *_node_faults(schema, path, is_root=True)]
     yield from faults or _rule_faults(schema, path)
 
@@ -202,8 +197,6 @@ def _rule_faults(
     """Yield a cause for each rule of a schema that does not compile.
 
     Args:
-        schema: a schema whose form is valid.
-        path: of the schema.
         is_object: whether the schema describes a whole object.
         uncorrelatable: the path of the closest parent whose values cannot be correlated with old ones, or "".
     """

@@ -36,7 +36,6 @@ def check_definition(
     Args:
         obj: the definition, with its defaults; its status is changed.
         check: returns what is wrong with the schemas, names and versions of the definition.
-        old: the definition that it replaces; None for a new one.
 
     Raises:
         StatusError: 422, a part is missing or malformed, or an immutable field has changed.
@@ -78,7 +77,6 @@ def establish(obj: dict[str, Any], others: Iterable[Mapping[str, Any]], now: str
     Args:
         obj: is changed.
         others: all stored definitions.
-        now: time of the transition.
     """
     accepted, reason, message = _accepted_names(obj, others)
     obj["status"]["acceptedNames"] = accepted

@@ -35,8 +35,6 @@ def check_object(served: Served, obj: dict[str, Any], directive: str, repeated: 
 
     Args:
         obj: is changed: values get the form that Go decodes, unknown fields are dropped.
-        directive: "Ignore", "Warn" or "Strict".
-        repeated: messages about repeated keys.
 
     Returns:
         The warnings.
@@ -68,11 +66,8 @@ def check_patched(
     """Check the values of a patched object, and drop unknown fields.
 
     Args:
-        served: the resource.
         obj: is changed. Without an `apiVersion`, all its fields are unknown, as in the API.
-        directive: "Ignore", "Warn" or "Strict".
         has_version: whether its version is known even if the patch has removed it.
-        repeated: messages about repeated keys.
 
     Returns:
         The warnings.
@@ -134,7 +129,6 @@ def check_schema(
     """Validate a custom resource.
 
     Args:
-        served: the resource.
         obj: the object to store; is changed: integral numbers are written without a fraction.
         old: the object that it replaces. Faults that it already has, such as after its schema became stricter, do not
             fail the update.

@@ -35,7 +35,6 @@ class Document:
 
     Attributes:
         path: "api/v1", "apis/apps/v1" …, as in the index.
-        body: JSON.
         hash: of the body, for the URL in the index and the entity tag.
     """
 
@@ -71,9 +70,6 @@ def custom_documents(definitions: Iterable[Mapping[str, Any]]) -> Mapping[str, D
     """Return the documents of custom resources by path: one for each group and served version.
 
     The documents of the latest sets of definitions are cached.
-
-    Args:
-        definitions: CustomResourceDefinition objects (v1) in JSON form.
     """
     return _custom_documents(tuple(json.dumps(definition["spec"]) for definition in definitions))
 
@@ -97,12 +93,7 @@ def _custom_documents(specs: tuple[str, ...]) -> Mapping[str, Document]:
 
 @cache
 def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
-    """Return what a strategic merge patch needs to know of a built-in kind; None for all others.
-
-    Args:
-        api_version: as in objects, "apps/v1".
-        kind: as in objects, "Deployment".
-    """
+    """Return what a strategic merge patch needs to know of a built-in kind; None for all others."""
     group, _, version = api_version.rpartition("/")
     wanted = {"group": group, "version": version, "kind": kind}
     schemas = _schemas(f"apis/{api_version}" if group else f"api/{api_version}")
@@ -115,11 +106,7 @@ def patch_schema(api_version: str, kind: str) -> PatchSchema | None:
 
 
 def custom_schema(schema: Mapping[str, Any]) -> PatchSchema:
-    """Return the schema of a custom resource with the fields of all objects.
-
-    Args:
-        schema: the `openAPIV3Schema` of a version.
-    """
+    """Return the schema of a custom resource with the fields of all objects."""
     schemas = json.loads(_recorded()["crd/namespaced"])["components"]["schemas"]
     common_fields = schemas[f"{_reversed(_TEMPLATE_GROUP, _TEMPLATE_VERSION)}.Standinnamespacedkind"]["properties"]
     node = _published(schema, common_fields)

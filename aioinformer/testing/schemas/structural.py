@@ -128,18 +128,12 @@ def default_fields(obj: dict[str, Any], schema: Mapping[str, Any]) -> None:
 
     Args:
         obj: a custom resource; is changed.
-        schema: the `openAPIV3Schema` of its version.
     """
     _default(obj, schema, is_object=True)
 
 
 def schema_causes(obj: Mapping[str, Any], schema: Mapping[str, Any]) -> list[Cause]:
-    """Return everything in an object that its schema does not allow.
-
-    Args:
-        obj: a custom resource, with its defaults.
-        schema: the `openAPIV3Schema` of its version.
-    """
+    """Return everything in an object that its schema does not allow."""
     return list(_faults(obj, schema, "", is_object=True))
 
 

@@ -49,11 +49,7 @@ class QuantityError(ValueError):
 
 @lru_cache(_CACHE_SIZE)
 def canonical(text: str) -> str:
-    """Return a quantity in canonical form: "1000m" becomes "1", and "2048Mi" becomes "2Gi".
-
-    Raises:
-        QuantityError: the text is not a quantity.
-    """
+    """Return a quantity in canonical form: "1000m" becomes "1", and "2048Mi" becomes "2Gi"."""
     found = _FORM.fullmatch(text.strip())
     if found is None or not (found[2] or found[3]):
         raise QuantityError(
@@ -115,8 +111,6 @@ def decode_values(obj: dict[str, Any], schemas: Mapping[str, Any], node: Mapping
 
     Args:
         obj: is changed: null fields are removed, null elements become zero values, quantities become canonical.
-        schemas: the named schemas that nodes refer to.
-        node: the schema of the kind.
 
     Raises:
         FieldValueError: the first value that does not fit its field.

@@ -282,9 +282,6 @@ class FaultController:
 
     `async with faults("outage"):` starts a fault for the block. `await faults.start("throttle")` starts one until it is
     ended. Names and parameters are those of `ApiServer.fault`.
-
-    Args:
-        server: the server whose faults are started.
     """
 
     def __init__(self, server: ApiServer) -> None:

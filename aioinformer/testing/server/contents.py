@@ -22,9 +22,6 @@ class Contents:
     """The objects of a server. Each method is a plain call, complete when it returns, that obeys the API's rules.
 
     One rule is relaxed: required fields may be missing, so that a test need not write complete pods.
-
-    Args:
-        cluster: the state of the server.
     """
 
     def __init__(self, cluster: Cluster) -> None:

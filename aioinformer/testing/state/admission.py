@@ -62,12 +62,10 @@ class Admission(Protocol):
         """Return what is wrong with an object whose defaults are filled in.
 
         Args:
-            served: the resource.
             obj: the object; for a custom resource, the rules of its schema are evaluated.
             old: the object that it replaces. What was wrong in it already is not returned.
             subresource: the part that is written, "" for the object itself.
             whole: whether required fields have to be there.
-            causes: what is wrong already.
 
         Raises:
             StatusError: 403, the change is forbidden; 501, a rule cannot be evaluated.
@@ -86,11 +84,5 @@ class Admission(Protocol):
         """Answer a request that stores nothing of its own: reviews, and actions on pods.
 
         Args:
-            request: the request.
-            target: what it is about.
-            served: the resource.
             wanted: what the client accepts; None for streams.
-
-        Raises:
-            StatusError: what the API answers instead.
         """

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.validation import metadata_causes
 from aioinformer.testing.state.deletion import delete_record
-from aioinformer.testing.state.preconditions import (
-    check_delete_preconditions,
-    check_permanence,
-    checked_metadata,
-)
+from aioinformer.testing.state.preconditions import check_delete_preconditions, check_permanence, checked_metadata
 from aioinformer.testing.state.strategies import Naming
 
 if TYPE_CHECKING:
@@ -36,14 +32,9 @@ class Cluster:
     """The state of a server and the operations on it.
 
     Args:
-        store: the objects.
         clock: seconds since 1970, for timestamps.
-        rng: for uids and generated names.
 
     Attributes:
-        store: as given.
-        clock: as given.
-        naming: makes uids and generated names.
         load_admission: called once, when something first depends on a built-in kind.
     """
 
@@ -75,12 +66,8 @@ class Cluster:
         An object of the same name is replaced.
 
         Args:
-            served: the resource.
             obj: is changed and kept; pass a copy.
             version: its resourceVersion; None for the next one.
-
-        Raises:
-            StatusError: the name is missing or malformed.
         """
         namespace = str((obj.get("metadata") or {}).get("namespace") or "")
         if served.resource.namespaced and not namespace:
@@ -106,19 +93,10 @@ class Cluster:
         """Delete an object, or mark it for deletion.
 
         Args:
-            served: the resource.
-            namespace: of the object, "" for none.
-            name: of the object.
-            uid: precondition, "" for none.
-            version: precondition, "" for none.
             policy: "", "Background", "Foreground" or "Orphan".
-            dry_run: store nothing.
 
         Returns:
             The last state of the object, and whether it is deleted.
-
-        Raises:
-            StatusError: 403, 404 or 409.
         """
         check_permanence(served, name)
         record = self.store.get(served, namespace, name)

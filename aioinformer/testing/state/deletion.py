@@ -37,12 +37,7 @@ def delete_record(
     """Delete an object, or mark it for deletion. Preconditions are checked already.
 
     Args:
-        store: the objects.
-        served: the resource.
-        record: the stored object.
         policy: what happens to its dependents: "", "Background", "Foreground" or "Orphan".
-        now: the current time, as in objects.
-        dry_run: store nothing.
 
     Returns:
         The last state of the object, and whether it is deleted.

@@ -27,11 +27,7 @@ _CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 
 
 class Housekeeper:
-    """Complete deletions that take more than one step.
-
-    Args:
-        cluster: the state of the server.
-    """
+    """Complete deletions that take more than one step."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

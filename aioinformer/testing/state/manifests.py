@@ -36,9 +36,6 @@ def _read_manifests(path: Path) -> list[dict[str, Any]]:
 
     Documents in one file are separated by "---"; lists are expanded.
 
-    Args:
-        path: a file, or a folder whose `.yaml`, `.yml` and `.json` files are read.
-
     Raises:
         UsageError: the path does not exist, or a document is no object; the message names file and document.
     """
@@ -72,8 +69,6 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
 
     Args:
         folder: created if needed.
-        collections: names of resources, with the bodies of their objects.
-        version: of the server.
 
     Raises:
         UsageError: the folder cannot be written to.
@@ -118,11 +113,7 @@ def _opened(document: Any) -> list[Any]:
 
 
 def write_private(path: Path, *parts: bytes) -> None:
-    """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600, and a new file
     try:
         with open(descriptor, "wb") as file:

@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 class ObjectStore:
     """Find and change the objects of all collections.
 
-    Args:
-        registry: the served resources.
-        storage: the collections.
-
     Attributes:
-        registry: as given.
-        storage: as given.
         on_cleanup_needed: called after a change that needs further steps.
         dependents: the index of owner references.
         garbage_candidates: the queue of the garbage collector.
@@ -53,11 +47,7 @@ class ObjectStore:
         return self.collection(served).get(key_of(namespace, name))
 
     def get(self, served: Served, namespace: str, name: str) -> Record:
-        """Return an object.
-
-        Raises:
-            StatusError: 404.
-        """
+        """Return an object."""
         record = self.find(served, namespace, name)
         if record is None:
             raise statuses.not_found(served.resource, name)
@@ -75,11 +65,6 @@ class ObjectStore:
         """Store an object; without a version it gets the next one.
 
         Args:
-            served: the resource.
-            kind: of the change.
-            obj: the object.
-            old: the object that it replaces.
-            version: its resourceVersion.
             encoded: the body under the old resourceVersion, if the caller has encoded it already.
         """
         metadata = obj["metadata"]
@@ -107,15 +92,7 @@ class ObjectStore:
     def write(
         self, served: Served, kind: ChangeType, record: Record, old: Record | None, metadata: Mapping[str, Any]
     ) -> None:
-        """Store an encoded object.
-
-        Args:
-            served: the resource.
-            kind: of the change.
-            record: the object.
-            old: the object that it replaces.
-            metadata: of the object.
-        """
+        """Store an encoded object."""
         change = Change(record.version, kind, record, old)
         self.changed(served.collection, change)
         self.collection(served).record_change(change)

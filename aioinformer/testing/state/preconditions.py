@@ -21,11 +21,7 @@ _PERMANENT = frozenset({"default", "kube-system", "kube-public"})
 
 
 def check_name(metadata: Mapping[str, Any], name: str) -> None:
-    """Compare the name in a body with that in the URL.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Compare the name in a body with that in the URL."""
     own_name = metadata.get("name")
     if not own_name:
         why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
@@ -69,11 +65,7 @@ def check_preconditions(served: Served, record: Record, metadata: Mapping[str, A
 
 
 def check_delete_preconditions(served: Served, record: Record, uid: str, version: str) -> None:
-    """Compare the preconditions of a deletion with the stored object; "" for none.
-
-    Raises:
-        StatusError: 409.
-    """
+    """Compare the preconditions of a deletion with the stored object; "" for none."""
     if uid and uid != record.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({record.uid}). "
@@ -89,11 +81,7 @@ def check_delete_preconditions(served: Served, record: Record, uid: str, version
 
 
 def check_stored(served: Served, record: Record, uid: str, version: str) -> None:
-    """Compare the preconditions of a write by the server itself with the stored object; "" for none.
-
-    Raises:
-        StatusError: 409.
-    """
+    """Compare the preconditions of a write by the server itself with the stored object; "" for none."""
     if uid and uid != record.uid:
         raise statuses.conflict(served.resource, record.name, _wrong_uid(uid, record.uid))
     if version and version != str(record.version):
@@ -111,11 +99,7 @@ def check_deletion(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[
 
 
 def check_finalizers(served: Served, metadata: Mapping[str, Any], old: Mapping[str, Any]) -> None:
-    """Refuse new finalizers on an object that is being deleted.
-
-    Raises:
-        StatusError: 422.
-    """
+    """Refuse new finalizers on an object that is being deleted."""
     if "deletionTimestamp" not in old:
         return
     added = [name for name in metadata.get("finalizers") or () if name not in (old.get("finalizers") or ())]
@@ -131,11 +115,7 @@ def _wrong_uid(sent: str, stored: str) -> str:
 
 
 def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dict[str, Any]:
-    """Set kind, version and namespace of a body as in the URL, and return its metadata.
-
-    Raises:
-        StatusError: 400, they differ or are malformed.
-    """
+    """Set kind, version and namespace of a body as in the URL, and return its metadata."""
     resource = served.resource
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
     metadata = obj.get("metadata")
@@ -158,17 +138,7 @@ def checked_metadata(served: Served, namespace: str, obj: dict[str, Any]) -> dic
 
 
 def check_namespace(store: ObjectStore, served: Served, namespace: str, name: str) -> None:
-    """Refuse new objects in a namespace that does not exist or is being deleted.
-
-    Args:
-        store: the objects.
-        served: the resource.
-        namespace: of the object.
-        name: of the object.
-
-    Raises:
-        StatusError: 403 or 404.
-    """
+    """Refuse new objects in a namespace that does not exist or is being deleted."""
     if not served.resource.namespaced:
         return
     namespaces = store.registry.find("", "v1", "namespaces")
@@ -184,10 +154,6 @@ def check_namespace(store: ObjectStore, served: Served, namespace: str, name: st
 
 
 def check_permanence(served: Served, name: str) -> None:
-    """Refuse the deletion of a namespace that every cluster needs.
-
-    Raises:
-        StatusError: 403.
-    """
+    """Refuse the deletion of a namespace that every cluster needs."""
     if served.resource.group_resource == "namespaces" and name in _PERMANENT:
         raise statuses.forbidden(served.resource, name, "this namespace may not be deleted")

@@ -35,12 +35,7 @@ class Record:
     """One version of one object. It never changes after it was stored.
 
     Attributes:
-        namespace: "" for cluster-scoped objects.
-        name: of the object.
-        version: the resource version.
-        uid: of the object.
         body: compact JSON with `kind` and `apiVersion`.
-        labels: for selectors.
         fields: values of the selectable fields of the resource, in the order of its definition.
         partial: cache of the metadata-only form, filled on first use.
     """
@@ -232,7 +227,6 @@ class Backup:
     """The complete state of a server at one version.
 
     Attributes:
-        version: of the server at that moment.
         collections: by group resource, records by key.
     """
 
@@ -242,9 +236,6 @@ class Backup:
 
 class Storage:
     """All collections under one version counter.
-
-    Args:
-        history: changes that each collection keeps.
 
     Attributes:
         version: of the last change.

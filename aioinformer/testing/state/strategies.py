@@ -16,53 +16,24 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.served import Served
     from aioinformer.testing.state.admission import Admission
 
-_WITH_GENERATION = frozenset(
-    [
-        "pods",
-        "podtemplates",
-        "replicationcontrollers",
-        "daemonsets.apps",
-        "deployments.apps",
-        "replicasets.apps",
-        "statefulsets.apps",
-        "cronjobs.batch",
-        "jobs.batch",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "endpointslices.discovery.k8s.io",
-        "ingresses.networking.k8s.io",
-        "networkpolicies.networking.k8s.io",
-        "poddisruptionbudgets.policy",
-    ]
-)
+_WITH_GENERATION = frozenset({
+    "pods", "podtemplates", "replicationcontrollers", "daemonsets.apps", "deployments.apps", "replicasets.apps",
+    "statefulsets.apps", "cronjobs.batch", "jobs.batch", "customresourcedefinitions.apiextensions.k8s.io",
+    "endpointslices.discovery.k8s.io", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io",
+    "poddisruptionbudgets.policy",
+})  # fmt: skip
 #: Updates ignore the spec.
 _IMMUTABLE_SPEC = frozenset({"namespaces"})
 _KEEPS_STATUS_ON_CREATE = frozenset({"nodes"})
-_RETURNS_DELETED = frozenset(
-    [
-        "pods",
-        "services",
-        "serviceaccounts",
-        "podtemplates",
-        "persistentvolumes",
-        "persistentvolumeclaims",
-        "resourcequotas",
-        "storageclasses.storage.k8s.io",
-    ]
-)
-_CREATED_BY_UPDATE = frozenset(
-    [
-        "endpoints",
-        "events",
-        "limitranges",
-        "services",
-        "events.events.k8s.io",
-        "leases.coordination.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "clusterrolebindings.rbac.authorization.k8s.io",
-    ]
-)
+_RETURNS_DELETED = frozenset({
+    "pods", "services", "serviceaccounts", "podtemplates", "persistentvolumes", "persistentvolumeclaims",
+    "resourcequotas", "storageclasses.storage.k8s.io",
+})  # fmt: skip
+_CREATED_BY_UPDATE = frozenset({
+    "endpoints", "events", "limitranges", "services", "events.events.k8s.io", "leases.coordination.k8s.io",
+    "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+})  # fmt: skip
 _NEEDS_VERSION = frozenset(
     [
         "apiservices.apiregistration.k8s.io",
@@ -137,8 +108,6 @@ def prepare_update(
 
     Args:
         obj: is changed.
-        old: the object that it replaces.
-        subresource: "" for the object itself, or "status".
     """
     if subresource == "status":
         replaced = obj.get("status")
@@ -211,11 +180,7 @@ def _spec(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Naming:
-    """Make random uids and names.
-
-    Args:
-        rng: the source of randomness.
-    """
+    """Make random uids and names."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

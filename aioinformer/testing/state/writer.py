@@ -39,11 +39,7 @@ _CRD = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Writer:
-    """Create, update and apply objects.
-
-    Args:
-        cluster: the state that is changed.
-    """
+    """Create, update and apply objects."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -57,7 +53,6 @@ class Writer:
         """Decode the values of an object as the API does, and drop the fields that its kind does not have.
 
         Args:
-            served: the resource.
             obj: is changed.
 
         Raises:
@@ -79,19 +74,13 @@ class Writer:
         """Store a new object.
 
         Args:
-            served: the resource.
-            namespace: of the object, "" for none.
             obj: is changed and kept; pass a copy.
             by: the field manager; the default is this program.
             owners: of its fields, if they are known already.
-            dry_run: store nothing.
             whole: whether required fields of its specification must be present.
 
         Returns:
             The stored body.
-
-        Raises:
-            StatusError: 400, 403, 404, 409, 422 or 500, as in the API.
         """
         metadata = checked_metadata(served, namespace, obj)
         for name in _SERVER_OWNED:
@@ -153,21 +142,11 @@ class Writer:
         """Replace an object, or a subresource of it.
 
         Args:
-            served: the resource.
-            namespace: of the URL, "" for none.
-            name: of the URL.
             obj: is changed and kept; pass a copy.
             subresource: "" or "status".
-            by: the field manager; the default is this program.
-            owners: of all fields, if they are known already.
-            dry_run: store nothing.
-            whole: whether required fields of its specification must be present.
 
         Returns:
             The stored body.
-
-        Raises:
-            StatusError: 400, 404, 409, 422 or 500, as in the API.
         """
         metadata = checked_metadata(served, namespace, obj)
         check_name(metadata, name)
@@ -228,22 +207,8 @@ class Writer:
     ) -> tuple[bytes, bool]:
         """Apply a configuration to an object, and create the object if it does not exist.
 
-        Args:
-            served: the resource.
-            namespace: of the URL, "" for none.
-            name: of the URL.
-            config: the configuration, with the object's name.
-            by: the field manager.
-            force: take fields from other managers.
-            subresource: "" or "status".
-            dry_run: store nothing.
-            whole: whether required fields of its specification must be present.
-
         Returns:
             The stored body, and whether the object is new.
-
-        Raises:
-            StatusError: 400, 404, 409, 422 or 500, as in the API.
         """
         from aioinformer.testing.ownership.applying import applied
 

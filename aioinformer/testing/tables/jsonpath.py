@@ -37,11 +37,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Return all values at a path, in order.
-
-    Raises:
-        ValueError: the path is invalid.
-    """
+    """Return all values at a path, in order."""
     values = [value]
     for step in parse(path):
         values = [result for item in values for result in step(item)]

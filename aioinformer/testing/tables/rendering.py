@@ -49,9 +49,7 @@ class TableLayout:
     """How objects of one resource are rendered.
 
     Attributes:
-        columns: the column definitions, as sent in a Table.
         cells: returns the cells of an object, at least one for each column.
-        row_conditions: returns the conditions of an object's row.
     """
 
     columns: tuple[Mapping[str, Any], ...]
@@ -61,12 +59,6 @@ class TableLayout:
 
 class TableMaker:
     """Renders objects of one resource as tables, for one request.
-
-    Args:
-        served: the resource.
-        wanted: what the client accepts.
-        query: of the request; `includeObject` is read from it.
-        now: seconds since 1970, for ages.
 
     Raises:
         StatusError: 400, the value of `includeObject` is unknown.
@@ -148,7 +140,6 @@ def layout(resource: Resource[Any], printer_columns: Sequence[Mapping[str, Any]]
     """Return the layout of a resource.
 
     Args:
-        resource: built-in or custom.
         printer_columns: `additionalPrinterColumns` of a custom resource, empty if its definition has none; None for
             built-in resources.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.testing.api.selectors import selector_text
 from aioinformer.testing.tables.pods import age, condition, field, human_duration, instant, name, since
 
 if TYPE_CHECKING:
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.tables.pods import Cells
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
-_OPERATORS = {
-    "In": "{key} in ({values})",
-    "NotIn": "{key} notin ({values})",
-    "Exists": "{key}",
-    "DoesNotExist": "!{key}",
-}
 
 
 def _deployment(obj: Mapping[str, Any], now: datetime) -> list[Any]:
@@ -192,18 +187,8 @@ def _labels(items: Mapping[str, Any] | None) -> str:
 
 
 def _selector(label_selector: Mapping[str, Any] | None, *, empty: str = "<none>") -> str:
-    """Return a LabelSelector in the form of the query parameter.
-
-    Args:
-        label_selector: with `matchLabels` and `matchExpressions`.
-        empty: the text for an empty selector.
-    """
-    equal = field(label_selector or {}, "matchLabels", {})
-    terms = [(key, f"{key}={value}") for key, value in equal.items()]
-    for term in field(label_selector or {}, "matchExpressions", []):
-        values = ",".join(sorted(term.get("values") or ()))
-        terms.append((term["key"], _OPERATORS[term["operator"]].format(key=term["key"], values=values)))
-    return ",".join(text for _, text in sorted(terms, key=lambda item: item[0])) or empty
+    """Return a LabelSelector in the form of the query parameter."""
+    return selector_text(label_selector or {}) or empty
 
 
 def _config_map(obj: Mapping[str, Any], now: datetime) -> list[Any]:

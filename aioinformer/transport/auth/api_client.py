@@ -41,8 +41,6 @@ class Access:
     """How to reach and authenticate to one server.
 
     Attributes:
-        server: its URL.
-        tls: how to verify it, and the client's certificate.
         credentials: the source of tokens, and of client certificates that are renewed.
         authenticates: whether requests have an `Authorization` header.
         headers: sent with each request, for impersonation.
@@ -58,11 +56,7 @@ class Access:
 
 
 class LazyApiClient:
-    """Makes an `ApiClient` at its first use, and closes it.
-
-    Args:
-        access: the server.
-    """
+    """Makes an `ApiClient` at its first use, and closes it."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -37,13 +37,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConnectionTransport(HttpTransport):
-    """The transport of a connection. It also has the connection's `ApiClient`.
-
-    Args:
-        access: the server.
-        api_client: makes the client.
-        max_requests: as for `HttpTransport`.
-    """
+    """The transport of a connection. It also has the connection's `ApiClient`."""
 
     def __init__(self, access: Access, api_client: LazyApiClient, max_requests: int | None) -> None:
         proxy = access.proxy

@@ -61,7 +61,6 @@ class ExecPlugin:
 
     Attributes:
         command: name to look up in PATH, or absolute path.
-        args: its arguments.
         env: variables in addition to those of this process.
         api_version: `client.authentication.k8s.io/v1` or `client.authentication.k8s.io/v1beta1`.
         cluster: `spec.cluster` of the `ExecCredential` for the plugin, None to leave it out.
@@ -90,7 +89,6 @@ class ExecCredentials(RenewedCredentials):
     """Runs a plugin at the first request, shortly before credentials expire, and after they were refused.
 
     Args:
-        plugin: the plugin.
         timeout: seconds that a run may take.
         now: wall clock, seconds since the epoch.
     """

@@ -34,12 +34,8 @@ class Context:
     """A context with its cluster and its user. All paths are absolute.
 
     Attributes:
-        name: the name of the context.
-        namespace: the default namespace of the context.
-        cluster: the section of the cluster.
         user: the section of the user, empty for none.
         user_name: the name of the user, "" for none.
-        user_file: the file that contains the user.
         cluster_where: the place of the cluster's section, for messages.
     """
 

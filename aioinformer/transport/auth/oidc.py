@@ -44,8 +44,6 @@ class OIDCCredentials(RenewedCredentials):
     """The ID token of a user. The refresh token gives a new one shortly before it expires.
 
     Args:
-        provider: the provider.
-        store: the tokens in the kubeconfig.
         timeout: seconds that a request to the provider may take.
         now: wall clock, seconds since the epoch.
     """
@@ -145,8 +143,6 @@ class OIDCProvider:
     """The description of a provider in a kubeconfig, without its tokens.
 
     Attributes:
-        issuer: URL of the provider.
-        client_id: the ID of this client.
         client_secret: the secret of this client, "" for a public client.
         authority: PEM certificates to trust for the provider, "" for those of the system.
     """
@@ -169,7 +165,6 @@ class TokenStore:
     """The tokens of a user in a kubeconfig file. Its methods block.
 
     Args:
-        path: the file.
         user: the name of the user in the file.
     """
 
@@ -222,7 +217,6 @@ def oidc_provider(settings: Mapping[str, Any], where: str) -> OIDCProvider:
     """Read the `config` of the auth-provider `oidc`.
 
     Args:
-        settings: the section, its paths absolute.
         where: "kubeconfig FILE: users[NAME]", for messages.
 
     Raises:
@@ -288,7 +282,6 @@ class _Answer:
     """A response of a provider.
 
     Attributes:
-        status: the HTTP status.
         body: the body, None if it is too large.
     """
 

@@ -37,8 +37,6 @@ async def run_program(
     Command and environment are functions because their values may be secret.
 
     Args:
-        command: returns the program and its arguments.
-        environment: returns all its variables.
         most: the most bytes that it may write to standard output.
 
     Raises:

@@ -220,7 +220,6 @@ class Pause:
 
     Args:
         first: seconds after the first failure, 0 for no pauses.
-        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, first: float, clock: Callable[[], float]) -> None:
@@ -248,7 +247,6 @@ async def obtain(credentials: Credentials, refused: Credential | None = None) ->
     """Return a credential from a source. Transports call sources only through this function.
 
     Args:
-        credentials: the source.
         refused: the credential that the server refused, None for a new request.
 
     Raises:

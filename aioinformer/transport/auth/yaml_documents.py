@@ -44,20 +44,12 @@ def load_yaml(data: bytes | str) -> Any:
 
 
 def load_all_yaml(data: bytes | str) -> Iterator[Any]:
-    """Yield the value of each document.
-
-    Raises:
-        YAMLError: as `load_yaml`, but for several documents.
-    """
+    """Yield the value of each document."""
     return yaml.load_all(data, _BoundedLoader)
 
 
 def compose_first(data: bytes | str) -> yaml.Node | None:
-    """Return the nodes of the first document.
-
-    Raises:
-        YAMLError: as `load_all_yaml`.
-    """
+    """Return the nodes of the first document."""
     return next(iter(yaml.compose_all(data, _BoundedLoader)), None)
 
 

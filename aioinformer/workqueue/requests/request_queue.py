@@ -51,8 +51,6 @@ class RequestQueue:
 
     Args:
         name: for statistics and error messages.
-        options: the parameters.
-        random: returns numbers in [0, 1), for jitter.
         metrics: reads the statistics of the queue. A queue without a name is not registered.
 
     Raises:
@@ -88,7 +86,6 @@ class RequestQueue:
         """Request a run of a key. Once the queue is shutting down, the call has no effect.
 
         Args:
-            key: of the object.
             cause: why. A parked key only runs again after a change of an input, not after an initial list or a resync.
             priority: higher ones first.
             after: seconds before the run may start.
@@ -105,9 +102,6 @@ class RequestQueue:
         What a source or a caller requests stays in the queue, unless it comes after 8 other causes.
 
         Args:
-            key: as for `add`.
-            cause: as for `add`.
-            priority: as for `add`.
             gone: whether the object does not exist.
             seen: keys that were gone before this time are dropped.
         """

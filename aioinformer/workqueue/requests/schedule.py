@@ -66,12 +66,7 @@ _NEW, _DELAYED, _READY, _RUNNING, _PARKED = range(5)
 
 
 class Schedule:
-    """The state machine of a queue of requests. The caller passes the time.
-
-    Args:
-        options: the parameters.
-        random: returns numbers in [0, 1), for jitter.
-    """
+    """The state machine of a queue of requests. The caller passes the time."""
 
     def __init__(self, options: QueueOptions, random: Callable[[], float]) -> None:
         self._options = options

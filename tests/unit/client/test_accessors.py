@@ -45,6 +45,8 @@ def test_misspelt_name_raises_with_a_hint(client: Any) -> None:
         _ = client.core.v1.pod
     with pytest.raises(AttributeError, match=r"^resource_k8s_io has no version 'v2'; it has v1, v1alpha3, v1beta1"):
         _ = client.resource_k8s_io.v2
+    with pytest.raises(AttributeError, match=r"^Client has no attribute 'app'; did you mean apps\?$"):
+        _ = client.app
     with pytest.raises(UsageError, match=r"^resource: 'v1/pod' is not a built-in .* did you mean v1/pods\?$"):
         client.resource("v1/pod")
 

@@ -69,7 +69,10 @@ def test_completion_shows_what_can_be_watched(factory: Any) -> None:
         ("batch.v1.pods", "batch.v1 has no resource 'pods'; it has cronjobs, jobs"),
         ("core.v1.bindings", "core.v1 has no resource 'bindings'; it has configmaps, endpoints, "),
         ("autoscaling.v3", "autoscaling has no version 'v3'; it has v1, v2"),
-        ("app", "object has no attribute 'app'"),
+        ("app", "Accessors has no attribute 'app'; did you mean apps?"),
+        ("for_resources", "Accessors has no attribute 'for_resources'; did you mean for_resource?"),
+        ("widgets", "Accessors has no attribute 'widgets'; its groups are core, admissionregistration, "),
+        ("_apps", "'Accessors' object has no attribute '_apps'"),
     ],
 )
 def test_misspelt_name_raises_with_a_hint(path: str, message: str, factory: Any) -> None:

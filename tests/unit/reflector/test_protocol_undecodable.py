@@ -48,7 +48,7 @@ def test_state_recovers_when_the_object(event: WatchEvent) -> None:
 def test_skipped_versions_are_counted_and_logged_once_a_key() -> None:
     talk = watching("a")
     talk.events(undecodable("a"), undecodable("a"), undecodable("b"))
-    assert talk.protocol.quarantine.total == 3
+    assert talk.protocol.state.quarantine.total == 3
     assert talk.lines == ["ns/a is skipped: not to be read", "ns/b is skipped: not to be read"]
 
 

@@ -238,8 +238,8 @@ def test_unreachable_server_is_never_watching() -> None:
         talk.break_off(after=11)
         assert talk.protocol.phase is Phase.BACKING_OFF
         assert talk.delay() > 0
-        assert talk.protocol.attempts
-    assert talk.protocol.attempts == 5
+        assert talk.protocol.state.pace.attempts
+    assert talk.protocol.state.pace.attempts == 5
 
 
 # Collections without versions, or without watches.

@@ -170,7 +170,7 @@ def test_foreign_events_are_skipped_and_shown(kind: str, namespace: str, type_: 
     talk = follower.talk
     assert talk.cache.keys() == TRUTH.keys()
     assert follower.delivered[0].name == "omega"
-    assert talk.protocol.quarantine.total == 1
+    assert talk.protocol.state.quarantine.total == 1
     assert [text for text in talk.lines if "another kind or namespace" in text]
     assert follower.lists == 1
 
@@ -212,7 +212,7 @@ def test_many_foreign_events_change_the_state_rarely() -> None:
     for _ in range(1000):
         talk.answer(*parser.parse(foreign("Gadget"), initial=False))
         states.add(f"{talk.protocol.phase}: {talk.protocol.reason}")
-    assert talk.protocol.quarantine.total == 1000
+    assert talk.protocol.state.quarantine.total == 1000
     assert len(states) == len(talk.lines) == 10
     assert "degraded: at least 512 events of another kind or namespace skipped" in states
 

@@ -22,7 +22,6 @@ def schema_of(kind: type[Any], decode: Callable[[Mapping[str, Any]], Any]) -> co
     In JSON, an object has the keys of the API.
 
     Args:
-        kind: the class.
         decode: returns an instance for a mapping, or raises `DecodeError`.
     """
 

@@ -9,13 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.cel.expressions import matches
-from aioinformer.testing.cel.library.times import (
-    format_duration,
-    format_timestamp,
-    to_duration,
-    to_timestamp,
-    zone_of,
-)
+from aioinformer.testing.cel.library.times import format_duration, format_timestamp, to_duration, to_timestamp, zone_of
 from aioinformer.testing.cel.tokens import Uint
 from aioinformer.testing.cel.values import (
     LARGEST,

@@ -35,9 +35,7 @@ class Subscription:
     """One watch of a broadcast.
 
     Args:
-        broadcast: that it belongs to.
         watch: gets its new position when it unsubscribes.
-        transport: its connection.
         resume: wakes its task.
     """
 
@@ -63,9 +61,6 @@ class Broadcast:
     """The watches that send the same bytes.
 
     Args:
-        collection: what they watch.
-        watch: one of them.
-        faults: of the server.
         on_empty: called when the last one unsubscribes.
     """
 
@@ -142,11 +137,7 @@ class Broadcast:
 
 
 class Broadcasts:
-    """The broadcasts of a server.
-
-    Args:
-        faults: of the server.
-    """
+    """The broadcasts of a server."""
 
     def __init__(self, faults: FaultSet) -> None:
         self._faults = faults
@@ -163,7 +154,6 @@ class Broadcasts:
         """Let a broadcast send the changes of a watch. Return None if the watch must send by itself.
 
         Args:
-            collection: what it watches.
             sort: equal for watches that send the same bytes for the same change.
             watch: must have sent everything.
             transport: its connection; the response on it must be chunked.

@@ -43,8 +43,6 @@ class Selection:
 
     Attributes:
         namespace: "" for all.
-        labels: conditions on labels.
-        fields: conditions on fields.
         known: the fields beyond name and namespace, in the order of `Record.fields`.
     """
 
@@ -80,13 +78,10 @@ class Options:
     """The checked parameters of one list or watch.
 
     Attributes:
-        selection: scope and selectors.
-        watch: a watch instead of a list.
         version: "", "0" or a number.
         match: "", "NotOlderThan" or "Exact".
         limit: 0 for none.
         token: the continue token, "" for none.
-        bookmarks: whether bookmarks are wanted.
         send_initial_events: None if not given.
         timeout: seconds; 0 if not given; negative if the watch is over before it begins.
     """
@@ -126,14 +121,8 @@ def parse_options(
     """Read the parameters of a list or watch request.
 
     Args:
-        query: the first value of each parameter.
-        served: the resource.
-        namespace: from the URL.
         name: from the URL, for the watch of one object.
         watch_list: whether the server knows `sendInitialEvents` for watches.
-
-    Raises:
-        StatusError: 400, 422 or 500, as in the API.
     """
     selection = parse_selection(query, served, namespace)
     timeout = _integer(query, "timeoutSeconds")

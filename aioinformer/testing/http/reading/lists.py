@@ -42,8 +42,6 @@ class Page:
     """The contents of one list response.
 
     Attributes:
-        version: of the list.
-        records: in the order of their keys.
         token: for the next page, "" for none.
         remaining: how many objects follow, None if that was not counted.
     """
@@ -58,9 +56,7 @@ async def read_page(collection: Collection, options: Options, current: int) -> P
     """Return the objects that a list request asks for.
 
     Args:
-        collection: of the resource.
         options: of the request. Wait for a version in the future before.
-        current: version of the server.
 
     Raises:
         StatusError: 400 for a malformed token, 410 for an expired version or token, 504 for a token of the future.
@@ -130,8 +126,6 @@ def partial_chunks(page: Page, items: Iterator[bytes], group_version: str) -> It
     """Yield the body of a `PartialObjectMetadataList`.
 
     Args:
-        page: the records.
-        items: the metadata of its records.
         group_version: of the list, "meta.k8s.io/v1" or the beta.
     """
     names = group_version.encode(), list_metadata(page)
@@ -173,14 +167,7 @@ def _joined(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]
 
 
 def _encode_token(version: int, namespace: str, name: str, *, scope: str) -> str:
-    """Return a token that continues after an object.
-
-    Args:
-        version: of the list.
-        namespace: of the object.
-        name: of the object.
-        scope: the listed namespace, "" for all.
-    """
+    """Return a token that continues after an object."""
     key = f"/{name}" if scope or not namespace else f"{namespace}/{name}"
     return _token(version, f"{key}\0")
 
@@ -191,15 +178,7 @@ def _restart_token(token: str) -> str:
 
 
 def _decode_token(token: str, scope: str) -> tuple[int, str]:
-    """Return the version, or -1, and the first key of the page.
-
-    Args:
-        token: as sent.
-        scope: the listed namespace, "" for all.
-
-    Raises:
-        StatusError: 400.
-    """
+    """Return the version, or -1, and the first key of the page."""
     content = _content(token)
     if content["v"] != _FORM:
         raise _bad_token(f"server does not recognize this encoded version {content['v']}")

@@ -58,13 +58,8 @@ def object_response(
     """Return a response with one object.
 
     Args:
-        request: the request.
-        served: the resource.
         stored: the stored body, in any API version.
-        wanted: the form that the client accepts.
-        query: of the request.
         cluster: the state of the server; its admission renders tables.
-        status: HTTP status.
 
     Raises:
         StatusError: 406, the client accepts only a list.
@@ -88,17 +83,7 @@ async def page_response(
     cluster: Cluster,
     headers: dict[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Return a response with one page of a list, made and sent in small steps.
-
-    Args:
-        request: the request.
-        served: the resource.
-        page: the records.
-        wanted: the form that the client accepts.
-        query: of the request.
-        cluster: the state of the server; its admission renders tables.
-        headers: additional headers.
-    """
+    """Return a response with one page of a list, made and sent in small steps."""
     check_partial(served, wanted, is_list=True)
     if wanted.form == "table":
         renderer = cluster.admission.render(served, wanted, query)
@@ -116,11 +101,7 @@ async def page_response(
 
 
 class Reads:
-    """Answer lists, watches and gets. The arguments are those of `ResourceHandlers`.
-
-    Attributes:
-        streams: the open watches.
-    """
+    """Answer lists, watches and gets. The arguments are those of `ResourceHandlers`."""
 
     def __init__(
         self,

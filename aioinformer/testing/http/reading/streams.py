@@ -44,22 +44,12 @@ class WatchStream:
     """Send one watch until it times out, the server stops, or the client disconnects.
 
     Args:
-        request: of the client.
         response: prepared, nothing written yet.
-        target: what the request is about.
-        served: the resource.
-        collection: of the resource.
-        watch: what to send.
-        options: of the request.
-        bookmarks: makes bookmarks.
-        current: returns the version of the server.
-        faults: of the server.
         timeout: seconds after which the watch ends.
         broadcasts: send its changes while it needs nothing of its own.
         sort: equal for watches that send the same bytes for the same change; None for a watch that shares none.
 
     Attributes:
-        target: as given.
         ended: set when nothing more is sent.
     """
 

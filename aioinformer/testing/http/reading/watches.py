@@ -32,12 +32,6 @@ _BYTES_AT_ONCE = 256 * 1024
 class Watch:
     """The data of one watch.
 
-    Args:
-        collection: of the resource.
-        options: of the request.
-        body: returns the bytes of an object.
-        current: version of the server.
-
     Attributes:
         sent: the number of changes and initial objects that were returned.
 
@@ -100,11 +94,7 @@ class Watch:
         return bool(self._initial)
 
     def bookmark_version(self, current: int) -> int | None:
-        """Return the version up to which everything was sent; None while the watch has not caught up.
-
-        Args:
-            current: version of the server.
-        """
+        """Return the version up to which everything was sent; None while the watch has not caught up."""
         return None if self.behind or current < self._skip_until else current
 
     def next_lines(self, limit: int = 0) -> list[bytes] | None:
@@ -184,8 +174,6 @@ def bookmark_line(served: Served, version: int, *, initial_end: bool = False, pa
     """Return a BOOKMARK event: a version, and the annotation that ends the initial events.
 
     Args:
-        served: the resource.
-        version: of the bookmark.
         initial_end: whether it ends the initial events.
         partial: for a watch of `PartialObjectMetadata`: its group and version.
     """

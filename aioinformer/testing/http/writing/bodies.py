@@ -38,7 +38,6 @@ class WriteOptions(NamedTuple):
     Attributes:
         by: the field manager, from `fieldManager` or the user agent.
         directive: what to do about unknown and repeated fields: "Ignore", "Warn" or "Strict".
-        dry_run: store nothing.
         force: let an apply take fields from other managers.
         whole: require all required fields; always true for clients.
     """
@@ -56,14 +55,8 @@ def write_options(
     """Return the options of a request.
 
     Args:
-        request: the request.
-        target: what it is about.
-        served: the resource.
         kind: the kind of options, such as "CreateOptions".
         applies: whether the request is a server-side apply.
-
-    Raises:
-        StatusError: 422, with everything that is wrong with them.
     """
     query = target.query
     if causes := list(_faults(query, kind, applies)):
@@ -105,11 +98,7 @@ def _manager_faults(manager: str) -> Iterator[Cause]:
 
 
 def read_object(served: Served, data: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the object in the body of a create or update request, and the faults that a strict decoder reports.
-
-    Raises:
-        StatusError: 400 or 415, as in the API.
-    """
+    """Return the object in the body of a create or update request, and the faults that a strict decoder reports."""
     resource = served.resource
     accepted = _CUSTOM_BODY_TYPES if served.custom else BODY_TYPES
     obj, repeated = _decoded(data, content_type, accepted, resource.api_version, resource.kind)
@@ -127,13 +116,7 @@ def read_options(
     """Return the options in the body of a request; empty without a body.
 
     Args:
-        data: the body.
-        content_type: of the body.
         api_version: required apiVersion; that of the resource is accepted as well.
-        kind: required kind.
-
-    Raises:
-        StatusError: 400.
     """
     options, _ = _decoded(data, content_type, BODY_TYPES, api_version, kind) if data else ({}, [])
     if options is None:
@@ -155,12 +138,7 @@ def read_configuration(served: Served, patch: bytes, directive: str) -> tuple[di
     """Return the configuration in the body of an apply request, and warnings about it.
 
     Args:
-        served: the resource.
         patch: the body: YAML, which includes JSON. Only the first of several documents counts.
-        directive: what to do about repeated keys: "Ignore", "Warn" or "Strict".
-
-    Raises:
-        StatusError: 400.
     """
     wanted, repeated = _from_yaml(patch)
     if wanted is None:
@@ -183,8 +161,6 @@ def name_configuration(wanted: dict[str, Any], name: str, *, exists: bool) -> No
 
     Args:
         wanted: is changed; it may omit the name if the object exists.
-        name: of the URL.
-        exists: whether the object exists.
 
     Raises:
         StatusError: 400, it has another name, or none and the object does not exist.

@@ -53,21 +53,10 @@ def patch_object(
     """Apply a PATCH request.
 
     Args:
-        cluster: the state of the server.
-        served: the resource.
-        namespace: of the object, "" for none.
-        name: of the object.
-        patch: the body.
-        content_type: of the body.
-        options: of the request.
-        subresource: "" for the object itself.
         warnings: warnings for the client are appended.
 
     Returns:
         The object, and whether it was created (which only an apply does).
-
-    Raises:
-        StatusError: the patch or its result is invalid.
     """
     collected_warnings = [] if warnings is None else warnings
     if patch_type(served, content_type) == APPLY_PATCH:
@@ -127,15 +116,7 @@ def checked_patch(
     """Return a patched object; nothing is stored.
 
     Args:
-        served: the resource.
-        current: the object.
-        patch: the body.
-        content_type: of the body.
-        directive: what to do about unknown and repeated fields: "Ignore", "Warn" or "Strict".
         warnings: warnings for the client are appended.
-
-    Raises:
-        StatusError: 400, 413, 415 or 422.
     """
     resource = served.resource
     schema = None if served.custom else patch_schema(resource.api_version, resource.kind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.resources.resource import Resource
-from aioinformer.testing.access.account_tokens import Bound
 from aioinformer.testing.access.authn import ISSUER
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, ordered_metadata
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.http.writing.bodies import WriteOptions
     from aioinformer.testing.state.cluster import Cluster
-    from aioinformer.testing.state.storage import Record
 
 _SCALES: Resource[Any] = Resource(group="autoscaling", version="v1", plural="scales", kind="Scale", namespaced=True)
 _SCALE = Served(_SCALES)
@@ -46,11 +44,7 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class Scaling:
-    """Answer requests for the scale of an object.
-
-    Args:
-        cluster: the state of the server.
-    """
+    """Answer requests for the scale of an object."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -58,11 +52,7 @@ class Scaling:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Read or change the number of replicas.
-
-        Raises:
-            StatusError: 400, 404, 409, 415, 422 or 500, as in the API.
-        """
+        """Read or change the number of replicas."""
         if target.verb == "get":
             obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
             return self._scale_response(request, read_scale(served, obj, must_exist=True), wanted, target)
@@ -78,7 +68,7 @@ class Scaling:
                 body = self._applied(target, served, data, options, warnings)
             else:
                 scale = self._wanted(target, served, obj, data, content_type, options, warnings)
-                _check_scale_place(scale, target)
+                _check_place(scale.get("metadata") or {}, target)
                 changed = apply_scale(served, obj, scale)
                 body = self._cluster.writer.update(
                     served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
@@ -133,8 +123,7 @@ class Scaling:
         return body
 
 
-def _check_scale_place(scale: dict[str, Any], target: Target) -> None:
-    metadata = scale.get("metadata") or {}
+def _check_place(metadata: Mapping[str, Any], target: Target) -> None:
     check_name(metadata, target.name)
     if (metadata.get("namespace") or target.namespace) != target.namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
@@ -142,12 +131,7 @@ def _check_scale_place(scale: dict[str, Any], target: Target) -> None:
 
 
 class TokenRequests:
-    """Answer token requests.
-
-    Args:
-        cluster: where the accounts are.
-        access: issues the tokens.
-    """
+    """Answer token requests."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
@@ -156,26 +140,19 @@ class TokenRequests:
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
     ) -> web.StreamResponse:
-        """Issue a token.
-
-        Raises:
-            StatusError: 400, 404, 409 or 422, as in the API.
-        """
+        """Issue a token."""
         options = write_options(request, target, _REQUEST, "CreateOptions")
         obj, repeated = read_object(_REQUEST, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(_REQUEST, obj, options.directive, repeated)
         metadata = obj.get("metadata") or {}
-        _check_token_place(metadata, target)
+        _check_place({"name": target.name} | metadata, target)
         account = self._cluster.store.get(served, target.namespace, target.name)
-        if metadata.get("uid") not in (None, "", account.uid):
-            why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
-            raise _conflict("TokenRequest", "authentication.k8s.io", target.name, f"{why} ({account.uid})")
         spec = obj["spec"] = dict(obj.get("spec") or {})
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _DEFAULT_SECONDS
         seconds = spec["expirationSeconds"]
         _check_seconds(seconds)
-        bound = self._bound(account, spec.get("boundObjectRef"))
+        self._check_bound(target.namespace, spec.get("boundObjectRef") or {})
         obj["kind"], obj["apiVersion"] = _REQUESTS.kind, _REQUESTS.api_version
         obj["metadata"] = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
         track(_REQUEST, None, obj, options.by, self._cluster.now())
@@ -188,51 +165,22 @@ class TokenRequests:
         obj["metadata"] = ordered_metadata(obj["metadata"])
         spec["audiences"] = spec.get("audiences") or [ISSUER]
         spec.setdefault("boundObjectRef", None)
-        token, expires = self._access.authn.issue(account, spec["audiences"], seconds, bound)
+        token, expires = self._access.authn.issue(account, spec["audiences"], seconds)
         obj["status"] = {"token": token, "expirationTimestamp": expires}
         ordered = {field: obj[field] for field in ("kind", "apiVersion", "metadata", "spec", "status")}
         return with_warnings(json_response(request, encode_plain(ordered), status=201), warnings)
 
-    def _bound(self, account: Record, reference: Mapping[str, Any] | None) -> dict[str, Bound]:
-        """Return the objects that a token is bound to, including the node of a pod."""
-        if reference is None:
-            return {}
-        kind, name = str(reference.get("kind") or ""), str(reference.get("name") or "")
-        version = str(reference.get("apiVersion") or "")
+    def _check_bound(self, namespace: str, reference: Mapping[str, Any]) -> None:
+        """Check that a token can be bound to an object, and that the object exists; the token does not end with it."""
+        if not reference:
+            return
+        kind, version = str(reference.get("kind") or ""), str(reference.get("apiVersion") or "")
         if "/" in version or kind not in _BINDABLE:
             shown = version if "/" in version else f"/{version}"
             raise statuses.bad_request(f"cannot bind token to object of type {shown}, Kind={kind}")
-        if not name:
-            raise statuses.bad_request("Name parameter required.")
-        record = self._record(_BINDABLE[kind], account.namespace, name)
-        bound = {kind.lower(): Bound(name, record.uid)}
-        if kind == "Pod":
-            spec = decode(record.body).get("spec") or {}
-            if spec.get("serviceAccountName", "") != account.name:
-                why = "to pod running with different serviceaccount name."
-                raise statuses.bad_request(f'cannot bind token for serviceaccount "{account.name}" {why}')
-            if node := str(spec.get("nodeName") or ""):
-                there = self._cluster.store.storage.collection("nodes").get(node)
-                bound["node"] = Bound(node, "" if there is None else there.uid)
-        if reference.get("uid") not in (None, "", record.uid):
-            why = f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record."
-            raise _conflict(kind, "", name, f"{why} The object might have been deleted and then recreated")
-        return bound
-
-    def _record(self, plural: str, namespace: str, name: str) -> Record:
-        served = self._cluster.store.registry.find("", "v1", plural)
+        served = self._cluster.store.registry.find("", "v1", _BINDABLE[kind])
         assert served is not None
-        return self._cluster.store.get(served, namespace if served.resource.namespaced else "", name)
-
-
-def _check_token_place(metadata: Mapping[str, Any], target: Target) -> None:
-    if metadata.get("namespace") not in (None, "", target.namespace):
-        why = "the namespace of the provided object does not match the namespace sent on the request"
-        raise statuses.bad_request(why)
-    if metadata.get("name") not in (None, "", target.name):
-        why = "must match the service account name if specified"
-        cause = Cause.invalid("metadata.name", f'"{metadata["name"]}"', why)
-        raise statuses.invalid("TokenRequest", "authentication.k8s.io", target.name, [cause])
+        self._cluster.store.get(served, "" if kind == "Node" else namespace, str(reference.get("name") or ""))
 
 
 def _check_seconds(seconds: int) -> None:
@@ -244,11 +192,3 @@ def _check_seconds(seconds: int) -> None:
     if why:
         cause = Cause.invalid("spec.expirationSeconds", str(seconds), why)
         raise statuses.invalid("TokenRequest", "authentication.k8s.io", "", [cause])
-
-
-def _conflict(kind: str, group: str, name: str, why: str) -> statuses.StatusError:
-    subject = f"{kind}.{group}" if group else kind
-    details = {"name": name} | ({"group": group} if group else {}) | {"kind": kind}
-    return statuses.StatusError(
-        409, "Conflict", f'Operation cannot be fulfilled on {subject} "{name}": {why}', details=details
-    )

@@ -40,12 +40,7 @@ _PODS_ARE_LEFT = (
 
 
 class Writes:
-    """Answer requests that change objects.
-
-    Args:
-        cluster: the state of the server.
-        access: the users, and what they may do.
-    """
+    """Answer requests that change objects."""
 
     def __init__(self, cluster: Cluster, access: Access) -> None:
         self._cluster = cluster
@@ -188,11 +183,7 @@ def checked_delete_options(sent: Mapping[str, Any], query: Mapping[str, str]) ->
     """Check DeleteOptions and return them normalized.
 
     Args:
-        sent: options in the body.
         query: of the request; it takes precedence.
-
-    Raises:
-        StatusError: 422.
     """
     options = dict(sent)
     if query.get("propagationPolicy"):
