@@ -14,7 +14,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.thread_safe_store import ThreadSafeStore
 from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, TransportError
-from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.backlog import Backlog, Batch
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
@@ -115,7 +115,7 @@ PLACES = [
     (SharedProcessor, "distribute"),
     (SharedProcessor, "distribute_all"),
     (SharedProcessor, "flush"),
-    (ProcessorListener, "add"),
+    (Backlog, "add"),
     (Batch, "of"),
     (KeyWaiters, "changed"),
     (VersionWaiters, "reached"),
