@@ -100,14 +100,14 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         """Enqueue a batch, unless the backlog is closed."""
         if self.closed:
             return
-        if self.waiting + batch.size >= self.limit:
-            # Not here: a failure of the log must not look like one of `add`, after which the batch is added again.
-            asyncio.get_running_loop().call_soon(self._check_growth)
         # If nothing waits, the run task gets the batch at once, without a step of the pop task.
         (self.arrived if self.waiting else self.ready).put_nowait(batch)
         self.added += batch.size
         self.waiting += batch.size
         self.initial += batch.initial
+        if self.waiting >= self.limit:
+            # Not here: a failure of the log must not look like one of `add`, after which the batch is added again.
+            asyncio.get_running_loop().call_soon(self._check_growth)
 
     def begin(self, batch: Batch[T]) -> Iterable[Notification[T]]:
         """Begin a batch from `ready`, and return its notifications. They are read once."""

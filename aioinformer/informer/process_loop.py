@@ -184,7 +184,7 @@ class CacheController:
             self._quarantine.count_batch()
         self._config.on_version(version)
         self._synced = self._synced or self._config.queue.has_synced()
-        if version and self.reflector.unprocessed:
+        if self.reflector.unprocessed and version:
             self.reflector.mark_processed()
 
     def _fail(self, error: Exception) -> None:
