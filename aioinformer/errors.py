@@ -44,8 +44,6 @@ from aioinformer.logs import visible
 
 #: Exceptions of users' functions that are caught. KeyboardInterrupt and SystemExit are not: they end the program.
 USER_ERRORS: Final = (Exception, GeneratorExit)
-#: Exceptions that any code may raise for lack of memory or stack. The same call may succeed a moment later.
-EXHAUSTION: Final = (MemoryError, RecursionError)
 
 _MAX_LENGTH = 1000
 #: The message of a conflict between field managers.

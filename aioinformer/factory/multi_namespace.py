@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from aioinformer.concurrency import Latch, TaskGroup
-from aioinformer.errors import EXHAUSTION, InformerStopped, UsageError
+from aioinformer.errors import InformerStopped, UsageError
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.informer.sources import NOT_STARTED, Sources, excluded_by
 from aioinformer.informer.sync import SyncResult, all_synced
@@ -183,7 +183,7 @@ class _Namespaces(Sources[T]):
                     try:
                         if member.source is not None:
                             await member.source.queue.resync()
-                    except EXHAUSTION:
+                    except Exception:
                         _log.exception("%s: the resync failed", self.feed.name)
 
     def _advance(self) -> None:

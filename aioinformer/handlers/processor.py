@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from aioinformer.handlers.listener import Batch
+from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.overdue import OverdueCalls
 from aioinformer.logs import get_logger
 
@@ -159,4 +159,4 @@ class SharedProcessor(Generic[T]):
         for listener in cut:
             if not listener.finished:
                 _log.error("%s did not end within %g s of its cancellation: abandoned", listener.name, CLEANING_UP)
-                listener.abandon()
+                listener.finished.set()

@@ -7,7 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aioinformer.errors import USER_ERRORS, InformerStopped, UsageError
-from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.listener import ProcessorListener
 from aioinformer.handlers.names import HandlerNames
 from aioinformer.handlers.notifications import AddNotification, delivery_to
 from aioinformer.handlers.resync import ResyncPeriods, ResyncSchedule
@@ -56,7 +57,7 @@ class HandlerRegistration(Generic[T]):
     @property
     def calls(self) -> int:
         """How often the handler was called, the running call included."""
-        return self._listener.calls
+        return self._listener.backlog.calls
 
     @property
     def longest_call(self) -> float:
@@ -74,7 +75,7 @@ class HandlerRegistration(Generic[T]):
 
     def has_ended(self) -> bool:
         """Return whether the handler was removed, or the informer has stopped."""
-        return self._listener.stopped()
+        return self._listener.backlog.closed
 
     def has_synced(self) -> bool:
         """Return whether the informer has synced, and the initial list was delivered to this handler."""

@@ -21,7 +21,7 @@ from weakref import ref
 
 from aioinformer.cache.objects.refusals import refusal
 from aioinformer.concurrency import Slicer, TaskGroup, discard, shielded
-from aioinformer.errors import EXHAUSTION, DecodeError
+from aioinformer.errors import DecodeError
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.registration import Registrations
 from aioinformer.informer.cache_updates import CacheUpdates
@@ -47,8 +47,8 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.informer")
 
-#: Seconds until a step that failed for want of memory is retried.
-_EXHAUSTION_PAUSE: Final = 1.0
+#: Seconds until a step that failed is retried.
+_PAUSE: Final = 1.0
 
 _key_of_record: Callable[[Record], str] = attrgetter("key")
 
@@ -194,11 +194,10 @@ class Pipeline(Generic[T]):
                         await slicer.yield_to_loop()
                 self.processor.flush()
                 return
-            except EXHAUSTION:  # the retry passes over objects that have been deleted
-                _log.exception(
-                    "%s: deleting objects from the cache failed; retrying in %g s", self._name, _EXHAUSTION_PAUSE
-                )
-                await asyncio.sleep(_EXHAUSTION_PAUSE)
+            except Exception as error:  # the retry passes over objects that have been deleted
+                message = "%s: deleting objects from the cache failed; retrying in %g s"
+                self._errors.report(f"{self._name}: deleting objects", error, message, self._name, _PAUSE)
+                await asyncio.sleep(_PAUSE)
 
     def _view_failed(self, key: str, error: BaseException) -> None:
         reason = str(error).removeprefix(f"{key}: ") if isinstance(error, DecodeError) else refusal(error)

@@ -16,7 +16,8 @@ import msgspec
 
 from aioinformer.cache.objects.record import Record
 from aioinformer.concurrency import Slicer, TaskGroup, is_cancelled
-from aioinformer.errors import EXHAUSTION, FIFOClosed, ProcessingError, UsageError
+from aioinformer.errors import FIFOClosed, ProcessingError, UsageError
+from aioinformer.functions import origin
 from aioinformer.logs import get_logger
 from aioinformer.metrics import InformerCounters
 from aioinformer.queue.delta_fifo import KnownObjects, PopProcessFunc, Queue
@@ -147,7 +148,7 @@ class CacheController:
                 self._reach(version)
             except FIFOClosed:
                 return
-            except EXHAUSTION as error:
+            except Exception as error:
                 if is_cancelled():
                     raise asyncio.CancelledError from error  # which `error` has replaced
                 self._fail(error)
@@ -166,7 +167,7 @@ class CacheController:
                 if self._config.counters is not None:
                     self._measure(0, began)
             self._reach(self._config.queue.version)
-        except EXHAUSTION as error:
+        except Exception as error:
             self._fail(error)
 
     def _process(self, deltas: Deltas[Record], is_in_initial_list: bool) -> None:
@@ -174,12 +175,7 @@ class CacheController:
             self._config.process(deltas, is_in_initial_list)
         except Exception as error:
             # The object is missing until the relist; the other objects are processed.
-            _log.error(
-                "%s: processing %s raised; the reflector relists",
-                self.reflector.name,
-                deltas[-1].object.key,
-                exc_info=error,
-            )
+            self._log_failure(error, f" {deltas[-1].object.key}")
             self._relist(error, initial=is_in_initial_list)
 
     def _reach(self, version: str) -> None:
@@ -188,10 +184,17 @@ class CacheController:
             self._quarantine.count_batch()
         self._config.on_version(version)
         self._synced = self._synced or self._config.queue.has_synced()
+        if self.reflector.unprocessed and version:
+            self.reflector.mark_processed()
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: Exception) -> None:
         self._relist(error, initial=not self._synced)  # before the log, which may lack memory or stack, too
-        _log.error("%s: processing raised; the reflector relists", self.reflector.name, exc_info=error)
+        self._log_failure(error)
+
+    def _log_failure(self, error: Exception, key: str = "") -> None:
+        name = self.reflector.name
+        subject, message = f"{name}: processing ({origin(error)})", "%s: processing%s raised; the reflector relists"
+        self.reflector.log_error(subject, error, message, name, key)
 
     def _relist(self, error: BaseException, *, initial: bool) -> None:
         self._config.queue.mark_incomplete(initial=initial)

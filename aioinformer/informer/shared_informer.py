@@ -365,6 +365,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             watch_error_handler=self._watch_error_handler,
             on_state=lambda state: self._state_changed(),
             before_read=self._compressor.settle if self._compressor is not None else None,
+            log_error=self._stalls.errors.report,
             counters=self._counters,
             quarantine=self._undecodable.add_quarantine() if namespace else self._quarantine,
         )

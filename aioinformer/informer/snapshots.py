@@ -215,7 +215,7 @@ def handler_snapshot(listener: ProcessorListener[Any]) -> HandlerSnapshot:
         "name": listener.name,
         "synced": bool(listener.synced),
         "pending": listener.pending,
-        "calls": listener.calls,
+        "calls": listener.backlog.calls,
         "errors": listener.errors,
         "last_error": None if error is None else {"error": error.error, "key": error.key, "time": error.time},
         "longest_call": listener.longest_call,

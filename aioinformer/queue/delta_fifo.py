@@ -62,7 +62,7 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
                 continue
             self._append(delta)
         if version:
-            self._version = version
+            self.version = "" if self._incomplete else version
             self._news = True
 
     def _replacing(self, objects: Iterable[T], version: str) -> Generator[None]:

@@ -95,8 +95,10 @@ class FIFO(ABC, Generic[T, P]):
         self._closed = False
         #: What waits, in order.
         self._line: deque[Any] = deque()
-        #: The version that the consumer reaches with the end of the line, and whether it is to learn of it in any case.
-        self._version = ""
+        #: The version that the consumer reaches when it has processed all that was popped; "" if that is unknown. It is
+        #: read in a batch after its last step, and after a few changes have been processed.
+        self.version = ""
+        #: Whether the consumer is to learn of a version although nothing waits.
         self._news = False
         #: Something popped was not processed: until the next replacement, it is unknown which version is reached.
         self._incomplete = False
@@ -217,15 +219,8 @@ class FIFO(ABC, Generic[T, P]):
             initial: the first population was not complete; it is complete once the next replacement is processed.
         """
         self._incomplete = True
+        self.version = ""
         self._populated_in_part = self._populated_in_part or initial
-
-    @property
-    def version(self) -> str:
-        """The version that the consumer reaches when it has processed all that was popped; "" if that is unknown.
-
-        To be read in a batch after its last step, and after a few changes have been processed.
-        """
-        return "" if self._incomplete else self._version
 
     def has_synced(self) -> bool:
         """Return whether all of the first population has been popped."""
@@ -245,7 +240,7 @@ class FIFO(ABC, Generic[T, P]):
     def __repr__(self) -> str:
         synced = "synced" if self.has_synced() else "not synced"
         closed = ", closed" if self._closed else ""
-        return f"<{type(self).__name__}, {len(self)} queued, {synced}, version {self._version!r}{closed}>"
+        return f"<{type(self).__name__}, {len(self)} queued, {synced}, version {self.version!r}{closed}>"
 
     # What subclasses define. The lock is held.
 
@@ -285,7 +280,7 @@ class FIFO(ABC, Generic[T, P]):
     def _replaced(self, version: str) -> None:
         """Note that a replacement is complete up to here."""
         self._incomplete = self._populated_in_part = False
-        self._version = version
+        self.version = version
 
     # Waiting.
 

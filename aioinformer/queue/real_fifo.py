@@ -115,7 +115,7 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
             elif isinstance(item, SyncAll):
                 yield from self._consumer.sync_all()
             else:
-                self._version = item.version
+                self.version = "" if self._incomplete else item.version
         finally:
             if self._initial > 0:
                 self._initial -= 1

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from aioinformer.cache.objects.record import Decode, decode_record
 from aioinformer.concurrency import TaskGroup, is_cancelled, shielded
-from aioinformer.errors import EXHAUSTION, USER_ERRORS, ProcessingError
+from aioinformer.errors import USER_ERRORS, ProcessingError
+from aioinformer.functions import LogError, log_each, origin
 from aioinformer.logs import get_logger
 from aioinformer.reflector.consistency import ConsistencyDetector, consistency_mode
 from aioinformer.reflector.listwatch import Prefetcher
@@ -53,8 +54,8 @@ _log = get_logger("aioinformer.reflector")
 
 WatchErrorHandler = Callable[[Exception], Any]
 
-#: Seconds between a failure for want of memory or stack and the next attempt, if processing failed, too.
-_EXHAUSTION_PAUSE: Final = 1.0
+#: Seconds between a failure that the protocol does not foresee and its report to the protocol.
+_PAUSE: Final = 1.0
 
 
 class ReflectorQueue(Protocol):
@@ -87,12 +88,15 @@ class Reflector:
         watch_error_handler: is called with each error that ends a list or a watch; it must return quickly.
         on_state: is called with each new state.
         before_read: is awaited before each read, so that work which delays reading can take place.
+        log_error: logs the errors of bugs, and of missing memory; by default, each of them.
         counters: counts lists and watches; None to count nothing.
         quarantine: the objects that cannot be decoded; by default, a new one.
 
     Attributes:
         name: as given, or made of the resource.
         initial_resource_version: of the first list; "" before that.
+        log_error: as given.
+        unprocessed: whether received objects are missing in the cache. The state is not healthy until they are there.
     """
 
     def __init__(
@@ -112,6 +116,7 @@ class Reflector:
         watch_error_handler: WatchErrorHandler | None = None,
         on_state: Callable[[InformerState], Any] = lambda state: None,
         before_read: Callable[[], Awaitable[None]] | None = None,
+        log_error: LogError = log_each,
         counters: InformerCounters | None = None,
         quarantine: Quarantine | None = None,
     ) -> None:
@@ -140,6 +145,7 @@ class Reflector:
         self._watch_error_handler = watch_error_handler
         self._on_state = on_state
         self._before_read = before_read
+        self.log_error = log_error
         self._recorder = ListWatchRecorder(self.name, _now, counters)
         check = consistency_mode()
         self._detector = (
@@ -163,6 +169,7 @@ class Reflector:
         self._next_retry: float | None = None
         #: Why received objects are missing in the cache, if that has not been reported to the protocol yet.
         self._processing_error: ProcessingError | None = None
+        self.unprocessed = False
         self.initial_resource_version = ""
 
     @property
@@ -227,27 +234,35 @@ class Reflector:
         Args:
             error: why they are missing.
         """
+        self.unprocessed = True
         if self._processing_error is None:
             self._processing_error = error
         self._responses.interrupt()
 
+    def mark_processed(self) -> None:
+        """Note that all received objects are in the cache."""
+        self.unprocessed = False
+        self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
+
     async def _run_protocol(self) -> None:
-        """Carry out the protocol. If memory or stack runs out, list again after a delay."""
+        """Carry out the protocol. If memory or stack runs out, or a bug raises, list again after a delay."""
+        self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
         while True:
             try:
                 await self._list_and_watch()
-            except EXHAUSTION as error:
+            except Exception as error:
                 if is_cancelled():
                     raise asyncio.CancelledError from error  # which `error` has replaced
-                if self._processing_error is not None:
-                    await asyncio.sleep(_EXHAUSTION_PAUSE)
-                _log.error("%s: a response could not be processed; the reflector relists", self.name, exc_info=error)
                 # Not chained: the frames of the error refer to the objects for which there was no memory.
                 self._processing_error = ProcessingError(f"a response could not be processed: {type(error).__name__}")
+                message = "%s: a response could not be processed; the reflector relists"
+                self.log_error(f"{self.name}: {origin(error)}", error, message, self.name)
+                # The protocol may be what raises: then it can neither show the failure nor delay the next attempt.
+                self._show_changes(Phase.BACKING_OFF, str(self._processing_error))
+                await asyncio.sleep(_PAUSE)
 
     async def _list_and_watch(self) -> None:
         clock = asyncio.get_running_loop().time
-        self._show_changes()
         while True:
             if self._processing_error is not None:
                 await self._receive(Failed(self._processing_error))
@@ -306,16 +321,14 @@ class Reflector:
 
     async def _receive(self, answer: Answer) -> None:
         self._recorder.record_answer(answer)
-        try:
-            for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
-                if isinstance(conclusion, Changed):
-                    await self._queue.apply(conclusion.deltas, conclusion.version)
-                else:
-                    await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
-        finally:
-            # Compared here, too: few answers change the state, and this is the way of each event.
-            if self._protocol_state.phase is not self._shown[0] or self._protocol_state.reason != self._shown[1]:
-                self._show_changes()
+        for conclusion in self._protocol.receive(answer, asyncio.get_running_loop().time()):
+            if isinstance(conclusion, Changed):
+                await self._queue.apply(conclusion.deltas, conclusion.version)
+            else:
+                await self._queue_list(conclusion, streamed=isinstance(answer, Watched))
+        # Compared here, too: few answers change the state, and this is the way of each event.
+        if self._protocol_state.phase is not self._shown[0] or self._protocol_state.reason != self._shown[1]:
+            self._show_changes(self._protocol_state.phase, self._protocol_state.reason)
 
     async def _queue_list(self, conclusion: Replaced, *, streamed: bool) -> None:
         records, version = conclusion.records, conclusion.version
@@ -339,7 +352,7 @@ class Reflector:
             try:
                 if self._should_resync():
                     await self._queue.resync()
-            except EXHAUSTION:
+            except Exception:
                 _log.exception("%s: the resync failed; the next is in %g s", self.name, self._resync_period)
 
     def __repr__(self) -> str:
@@ -358,9 +371,9 @@ class Reflector:
     def _log_decision(self, line: str) -> None:
         _log.info("%s: %s", self.name, line)
 
-    def _show_changes(self) -> None:
-        if (self._protocol_state.phase, self._protocol_state.reason) != self._shown:
-            self._show(self._protocol_state.phase, self._protocol_state.reason)
+    def _show_changes(self, phase: Phase, reason: str) -> None:
+        if (phase, reason) != self._shown and not (self.unprocessed and (phase in HEALTHY or phase is Phase.DEGRADED)):
+            self._show(phase, reason)
 
     def _show(self, phase: Phase, reason: str) -> None:
         before, self._shown = self._shown, (phase, reason)

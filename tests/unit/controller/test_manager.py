@@ -287,7 +287,7 @@ async def test_crash_in_the_factory_of_a_service_makes_the_manager_not_ready() -
         assert "cache v1/configmaps: stopped: crashed: Broken" in manager.ready().reasons
 
 
-class Broken(Exception):
+class Broken(BaseException):
     """The exception with which an informer crashes."""
 
 
@@ -295,7 +295,7 @@ def crash_informer(manager: Manager) -> None:
     """Let the informer of the primary crash at its next event."""
 
     async def broken(*_: Any) -> None:
-        raise Broken("a bug")
+        raise Broken("of a handler")
 
     vars(active_of(manager).inputs.primary._sources)["source"].queue.apply = broken
 

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aioinformer import concurrency as slices
-from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.listener import ProcessorListener
 from aioinformer.handlers.notifications import AddNotification, Notification, UpdateNotification
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.handlers.repeated import RepeatedErrors

@@ -17,7 +17,7 @@ from aioinformer import concurrency as slices
 from aioinformer.errors import TransportError
 from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
-from aioinformer.handlers import listener, stalls
+from aioinformer.handlers import stalls
 from aioinformer.handlers.coalescing import CoalescingHandler
 from aioinformer.handlers.notifications import FilteringResourceEventHandler, ResourceEventHandlerFuncs
 from aioinformer.informer.options import RunOptions
@@ -224,8 +224,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def backlog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "_BACKLOG", 100)
-    monkeypatch.setattr(listener.ProcessorListener, "_backlog_limit", 100)
+    monkeypatch.setattr("aioinformer.handlers.backlog._BACKLOG", 100)
 
 
 async def flood(pods: Collection, seconds: float, per_second: int) -> None:

@@ -1,4 +1,4 @@
-"""The informer continues after failures of the server, of its transport, and after memory or stack runs out."""
+"""The informer continues after failures of the server and of its transport, after bugs, and when memory runs out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.thread_safe_store import ThreadSafeStore
 from aioinformer.cache.waiters import KeyWaiters, VersionWaiters
 from aioinformer.errors import ApiError, DecodeError, Expired, ProcessingError, TransportError
-from aioinformer.handlers.listener import Batch, ProcessorListener
+from aioinformer.handlers.backlog import Backlog, Batch
 from aioinformer.handlers.processor import SharedProcessor
 from aioinformer.informer.cache_updates import CacheUpdates
 from aioinformer.informer.health import Undecodable
@@ -90,7 +90,7 @@ async def test_unclosable_response_is_abandoned(
     assert "a response could not be closed" in caplog.text
 
 
-#: The methods that run out of memory; a generator function does so when it is called.
+#: The methods that raise; a generator function does so when it is called.
 PLACES = [
     (WatchParser, "parse"),
     (PageParser, "parse"),
@@ -115,43 +115,49 @@ PLACES = [
     (SharedProcessor, "distribute"),
     (SharedProcessor, "distribute_all"),
     (SharedProcessor, "flush"),
-    (ProcessorListener, "add"),
+    (Backlog, "add"),
     (Batch, "of"),
     (KeyWaiters, "changed"),
     (VersionWaiters, "reached"),
     (Undecodable, "accept"),
 ]
 
+#: Of these, any error but a MemoryError counts as one of the user.
+USER_CODE = [(ObjectType, "on_arrival")]
+
 MOST_CALLS = 12
 
 
-def exhaust(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
+def plant(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, nth: int, kind: type[Exception]) -> Counter[str]:
     """Make the nth call of a method, and only that, raise."""
     original: Callable[..., Any] = getattr(owner, name)
     calls: Counter[str] = Counter()
     static = isinstance(vars(owner)[name], classmethod)
 
-    def exhausted(*args: Any, **options: Any) -> Any:
+    def raising(*args: Any, **options: Any) -> Any:
         calls["made"] += 1
         if calls["made"] == nth:
-            calls["exhausted"] += 1
+            calls["raised"] += 1
             raise kind
         return original(*(args[1:] if static else args), **options)
 
-    monkeypatch.setattr(owner, name, classmethod(exhausted) if static else exhausted)
+    monkeypatch.setattr(owner, name, classmethod(raising) if static else raising)
     return calls
 
 
+@pytest.mark.parametrize("bug", [False, True], ids=["exhausted", "bug"])
 @pytest.mark.parametrize(("owner", "name"), PLACES, ids=lambda each: getattr(each, "__name__", each))
-async def test_exhausted_call_loses_nothing(owner: type, name: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_raising_call_loses_nothing(owner: type, name: str, bug: bool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="aioinformer")
     for nth in range(1, MOST_CALLS + 1):
-        # In user code, a RecursionError means that the object is too deep: it is skipped and reported.
-        kind = MemoryError if nth % 2 or name == "on_arrival" else RecursionError
+        # In user code, any other error means that the function fails for this object: it is skipped and reported.
+        kind: type[Exception] = MemoryError if nth % 2 or name == "on_arrival" else RecursionError
+        if bug and (owner, name) not in USER_CODE:
+            kind = AssertionError
         with pytest.MonkeyPatch.context() as monkeypatch:
-            calls = exhaust(monkeypatch, owner, name, nth, kind)
+            calls = plant(monkeypatch, owner, name, nth, kind)
             await _story()
-        if not calls["exhausted"]:
+        if not calls["raised"]:
             break
 
 
@@ -201,19 +207,63 @@ def _compare(informer: SharedIndexInformer[Any], pods: Collection, followers: li
         assert (follower.present, follower.violations) == (there, [])
 
 
-async def test_exhaustion_is_reported_and_backed_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [MemoryError, AssertionError])
+async def test_failure_is_reported_and_backed_off(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     errors: list[Exception] = []
     async with informer_of("a", watch_error_handler=errors.append) as (pods, informer, _):
         before = len(pods.requests)
-        exhaust(monkeypatch, ThreadSafeStore, "put", 1, MemoryError)
+        plant(monkeypatch, ThreadSafeStore, "put", 1, kind)
         pods.put("b")
         await settled()
-        assert str(informer.state) == "backing_off: what was received could not be processed: MemoryError"
+        assert str(informer.state) == f"backing_off: what was received could not be processed: {kind.__name__}"
         assert [type(error) for error in errors] == [ProcessingError]
         assert len(pods.requests) == before
         await informer.wait_for("default/b", timeout=60)
         await settled()
         assert str(informer.state) == "watching"
+
+
+@pytest.mark.conformance("CTL-02")
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (ListWatchProtocol, "next_step"),
+        (ListWatchProtocol, "receive"),
+        (FIFO, "replace_owned"),
+        (FIFO, "batch"),
+        (CacheUpdates, "_upsert_notification"),
+        (VersionWaiters, "reached"),
+    ],
+    ids=lambda each: getattr(each, "__name__", each),
+)
+async def test_bug_that_stays_is_shown_and_logged_sparingly(
+    owner: type, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **options: Any) -> Any:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr(owner, name, broken)
+    pods, follower = Collection(*"abcdef"), Witness()
+    informer = SharedIndexInformer(pods, indexers={"version": lambda pod: [pod.metadata.resource_version]})
+    informer.add_event_handler(follower)
+    states = states_of(informer)
+    async with informer:
+        waiting = asyncio.create_task(informer.wait_for_sync(), name="waits for the sync")
+        await asyncio.sleep(300)
+        pods.put("new")
+        pods.delete("b")
+        await asyncio.sleep(300)
+        assert str(informer.state).endswith("could not be processed: AssertionError")
+        assert len(states) <= 3, "the state alternates"
+        assert not waiting.done()
+        assert len(pods.requests) <= 40
+        assert sum(record.exc_info is not None for record in caplog.records) <= 11
+        assert len(caplog.records) <= 60
+        monkeypatch.undo()
+        await asyncio.wait_for(waiting, 120)
+        await asyncio.sleep(60)
+        assert informer.state.healthy
+        _compare(informer, pods, [follower])
 
 
 # Failures of the server, and idle watches: requests, state and cache.

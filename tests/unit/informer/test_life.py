@@ -180,12 +180,16 @@ async def test_stop_fails_waits() -> None:
 
 
 class Broken(Exception):
+    """An exception that is not the end of an informer."""
+
+
+class Crash(BaseException):
     """The exception with which a part crashes."""
 
 
 def break_queue(informer: SharedIndexInformer[Any], method: str) -> None:
     def broken(*args: Any, **options: Any) -> Any:
-        raise Broken(method)
+        raise Crash(method)
 
     source = vars(informer._sources)["source"]
     if source is not None:
@@ -215,12 +219,12 @@ async def test_crash_of_a_part_reaches_waits_and_the_exit(method: str) -> None:
         break_queue(informer, method)
         pods.put("b")
     received = await waits_of(informer, registration)
-    assert [type(error) for error in received][-2:] == [Broken] * 2
-    assert [type(error) for error in received][:2] == ([type(None)] if method == "apply" else [Broken]) * 2
+    assert [type(error) for error in received][-2:] == [Crash] * 2
+    assert [type(error) for error in received][:2] == ([type(None)] if method == "apply" else [Crash]) * 2
     assert informer.is_stopped()
-    assert str(informer.state) == "stopped: crashed: Broken"
+    assert str(informer.state) == "stopped: crashed: Crash"
     assert all(response.closed for response in pods.responses)
-    with pytest.raises(Broken):
+    with pytest.raises(Crash):
         await informer.__aexit__(None, None, None)
 
 
