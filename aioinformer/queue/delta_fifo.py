@@ -117,11 +117,11 @@ class DeltaFIFO(FIFO[T, Deltas[T]]):
                     self._append(Delta(DeltaType.SYNC, item), key)
             yield
 
-    def _popping_one(self) -> Generator[Step[T], None, Deltas[T]]:
+    def _popping_one(self, popped: list[Deltas[T]]) -> Generator[Step[T]]:
         with closing(self._popping()) as steps:
-            popped = next(steps)
-        yield popped
-        return popped[0]
+            deltas, initial = next(steps)
+        popped.append(deltas)
+        yield deltas, initial
 
     def _popping(self) -> Generator[tuple[Deltas[T], bool]]:
         line, items = self._line, self._items

@@ -133,11 +133,7 @@ class FIFO(ABC, Generic[T, P]):
         """
         process_few = self._process_few
         if process_few is None or self._line or self._news or self._condition.locked():
-            async with self._condition:
-                try:
-                    self._take(deltas, version)
-                finally:  # a delta without a key, or one that the transformer refuses, must not delay those before it
-                    self._condition.notify_all()
+            await self._enqueue(deltas, version)
             return
         # The consumer waits, and no other task runs before the end of this step: the lock need not be taken.
         try:
@@ -153,6 +149,13 @@ class FIFO(ABC, Generic[T, P]):
             if self._line or self._news:
                 async with self._condition:
                     self._condition.notify_all()
+
+    async def _enqueue(self, deltas: Iterable[Delta[T]], version: str) -> None:
+        async with self._condition:
+            try:
+                self._take(deltas, version)
+            finally:  # a delta without a key, or one that the transformer refuses, must not delay those before it
+                self._condition.notify_all()
 
     async def replace(self, objects: Iterable[T], version: str = "") -> None:
         """Enqueue a whole collection: objects that are known and not in it are deleted."""
@@ -188,16 +191,14 @@ class FIFO(ABC, Generic[T, P]):
             while not self._line:
                 await self._wait()
                 self._slicer.start()
-            with closing(self._popping_one()) as steps:
-                while True:
-                    try:
-                        step = next(steps)
-                    except StopIteration as end:
-                        return end.value  # type: ignore[no-any-return] # the value of a generator is untyped here
+            popped: list[P] = []
+            with closing(self._popping_one(popped)) as steps:
+                for step in steps:
                     if step is None:
                         await self._slicer.pause()
                     else:
                         process(*step)
+            return popped[0]
 
     def batch(self, process_few: ProcessFew[T] | None = None) -> Batch[T]:
         """Return a context in which everything that waits can be processed; entering it waits for something.
@@ -264,8 +265,8 @@ class FIFO(ABC, Generic[T, P]):
         """Enqueue everything that the consumer knows, in steps."""
 
     @abstractmethod
-    def _popping_one(self) -> Generator[Step[T], None, P]:
-        """Pop the first item, in steps, and return it."""
+    def _popping_one(self, popped: list[P]) -> Generator[Step[T]]:
+        """Pop the first item, in steps, and append it to `popped`."""
 
     @abstractmethod
     def _popping(self) -> Generator[Step[T]]:

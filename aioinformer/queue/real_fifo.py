@@ -103,9 +103,10 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
         yield from ()  # which objects are known is looked up when the item is popped
         self._line.append(SyncAll())
 
-    def _popping_one(self) -> Generator[Step[T], None, OrderedDelta[T]]:
+    def _popping_one(self, popped: list[OrderedDelta[T]]) -> Generator[Step[T]]:
         initial = not self.has_synced()
         item: OrderedDelta[T] = self._line.popleft()
+        popped.append(item)
         try:
             if isinstance(item, Delta):
                 yield Deltas((item,)), initial
@@ -119,11 +120,10 @@ class RealFIFO(FIFO[T, OrderedDelta[T]]):
         finally:
             if self._initial > 0:
                 self._initial -= 1
-        return item
 
     def _popping(self) -> Generator[Step[T]]:
         for _ in range(self._batch_size):
             initial = not self.has_synced()
-            yield from self._popping_one()
+            yield from self._popping_one([])
             if not self._line or (initial and self.has_synced()):
                 return

@@ -209,11 +209,11 @@ class Schedule:
 
     def advance(self, now: float) -> None:
         """Make requests ready whose time has come, a slice of them at most; then `next_time` is not later than now."""
-        for _ in range(_SLICE):
+        for _ in range(_SLICE if self._resting else 0):
             if not self._resting or self._end_of_rest() > now:
                 break
             del self._resting[next(iter(self._resting))]
-        for _ in range(_SLICE):
+        for _ in range(_SLICE if self._times else 0):
             if not self._times or self._times[0][0] > now:
                 return
             at, _, entry = heappop(self._times)
@@ -223,12 +223,12 @@ class Schedule:
 
     def next_time(self) -> float | None:
         """Return when `advance` must be called next; None if nothing waits for its time."""
+        if not self._times and not self._resting:
+            return None  # the most frequent case
         while self._times and not _is_valid(self._times[0]):
             heappop(self._times)
-        due = self._times[0][0] if self._times else None
-        if not self._resting:
-            return due
-        return self._end_of_rest() if due is None else min(due, self._end_of_rest())
+        due = [self._times[0][0]] if self._times else []
+        return min([*due, self._end_of_rest()] if self._resting else due, default=None)
 
     def _end_of_rest(self) -> float:
         return next(iter(self._resting.values())) + self._options.min_interval
