@@ -335,16 +335,20 @@ class Root(Coroutine[Any, Any, Any]):
     coroutine, Python closes all that the coroutine awaits, and it must end. This class raises a RuntimeError instead,
     with the GeneratorExit as its cause. Give it to `create_task` itself: if another coroutine awaited it, Python would
     close it, too.
+
+    Attributes:
+        shown: what the coroutine awaits, whose frames the task shows instead.
     """
 
-    __slots__ = ("_coroutine",)
+    __slots__ = ("_coroutine", "shown")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._coroutine = coroutine
+        self.shown: Root | None = None
 
     def __getattr__(self, name: str) -> Any:
         # `cr_frame` and the like, which a task shows and anyio reads.
-        return getattr(self._coroutine, name)
+        return getattr(self.shown or self._coroutine, name)
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return cast("Generator[Any, Any, Any]", self)

@@ -14,7 +14,7 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -108,6 +108,7 @@ class ActiveController:
         self._crash: Exception | None = None
         self._term: Term | None = None
         self._was_permitted = self._closing = False
+        self._worker_name = f"controller {self.name}: worker"
         self._context = contextvars.Context()
 
     def enqueue(self, key: ObjectName, cause: Cause, priority: int = NORMAL_PRIORITY, *, after: float = 0.0) -> None:
@@ -268,33 +269,39 @@ class ActiveController:
         """Begin the next worker, if there may be one more."""
         may_work = self.synced and self.permitted and not self._closing
         if may_work and self._next_worker is None and len(self._attempts) < self.controller.workers:
-            worker = Root(self._work())
-            self._next_worker = create_task(
-                worker, name=f"controller {self.name}: worker", context=self._context.copy()
-            )
-            self._next_worker.add_done_callback(self._ended)
+            context = self._context.copy()
+            self._next_worker = create_task(Root(self._work()), name=self._worker_name, context=context)
+            self._next_worker.add_done_callback(self._ended, context=context)
 
     async def _work(self) -> Any:
         """Run attempts until one of them waits or fails. Return or raise what that one does."""
-        task = asyncio.current_task()
+        task, follows = asyncio.current_task(), False
+        steps: AttemptSteps | None = None
         assert task is not None
         try:
             await self._catch_up.wait()
             while True:
-                attempt = Attempt(await self.queue.get(), self._term)
-                if (steps := self._steps(attempt, task)) is None:
-                    continue
-                self._attempts[task] = attempt
-                result = await steps
-                if task is not self._next_worker or task.cancelling():
-                    return result
-                del self._attempts[task]
-                now = loop_time()
-                self._conclude(attempt, now, *outcome_of_result(result, now))
+                attempt = Attempt(await self.queue.get(), self._term, follows=follows)
+                if (steps := self._steps(attempt, task)) is not None:
+                    self._attempts[task] = attempt
+                    result = await steps
+                    if task is not self._next_worker or _is_cancelled(task):
+                        return result
+                    del self._attempts[task]
+                    now = loop_time()
+                    self._conclude(attempt, now, *outcome_of_result(result, now))
+                    task.set_name(self._worker_name)
+                    follows = True
+                    del result
+                steps = None  # none of this must live as long as the worker is idle
+                del attempt
         except QueueShutDown:
             if task in self._attempts:  # a queue of the user
                 raise
+            self._closing = True
             return None
+        finally:
+            del task, steps  # an error refers to this frame, and the task to the error
 
     def _steps(self, attempt: Attempt, task: asyncio.Task[Any]) -> AttemptSteps | None:
         """Return the steps of an attempt; None if it has ended already."""
@@ -302,6 +309,7 @@ class ActiveController:
         if self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return None
+        task.set_name(f"controller {self.name}: {key}")
         try:
             request, function = self._request(attempt, key)
             coroutine: Any = context.run(function, request)
@@ -311,13 +319,13 @@ class ActiveController:
         if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
             self._conclude(attempt, loop_time(), *outcome_of_invalid_result(coroutine))
             return None
-        task.set_name(f"controller {self.name}: {key}")
         blocked, following = partial(self._blocked, run.key), partial(left_to_do, attempt, request)
         waits = partial(self._waits, task, attempt)
         return AttemptSteps(coroutine, self._stalls, blocked, following, context=context, waits=waits)
 
-    def _waits(self, task: asyncio.Task[Any], attempt: Attempt) -> None:
+    def _waits(self, task: asyncio.Task[Any], attempt: Attempt, steps: AttemptSteps) -> None:
         """Leave the task to its attempt, which waits for the first time."""
+        cast("Root", task.get_coro()).shown = steps
         if self.controller.timeout is not None:
             at = attempt.run.started + self.controller.timeout
             attempt.timer = asyncio.get_running_loop().call_at(at, self._expire, task)
@@ -470,3 +478,8 @@ class ActiveController:
             "input_errors": self.inputs.counts("errors"),
             "lost_changes": self.inputs.counts("lost"),
         }
+
+
+def _is_cancelled(task: asyncio.Task[Any]) -> bool:
+    """Return whether a task has been cancelled, even if nothing has raised the CancelledError so far."""
+    return task.cancelling() > 0 or getattr(task, "_must_cancel", False)  # of the tasks of asyncio, after `uncancel`

@@ -136,6 +136,7 @@ class Attempt(msgspec.Struct, eq=False):
     Attributes:
         run: of the queue.
         term: the term of leadership; None if the controller needs none.
+        follows: another attempt ran in its task before, and may have left something that cancels the task.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
@@ -148,6 +149,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     run: Run
     term: Term | None
+    follows: bool = False
     cut: str = ""
     expired: str = ""
     abandoned: bool = False
@@ -188,22 +190,26 @@ class AttemptSteps(Steps):
     Args:
         *steps: as for `Steps`.
         context: in which the steps run.
-        waits: called when the attempt waits for the first time.
+        waits: called with this object when the attempt waits for the first time.
     """
 
     __slots__ = ("_context", "_waits")
 
-    def __init__(self, *steps: Any, context: Contextvars, waits: Callable[[], None]) -> None:
+    def __init__(self, *steps: Any, context: Contextvars, waits: Callable[[AttemptSteps], None]) -> None:
         super().__init__(*steps)
         self._context = context
-        self._waits: Callable[[], None] | None = waits
+        self._waits: Callable[[AttemptSteps], None] | None = waits
 
     def __next__(self) -> Any:
         """Take a step."""
-        awaited = self._context.run(super().__next__)
+        try:
+            awaited = self._context.run(super().__next__)
+        except BaseException:
+            self._waits = None  # it refers to the task, the task to the error, and the error to this frame
+            raise
         if self._waits is not None:
             waits, self._waits = self._waits, None
-            waits()
+            waits(self)
         return awaited
 
     def throw(self, *error: Any) -> Any:
@@ -237,7 +243,10 @@ def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[s
         if attempt.cut:
             return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
         who = "other code than the manager cancelled it" if task.cancelling() else "nothing had cancelled it"
-        error: BaseException | None = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
+        cancelled = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
+        if attempt.follows and task.cancelling():  # perhaps by something that an earlier attempt has left
+            return "error", Unfinished(cancelled, counted=False)
+        error: BaseException | None = cancelled
     else:
         error = task.exception()
     if attempt.cut and error is not None:  # its cleanup failed

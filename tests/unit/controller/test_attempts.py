@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import itertools
 import logging
+import weakref
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,8 +17,10 @@ from aioinformer import FakeRecorder
 from aioinformer.controller import (
     Cause,
     Controller,
+    QueueOptions,
     Request,
     Result,
+    Retry,
     UndeclaredWrite,
 )
 from aioinformer.functions import function_name
@@ -82,6 +86,60 @@ async def test_attempts_that_do_not_wait_leave_nothing_to_later_ones() -> None:
         assert snapshot_of(manager)["results"] == {"success": 4, "error": 2}
     assert seen == [(name, "") for name in "abcdbc"]
     assert at_once == list("acdbc")
+
+
+async def test_what_an_attempt_leaves_behind_does_not_count_against_a_later_one() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def reconcile(request: Request[Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if request.name == "a":
+            loop.call_later(1, task.cancel)
+        elif request.name == "b":
+            await asyncio.sleep(2)
+        elif request.attempt == 1:
+            task.cancel()
+            task.uncancel()
+
+    controller = Controller("it", CONFIG_MAPS, reconcile, workers=1, queue=QueueOptions(max_attempts=1))
+    async with manager_of(server_with("a", "b"), controller) as manager:
+        await asyncio.sleep(10)
+        assert snapshot_of(manager)["results"] == {"success": 2, "error": 1}
+        assert not snapshot_of(manager)["parked"]
+        manager.enqueue(controller, "default/c")
+        manager.enqueue(controller, "default/b")
+        await asyncio.sleep(10)
+        assert snapshot_of(manager)["results"] == {"success": 3, "error": 2}, "c itself was cancelled"
+        assert list(snapshot_of(manager)["parked"]) == ["default/c"]
+
+
+class Item:
+    pass
+
+
+async def test_ended_attempts_are_freed_at_once_and_waiting_ones_show_their_line(
+    request: pytest.FixtureRequest,
+) -> None:
+    variable: contextvars.ContextVar[Item] = contextvars.ContextVar("variable")
+    owned: list[weakref.ref[Any]] = []
+
+    async def reconcile(request: Request[Any]) -> None:
+        variables = Item()
+        owned.append(weakref.ref(variables))
+        variable.set(variables)
+        if request.name == "b" and request.attempt == 1:
+            raise Retry("later")
+        if request.name == "c":
+            await asyncio.sleep(1)
+
+    gc.disable()  # it would free cycles
+    request.addfinalizer(gc.enable)
+    async with manager_of(server_with("a", "b", "c"), Controller("it", CONFIG_MAPS, reconcile, workers=1)):
+        await asyncio.sleep(0.5)
+        assert [each() is None for each in owned] == [True, True, False]
+        (task,) = [task for task in asyncio.all_tasks() if task.get_name() == "controller it: default/c"]
+        assert [frame.f_code.co_name for frame in task.get_stack()] == ["reconcile"]
 
 
 async def test_timeout_counts_from_the_begin_and_concerns_one_attempt() -> None:
