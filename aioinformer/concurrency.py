@@ -175,11 +175,12 @@ def discard(loop: asyncio.AbstractEventLoop, items: dict[str, Any]) -> None:
 
     def go_on() -> None:
         end = perf_counter() + SLICE_SECONDS
-        while items and perf_counter() < end:
+        while items:
             for _ in range(min(len(items), _STEPS)):
                 items.popitem()
-        if items:
-            loop.call_soon(go_on)
+            if perf_counter() >= end:
+                loop.call_soon(go_on)
+                return
 
     with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(go_on)
