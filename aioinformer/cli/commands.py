@@ -7,6 +7,7 @@ import secrets
 import shutil
 import sys
 import time
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +24,7 @@ from aioinformer.errors import UsageError
 from aioinformer.resources.scopes import check_namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from aioinformer.cli.output.lines import Columns, LineFormat
     from aioinformer.cli.program import Program
@@ -460,21 +461,70 @@ def run(
     sys.exit(run_manager(loaded, options))
 
 
+@cli.command(short_help="Print the CustomResourceDefinition of a class.")
+@click.argument("places", metavar="MODULE:CLASS...", nargs=-1, required=True)
+@click.option("--check", metavar="FILE", help="Exit with 1 if the definition in this file is another one.")
+@click.option(
+    "--compatible-with",
+    metavar="FILE",
+    help="Exit with 1 if a change since the definition in this file breaks stored objects or clients.",
+)
+def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None) -> None:
+    """Print the CustomResourceDefinition of a class as YAML, or compare it with a file.
+
+    MODULE:CLASS is a class of which the module declares a custom_resource(), or that resource. The current directory
+    can be imported from.
+
+    \b
+    Examples:
+      aioinformer crd widgets:Widget > deploy/crd.yaml
+      aioinformer crd widgets:Widget --check deploy/crd.yaml
+      git show main:deploy/crd.yaml > /tmp/crd.yaml && aioinformer crd widgets:Widget --compatible-with /tmp/crd.yaml
+
+    \b
+    Exit codes:
+      0  printed, or no difference, or no break
+      1  each difference, or each break, is a line on stdout
+      2  a bad option or file, no such class, or a class without a schema; the message names class and field
+    """
+    from aioinformer.cli.projects.definitions import compare
+    from aioinformer.resources.manifests import to_yaml
+
+    with usage_errors():
+        from aioinformer.cli.controllers.loading import load_custom_resource
+
+        bodies = [load_custom_resource(place).crd() for place in places]
+        if check is None and compatible_with is None:
+            click.echo(to_yaml(*bodies), nl=False)
+            return
+        lines = [line for body in bodies for line in compare(body, check, compatible_with)]
+    for line in lines:
+        click.echo(line)
+    sys.exit(1 if lines else 0)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Show errors of the caller as click does; of a module that raises, with its trace."""
+    try:
+        yield
+    except UsageError as error:
+        if trace := getattr(error, "trace", ""):
+            click.echo(trace, err=True)
+        raise click.UsageError(str(error)) from error
+
+
 def _manager(place: str, namespaces: tuple[str, ...]) -> Manager:
     """Return the manager at a place, with other namespaces if there are any."""
-    from aioinformer.cli.controllers.loading import ModuleFailed, load_manager
+    from aioinformer.cli.controllers.loading import load_manager
     from aioinformer.factory.pool import checked_namespaces
 
-    try:
+    with usage_errors():
         loaded = load_manager(place)
         if names := [name for each in namespaces for name in each.split(",")]:
             if loaded.factory is not None:
                 raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
             loaded.namespaces = checked_namespaces(names)
-    except UsageError as error:
-        if isinstance(error, ModuleFailed):
-            click.echo(error.trace, err=True)
-        raise click.UsageError(str(error)) from error
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""`custom_resource`: one declaration of a class makes the resource with its decoder, and the CustomResourceDefinition."""
+"""`custom_resource`: one declaration of a class makes the resource with its decoder, and its definition."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ class CustomResource(Resource[T_co], frozen=True):
             UsageError: the class has no structural schema, or a path names no field; the message names class and field.
         """
         versions = [self, *self.declared.others]
-        names = {"kind": self.kind, "listKind": f"{self.kind}List", "plural": self.plural, "singular": self.singular}
+        names: dict[str, Any] = {"kind": self.kind, "listKind": f"{self.kind}List"}
+        names |= {"plural": self.plural, "singular": self.singular}
         names |= {"shortNames": list(self.short_names)} if self.short_names else {}
         names |= {"categories": list(self.categories)} if self.categories else {}
         return {
@@ -185,8 +186,14 @@ def custom_resource(
     others = tuple(others)
     for other in others:
         if (other.group, other.plural, other.kind, other.namespaced) != (group, plural, kind, namespaced):
-            raise OptionError(f"others: {other} is another resource: group, kind, plural and scope must be those of {kind}")
-    stored = [each for each, is_stored in ((version, storage), *((o.version, o.declared.storage) for o in others)) if is_stored]
+            raise OptionError(
+                f"others: {other} is another resource: group, kind, plural and scope must be those of {kind}"
+            )
+    stored = [
+        each
+        for each, is_stored in ((version, storage), *((o.version, o.declared.storage) for o in others))
+        if is_stored
+    ]
     if len({version, *(each.version for each in others)}) <= len(others):
         raise OptionError("others: a version occurs twice")
     if others and len(stored) != 1:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import textwrap
+from itertools import pairwise
 from typing import Any, Final
 
 _SECTION: Final = re.compile(r"^(Attributes|Args|Arguments|Parameters):\s*$")
@@ -36,7 +37,7 @@ def _split(cls: type[Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     text: list[str] = []
     fields: dict[str, list[str]] = {}
-    inside, name = False, ""
+    inside, name, first_indent = False, "", 0
     for line in inspect.cleandoc(own).splitlines():
         if _ANY_SECTION.match(line):
             inside, name = bool(_SECTION.match(line)), ""
@@ -60,7 +61,7 @@ def _strings_after_fields(cls: type[Any]) -> dict[str, str]:
         return {}  # made at run time
     body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
     found = {}
-    for field, after in zip(body, body[1:], strict=False):
+    for field, after in pairwise(body):
         if (
             isinstance(field, ast.AnnAssign)
             and isinstance(field.target, ast.Name)

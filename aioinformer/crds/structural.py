@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from aioinformer.crds.markers import EMBEDDED, INT_OR_STRING, LIST_KEYS, LIST_TYPE, UNKNOWN, merged
-from aioinformer.crds.types import DATE_TIME, Place, Schema, check_pattern
+from aioinformer.crds.types import BASE64, DATE, DATE_TIME, UUID, Place, Schema, check_pattern
 
 #: Keywords that are copied. `title` is the class, and examples are not part of a definition.
 _COPIED: Final = frozenset(
@@ -29,7 +29,14 @@ _UNSAID: Final = {
     "dependentRequired": "`dependentRequired`; add a rule",
 }
 _EXCLUSIVE: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-_FORMATS: Final = {"binary": "byte", "base64url": "byte"}
+#: The server's own check of these formats is more lenient than a class, or refuses what a class accepts.
+_PATTERNS: Final = {"base64": BASE64, "base64url": BASE64, "binary": BASE64, "byte": BASE64} | {
+    "date-time": DATE_TIME,
+    "date": DATE,
+    "uuid": UUID,
+}
+#: All others are unknown to the server, or mean something else to it, as `duration`.
+_FORMATS: Final = ("date-time", "date", "email", "ipv4", "ipv6", "uri", "hostname")
 
 
 def structural(schema: Schema, root: str) -> Schema:
@@ -86,7 +93,7 @@ class _Converter:
         elif found.get("type") == "array":
             self._array(found, schema, place)
         elif "type" not in found and INT_OR_STRING not in found:
-            found[UNKNOWN] = True
+            found |= {UNKNOWN: True, "nullable": True}
         return found
 
     def _scalars(self, found: Schema, schema: Schema, place: Place) -> None:
@@ -95,17 +102,17 @@ class _Converter:
         if "enum" in found:
             found.setdefault("type", "integer" if all(isinstance(each, int) for each in found["enum"]) else "string")
             if None in found["enum"]:
-                found["nullable"] = True
+                found |= {"nullable": True, "enum": [each for each in found["enum"] if each is not None]}
             if INT_OR_STRING in found:
                 del found["type"]
-        if schema.get("contentEncoding"):
-            found["format"] = "byte"
-        if "format" in found:
-            found["format"] = _FORMATS.get(found["format"], found["format"])
-            if found["format"] == "date-time":
-                found.setdefault("pattern", DATE_TIME)
-            elif found["format"] not in ("byte", "date", "uuid", "email", "ipv4", "ipv6", "uri", "int32", "int64"):
-                del found["format"]  # the server ignores those of others, or means something else, as by `duration`
+        text = "base64" if "contentEncoding" in schema else found.get("format")
+        if found.get("type") == "string" and text is not None:
+            found.pop("format", None)
+            if text in _PATTERNS:
+                found.setdefault("pattern", _PATTERNS[text])
+            if text in _FORMATS:
+                # With a format, the server accepts any array as a string. Limits of arrays do not concern strings.
+                found |= {"format": text, "minItems": 1, "maxItems": 0}
         for exclusive, bound in _EXCLUSIVE.items():
             limit = schema.get(exclusive)
             if limit is not None and limit is not False:
@@ -211,8 +218,12 @@ class _Converter:
                 if field == tag:
                     known = properties.setdefault(tag, {**plain, "enum": []})
                     known["enum"] = [*known["enum"], *plain["enum"]]
-                elif properties.setdefault(field, {**plain, **_texts(schema)}) | _texts(schema) != plain | _texts(schema):
-                    raise place.refuse(f"{field} of {name} has another type than in another class of the union; rename one")
+                elif properties.setdefault(field, {**plain, **_texts(schema)}) | _texts(schema) != plain | _texts(
+                    schema
+                ):
+                    raise place.refuse(
+                        f"{field} of {name} has another type than in another class of the union; rename one"
+                    )
         branches = []
         for option, each in zip(options, converted, strict=True):
             required = sorted({tag, *each.get("required", ())})

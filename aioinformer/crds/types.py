@@ -1,4 +1,4 @@
-"""The JSON Schema of a class: of msgspec structs, dataclasses and typed dicts by `msgspec.inspect`, of pydantic models by pydantic.
+"""The JSON Schema of a class: by `msgspec.inspect`, or by pydantic for its models.
 
 It is the intermediate form from which `structural` makes what an API server accepts. Objects have their class in
 `title`. A field that may be absent and is None then has `"default": None`.
@@ -30,7 +30,12 @@ OWN_FIELDS: Final = ("apiVersion", "kind", "metadata")
 
 _CLOCK: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 _ZONE: Final = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_SECONDS: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?S"
+_HOURS: Final = rf"T([0-9]{{1,7}}H([0-9]{{1,7}}M)?({_SECONDS})?|[0-9]{{1,7}}M({_SECONDS})?|{_SECONDS})"
 _YEAR: Final = r"([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+UUID: Final = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+DATE: Final = rf"^{_YEAR}-"
 DATE_TIME: Final = rf"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}{_ZONE}$"
 
 _SIMPLE: Final[dict[type[Any], Schema]] = {
@@ -38,13 +43,13 @@ _SIMPLE: Final[dict[type[Any], Schema]] = {
     types.RawType: {},
     types.NoneType: {"type": "null"},
     types.BoolType: {"type": "boolean"},
-    types.BytesType: {"type": "string", "format": "byte"},
-    types.ByteArrayType: {"type": "string", "format": "byte"},
-    types.MemoryViewType: {"type": "string", "format": "byte"},
+    types.BytesType: {"type": "string", "contentEncoding": "base64"},
+    types.ByteArrayType: {"type": "string", "contentEncoding": "base64"},
+    types.MemoryViewType: {"type": "string", "contentEncoding": "base64"},
     types.DateTimeType: {"type": "string", "format": "date-time"},
-    types.DateType: {"type": "string", "format": "date", "pattern": rf"^{_YEAR}-"},
+    types.DateType: {"type": "string", "format": "date"},
     types.TimeType: {"type": "string", "pattern": rf"^{_CLOCK}{_ZONE}?$"},
-    types.TimeDeltaType: {"type": "string", "pattern": r"^[+-]?P([0-9]{1,7}D)?(T([0-9]{1,7}H)?([0-9]{1,7}M)?([0-9]{1,7}(\.[0-9]{1,9})?S)?)?$"},
+    types.TimeDeltaType: {"type": "string", "pattern": rf"^[+-]?P([0-9]{{1,7}}D({_HOURS})?|{_HOURS})$"},
     types.UUIDType: {"type": "string", "format": "uuid"},
     types.DecimalType: {"type": "string", "pattern": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"},
 }
@@ -119,10 +124,13 @@ class _Reader:
         cls, name = described.cls, described.cls.__name__
         if cls in self._open:
             raise place.refuse(
-                f"{name} contains itself, which a schema cannot say; make the field dict[str, Any], and convert it in your code"
+                f"{name} contains itself, which a schema cannot say; "
+                "make the field dict[str, Any], and convert it in your code"
             )
         if getattr(described, "array_like", False):
-            raise place.refuse(f"{name} is an array in JSON (array_like), with a type for each position; make it an object")
+            raise place.refuse(
+                f"{name} is an array in JSON (array_like), with a type for each position; make it an object"
+            )
         self._open.append(cls)
         texts = {} if _is_model(cls) else field_descriptions(cls)
         properties: dict[str, Schema] = {}
@@ -215,20 +223,19 @@ class _Reader:
                 values = types.type_info(cls.__args__[1])
             return {"type": "object", "additionalProperties": self.read(values, place.inside("{}"))}
         raise place.refuse(
-            f"msgspec knows no JSON form of {getattr(cls, '__name__', cls)}; use a type of msgspec's, or Any for any JSON"
+            f"msgspec knows no JSON form of {getattr(cls, '__name__', cls)}; "
+            "use a type that it knows, or Any for any JSON"
         )
 
     def _constrained(self, schema: Schema, described: Any, place: Place, counted: str = "Length") -> Schema:
         for name, keyword in _BOUNDS.items():
             if (value := getattr(described, name, None)) is not None:
                 schema[keyword] = value
-        if schema.get("format") == "byte" and (described.min_length or described.max_length) is not None:
+        if "contentEncoding" in schema and (described.min_length or described.max_length) is not None:
             raise place.refuse("a schema cannot limit the length of bytes, which are base64; add a rule")
         for name, keyword in _LENGTHS.items():
             if (value := getattr(described, name, None)) is not None:
                 schema[keyword + counted] = value
-        if schema.get("format") == "date-time":
-            schema["pattern"] = DATE_TIME
         return schema
 
 
@@ -271,6 +278,7 @@ def check_pattern(pattern: str, place: Place) -> str:
         UsageError: the server does not know a part of it.
     """
     if found := _NOT_IN_RE2.search(pattern):
-        raise place.refuse(f"the API server does not know {found[0]!r} of the pattern {pattern!r}; it has the syntax of RE2")
+        raise place.refuse(
+            f"the API server does not know {found[0]!r} of the pattern {pattern!r}; it has the syntax of RE2"
+        )
     return pattern
-

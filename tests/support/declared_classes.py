@@ -161,7 +161,10 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "optional-tagged": (Disk | Bucket | None, None),
     "class-rule": (Range, Range()),
     "field-rule": (Annotated[int, rule("self >= oldSelf", message="must not shrink", optional_old_self=False)], NEEDED),
-    "message-expression": (Annotated[int, rule("self > 1", message_expression="'is ' + string(self)")], NEEDED),
+    "message-expression": (
+        Annotated[int, rule("self > 1", message_expression="self == 1 ? 'one is too few' : 'none'")],
+        NEEDED,
+    ),
     "atomic-object": (Atomic, NEEDED),
     "open-object": (Open, NEEDED),
     "deep": (Deep, NEEDED),
@@ -179,17 +182,21 @@ def class_with(name: str) -> type[msgspec.Struct]:
     return msgspec.defstruct(kind, [("metadata", ObjectMeta), ("spec", spec)], frozen=True)
 
 
-class Cat(pydantic.BaseModel):
+class Strict(pydantic.BaseModel, strict=True):
+    pass
+
+
+class Cat(Strict):
     kind: Literal["cat"]
     lives: int = 9
 
 
-class Dog(pydantic.BaseModel):
+class Dog(Strict):
     kind: Literal["dog"] = "dog"
     name: str
 
 
-class PetSpec(pydantic.BaseModel):
+class PetSpec(Strict):
     """What a pet is."""
 
     size: Annotated[int, pydantic.Field(ge=1, lt=100, description="in centimetres"), rule("self != 13")]
@@ -205,12 +212,12 @@ class PetSpec(pydantic.BaseModel):
     known_as: str = pydantic.Field("x", alias="knownAs")
 
 
-class PetStatus(pydantic.BaseModel):
+class PetStatus(Strict):
     replicas: int = 0
     selector: str = ""
 
 
-class Pet(pydantic.BaseModel):
+class Pet(Strict):
     """A pet, declared with pydantic."""
 
     metadata: ObjectMeta
