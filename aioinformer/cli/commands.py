@@ -503,6 +503,90 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None)
     sys.exit(1 if lines else 0)
 
 
+@cli.command(short_help="Write the manifests of a manager as a kustomize base.")
+@click.argument("manager", metavar="MODULE:MANAGER")
+@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the base.")
+@_NAMESPACES
+@click.option("--image", metavar="IMAGE", default="", help="Image of the container. Default: the manager's name.")
+@click.option("--replicas", metavar="N", type=click.IntRange(0), help="Default: 2 with a leader election, otherwise 1.")
+@click.option(
+    "--service-account",
+    metavar="[NS/]NAME",
+    help="Name and namespace of all objects. Default: the manager's name, in the namespace of its Lease, or default.",
+)
+@click.option("--pod-monitor", is_flag=True, help="Add a PodMonitor, for the operator of Prometheus.")
+@click.option("--overwrite", is_flag=True, help="Replace files that were edited, or have the name of a generated one.")
+def manifests(
+    manager: str,
+    folder: str,
+    namespaces: tuple[str, ...],
+    image: str,
+    replicas: int | None,
+    service_account: str | None,
+    pod_monitor: bool,
+    overwrite: bool,
+) -> None:
+    """Write what a manager needs in a cluster into a folder, as a kustomize base.
+
+    The files are the definitions of the classes, the service account and the roles that `check` prints, and a
+    Deployment with probes, resources and a security context. A second run replaces only what has changed, and removes
+    what is no longer needed. Your own files in the folder stay, and so do their lines in kustomization.yaml.
+
+    \b
+    Examples:
+      aioinformer manifests widgets:manager -o deploy/base --image registry.example.com/widgets:1.0
+      kubectl apply --server-side -k deploy/base
+
+    \b
+    Exit codes:
+      0  written, or nothing has changed
+      2  a bad option, no such manager, a class without a schema, or a generated file that was edited
+    """
+    from pathlib import Path
+
+    from aioinformer.cli.projects.kustomize import Deployed, write_base
+
+    loaded = _manager(manager, namespaces)
+    with usage_errors():
+        names = tuple(name for each in namespaces for name in each.split(","))
+        account = _account(service_account, loaded)
+        options = Deployed(manager, account, image, replicas, pod_monitor, names)
+        for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
+            click.echo(line)
+
+
+@cli.command(short_help="Make a new project.")
+@click.argument("name")
+@click.option("--group", metavar="DOMAIN", required=True, help="Group of the resource, such as example.com.")
+@click.option("--kind", metavar="KIND", required=True, help="Kind of the resource, such as Website.")
+def init(name: str, group: str, kind: str) -> None:
+    """Make the project of a controller in the folder NAME: a class, a reconciler, a manager, and their tests.
+
+    The command asks nothing, and overwrites nothing.
+
+    \b
+    Example:
+      aioinformer init website-operator --group example.com --kind Website
+
+    \b
+    Exit codes:
+      0  made; stdout says what to do next
+      2  a bad option, or the folder is not empty
+    """
+    from pathlib import Path
+
+    from aioinformer.cli.projects.init import init_project
+
+    with usage_errors():
+        for path in init_project(Path(name), group, kind):
+            click.echo(f"created {name}/{path}")
+    click.echo(f"""
+Next:
+  cd {name} && python -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
+  make check      runs the tests, which need no cluster
+  make crd run    runs the controller in the cluster of the current context""")
+
+
 @contextmanager
 def usage_errors() -> Iterator[None]:
     """Show errors of the caller as click does; of a module that raises, with its trace."""

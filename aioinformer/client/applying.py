@@ -155,7 +155,7 @@ async def _apply(
 async def _established(
     client: Client, definitions: list[Manifest], found: list[AppliedObject], wait: float
 ) -> list[AppliedObject]:
-    """Wait until the server serves the definitions; return the outcomes, in which those that it does not serve failed."""
+    """Wait until the server serves the definitions; return the outcomes, of which those not served have failed."""
     missing = {each.title: each for each in definitions}
     reasons: dict[str, str] = {}
     attempt = 0

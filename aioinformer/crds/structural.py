@@ -131,7 +131,7 @@ class _Converter:
         more = schema.get("additionalProperties")
         if properties is None:
             if isinstance(more, dict) and more:
-                found["additionalProperties"] = self.convert(more, place.inside("{}"))
+                found["additionalProperties"] = _with_null(self.convert(more, place.inside("{}")), place)
             else:
                 found[UNKNOWN] = True
             return
@@ -140,15 +140,16 @@ class _Converter:
         required = list(schema.get("required", ()))
         converted = {}
         for name, each in properties.items():
-            converted[name] = inner = self.convert(each, place.of(owner, name))
+            inner = self.convert(each, place.of(owner, name))
             if name not in required and "default" in each and each["default"] is None:
                 inner.pop("nullable", None)  # null means absent, and the server drops it
+            converted[name] = _with_null(inner, place.of(owner, name))
         found["properties"] = converted
         if required:
             found["required"] = sorted(required)
 
     def _array(self, found: Schema, schema: Schema, place: Place) -> None:
-        found["items"] = items = self.convert(schema.get("items") or {}, place.inside())
+        found["items"] = items = _with_null(self.convert(schema.get("items") or {}, place.inside()), place)
         if schema.get("uniqueItems"):
             found.setdefault(LIST_TYPE, "set")
         if found.get(LIST_TYPE) == "set" and items.get("type") in ("object", "array"):
@@ -237,6 +238,16 @@ class _Converter:
             if extensions := [name for name in each if name.startswith("x-kubernetes-")]:
                 raise place.refuse(f"a class of a union cannot have {', '.join(extensions)}; put it on the field")
         return {"type": "object", "properties": properties, "required": [tag], "oneOf": branches} | kept
+
+
+def _with_null(schema: Schema, place: Place) -> Schema:
+    """Return a schema that accepts null if it is nullable: the server refuses null for each `enum`."""
+    if not (schema.get("nullable") and "enum" in schema):
+        return schema
+    if schema.get("type") != "string" or "pattern" in schema:
+        raise place.refuse("one of some numbers or None has no schema; give it the default None, which null then means")
+    values = "|".join(map(re.escape, schema["enum"]))
+    return {name: each for name, each in schema.items() if name != "enum"} | {"pattern": f"^({values})$"}
 
 
 def _texts(schema: Schema) -> Schema:

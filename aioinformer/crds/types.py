@@ -34,7 +34,7 @@ _SECONDS: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?S"
 _HOURS: Final = rf"T([0-9]{{1,7}}H([0-9]{{1,7}}M)?({_SECONDS})?|[0-9]{{1,7}}M({_SECONDS})?|{_SECONDS})"
 _YEAR: Final = r"([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-UUID: Final = "^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+UUID: Final = "^([0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{32})$"
 DATE: Final = rf"^{_YEAR}-"
 DATE_TIME: Final = rf"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}T{_CLOCK}{_ZONE}$"
 

@@ -100,6 +100,8 @@ def differences(schema: dict[str, Any], value: Any) -> set[str]:
     if value is None:
         return found | (set() if schema.get("nullable") else {"null"})
     numeric = schema.get("type") in ("integer", "number") or "x-kubernetes-int-or-string" in schema
+    if isinstance(value, (int, float)) and schema.get("type") == "string" and "pattern" in schema:
+        return found | {"text"}  # a class accepts a number as a decimal
     if isinstance(value, (int, float)) and numeric and not isinstance(value, bool):
         if schema.get("type") != "number" and not -(2**63) <= value < 2**63:
             found.add("range")

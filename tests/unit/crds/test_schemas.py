@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pydantic
@@ -41,7 +41,7 @@ def refused(annotation: Any) -> str:
             {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 1, "exclusiveMaximum": True},
         ),
         ("enumeration", {"type": "string", "enum": ["red", "green"], "default": "red"}),
-        ("literal-or-null", {"type": "string", "enum": ["red"], "nullable": True}),
+        ("literal-or-null", {"type": "string", "pattern": "^(red)$", "nullable": True}),
         ("int-or-string", {"x-kubernetes-int-or-string": True}),
         ("open-map", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
         ("set", {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
@@ -148,6 +148,7 @@ class Custom: ...
         (Annotated[list[Node | None], LIST_SET], "contains itself"),
         (Annotated[list[dict[str, int]], LIST_SET], "the members of a set must be"),
         (Annotated[list[Here], list_map("name")], "list_map('name'): its members have no such field"),
+        (Literal[1, None], "Spec.value: one of some numbers or None has no schema"),
         (Custom, "Spec.value: msgspec knows no JSON form of Custom"),
     ],
 )
