@@ -54,7 +54,7 @@ def load_manifests(source: str | bytes | Path) -> list[Manifest]:
     """Return the objects in a file, in the files of a folder and its subfolders, or in a text, in their order.
 
     Documents are separated by `---`; empty ones are skipped, and the items of a List are returned in its place. Of a
-    folder, the files `*.yaml`, `*.yml` and `*.json` are read in the order of their names, without hidden ones.
+    folder, the files `*.yaml`, `*.yml` and `*.json` are read in the order of their names, without hidden ones and `kustomization.yaml`.
 
     Args:
         source: a path, as `Path` or as a text of one line; or YAML or JSON, as bytes or as a text of several lines.
@@ -89,7 +89,8 @@ def _files(path: Path) -> list[Path]:
         raise UsageError(f"{path}: there is no such file or folder")
     if not path.is_dir():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    return [file for file in found if file.stem != "kustomization"]
 
 
 def _read(file: Path) -> Iterator[Manifest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _PORT: Final = 8080
 _KUSTOMIZATION: Final = "kustomization.yaml"
 _BASE: Final = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+#: Generated files that a later run may remove.
+_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml")
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
 
@@ -61,7 +64,8 @@ def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: 
     path = folder / _KUSTOMIZATION
     try:
         text = path.read_text() if path.exists() else to_yaml({**_BASE, "resources": []})
-        listed = _listed(text, path, list(files), [line.rpartition("/")[2] for line in done if "removed" in line])
+        gone = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and not (folder / name).exists()]
+        listed = _listed(text, path, list(files), gone)
         if not path.exists() or listed != text:
             done.append(f"{'changed' if path.exists() else 'created'} {path}")
             path.write_text(listed)

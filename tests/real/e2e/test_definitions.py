@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import shutil
 import ssl
+import subprocess
+import sys
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from aioinformer import DecodeError
+from aioinformer import Client, DecodeError, Invalid, connect, load_manifests
 from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.client import ApplyFailed
 from aioinformer.crds import Column, CustomResource, Scale, custom_resource
+from aioinformer.resources.manifests import to_yaml
 from tests.support.declared_classes import FIELDS, OldWebsite, Pet, Tenant, Website, class_with
 from tests.support.schema_values import SERVER_ACCEPTS, differences, values
 
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from tests.support.real_cluster import Operator, RealCluster
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ROOT = Path(__file__).parents[3]
 GROUP = "classes.example.com"
 
 OLD = custom_resource(OldWebsite, GROUP, "v1beta1", kind="Website", storage=False, deprecated="use v1")
@@ -133,3 +141,54 @@ def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
             assert status != 201 or is_accepted(answer), (value, answer)
 
         judge()
+
+
+MANAGED = """
+from aioinformer.controller import LeaderElection, Manager
+from aioinformer.crds import custom_resource
+from aioinformer.models import core_v1
+from tests.support.declared_classes import Website
+
+WEBSITES = custom_resource(Website, "managed.example.com", "v1")
+manager = Manager("websites", leader_election=LeaderElection("websites"))
+
+
+@manager.controller(WEBSITES, owns=[core_v1.CONFIG_MAPS], writes={WEBSITES: ("patch",), core_v1.CONFIG_MAPS: ("create",)})
+async def websites(request): ...
+"""
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+async def test_server_accepts_the_base_of_a_manager(cluster: RealCluster, tmp_path: Path) -> None:
+    (tmp_path / "managed.py").write_text(MANAGED)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "KUBECONFIG": str(cluster.kubeconfig)}
+
+    async def run(*command: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
+
+    await run(sys.executable, "-m", "aioinformer", "manifests", "managed:manager", "-o", "base")
+    await run("kubectl", "apply", "--server-side", "-f", "base/crd-websites.managed.example.com.yaml")
+    told = await run("kubectl", "apply", "--server-side", "--dry-run=server", "-k", "base")
+    assert "deployment.apps/websites serverside-applied (server dry run)" in told
+    await run(sys.executable, "-m", "aioinformer", "check", "managed:manager")
+
+
+async def test_all_manifests_are_applied_in_one_call(cluster: RealCluster) -> None:
+    body = {"apiVersion": "all.example.com/v1", "kind": "Website", "spec": {"image": "nginx"}}
+    website = {**body, "metadata": {"name": "web", "namespace": "applied"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "applied", "labels": {"team": "web"}}}
+    definition = custom_resource(Website, "all.example.com", "v1").crd()
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        client = Client(connection, field_manager="test")
+        report = await client.apply_all([website, definition, namespace])
+        assert [each.change for each in report.objects] == ["created"] * 3
+        again = await client.apply_all(load_manifests(to_yaml(website, definition, namespace)))
+        assert [each.change for each in again.objects] == ["unchanged"] * 3
+        with pytest.raises(ApplyFailed) as caught:
+            await client.apply_all([{**website, "spec": {"replicas": -1}}])
+        assert isinstance(caught.value.report.failed[0].error, Invalid)
