@@ -54,7 +54,8 @@ def load_manifests(source: str | bytes | Path) -> list[Manifest]:
     """Return the objects in a file, in the files of a folder and its subfolders, or in a text, in their order.
 
     Documents are separated by `---`; empty ones are skipped, and the items of a List are returned in its place. Of a
-    folder, the files `*.yaml`, `*.yml` and `*.json` are read in the order of their names, without hidden ones and `kustomization.yaml`.
+    folder, the files `*.yaml`, `*.yml` and `*.json` are read in the order of their names, without hidden ones and
+    `kustomization.yaml`.
 
     Args:
         source: a path, as `Path` or as a text of one line; or YAML or JSON, as bytes or as a text of several lines.

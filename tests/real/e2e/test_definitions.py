@@ -153,7 +153,7 @@ WEBSITES = custom_resource(Website, "managed.example.com", "v1")
 manager = Manager("websites", leader_election=LeaderElection("websites"))
 
 
-@manager.controller(WEBSITES, owns=[core_v1.CONFIG_MAPS], writes={WEBSITES: ("patch",), core_v1.CONFIG_MAPS: ("create",)})
+@manager.controller(WEBSITES, owns=[core_v1.CONFIG_MAPS], writes={core_v1.CONFIG_MAPS: ("create",)})
 async def websites(request): ...
 """
 

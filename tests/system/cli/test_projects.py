@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
 import sys
+from asyncio.subprocess import PIPE, STDOUT
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from aioinformer import load_manifests
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.support.shell import Shell
@@ -165,6 +167,14 @@ async def test_file_that_was_edited_is_not_replaced(shell: Shell, edit: str) -> 
     assert await base(shell, "--replicas", "3", "--overwrite") == ["changed base/deployment.yaml"]
 
 
+async def succeeds(tool: list[str], folder: Path, environment: Mapping[str, str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *tool, cwd=folder, env=environment, stdout=PIPE, stderr=STDOUT
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
 @pytest.mark.timeout(300)
 async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
     finished = await shell.run("init", "website-operator", "--group", "example.com", "--kind", "Website")
@@ -173,10 +183,7 @@ async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
     folder = shell.home / "website-operator"
     environment = {**os.environ, "PYTHONPATH": ""}
     for tool in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["pytest", "-q"], ["mypy"]):
-        done = subprocess.run(
-            [sys.executable, "-m", *tool], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        await succeeds(tool, folder, environment)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,4 @@ async def test_project_that_cannot_be_made_is_refused(shell: Shell, arguments: t
 @pytest.mark.parametrize("kind", ["VPC", "App", "Policy"])
 async def test_imports_of_a_new_project_are_sorted_for_each_kind(shell: Shell, kind: str) -> None:
     await shell.run("init", "a", "--group", "example.com", "--kind", kind)
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "."], cwd=shell.home / "a", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    await succeeds(["ruff", "check", "."], shell.home / "a", os.environ)
