@@ -15,7 +15,7 @@ from aioinformer.testing.schemas.definitions import is_established
 from aioinformer.testing.schemas.field_checks import check_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from aioinformer.testing.api.served import Served
@@ -108,7 +108,7 @@ def load_manifests(cluster: Cluster, path: Path) -> int:
     return len(objects)
 
 
-def _restore(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
+def _restore(cluster: Cluster, objects: Sequence[dict[str, Any]], version: int) -> None:
     for obj in objects:
         if obj["kind"] == _CRD and is_established(obj):
             cluster.store.registry.define(obj)

@@ -33,6 +33,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ROOT = Path(__file__).parents[3]
 GROUP = "classes.example.com"
 
+WHOLE_CLASSES: tuple[type[Any], ...] = (Pet, Tenant, Website)
 OLD = custom_resource(OldWebsite, GROUP, "v1beta1", kind="Website", storage=False, deprecated="use v1")
 WHOLE = [
     custom_resource(
@@ -81,8 +82,8 @@ async def test_server_accepts_whole_definitions(operator: Operator, resource: Cu
     await established(operator, resource)
 
 
-JUDGED = [custom_resource(class_with(name), f"judged.{GROUP}", "v1") for name in FIELDS]
-JUDGED += [custom_resource(each, f"judged.{GROUP}", "v1") for each in (Pet, Tenant, Website)]
+JUDGED: list[CustomResource[Any]] = [custom_resource(class_with(name), f"judged.{GROUP}", "v1") for name in FIELDS]
+JUDGED += [custom_resource(each, f"judged.{GROUP}", "v1") for each in WHOLE_CLASSES]
 
 
 @pytest.mark.parametrize("resource", JUDGED, ids=lambda each: each.plural)
