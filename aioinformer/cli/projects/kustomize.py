@@ -10,7 +10,7 @@ from yaml import YAMLError
 
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.cli.projects.folders import update
+from aioinformer.cli.projects.folders import is_generated, update
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
@@ -57,15 +57,17 @@ def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: 
     Files of the user stay, and their entries in `kustomization.yaml`, too.
 
     Raises:
-        UsageError: a generated file was edited, a class has no schema, or the folder cannot be written.
+        UsageError: a generated file was edited, `kustomization.yaml` cannot be read or changed, or a class has no
+            schema; then nothing was written. Or the folder cannot be written.
     """
     files = base_files(manager, options)
-    done = update(folder, files, overwrite=overwrite)
     path = folder / _KUSTOMIZATION
     try:
         text = path.read_text() if path.exists() else to_yaml({**_BASE, "resources": []})
-        gone = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and not (folder / name).exists()]
+        unneeded = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and name not in files]
+        gone = [name for name in unneeded if not (folder / name).exists() or is_generated((folder / name).read_text())]
         listed = _listed(text, path, list(files), gone)
+        done = update(folder, files, overwrite=overwrite)
         if not path.exists() or listed != text:
             done.append(f"{'changed' if path.exists() else 'created'} {path}")
             path.write_text(listed)

@@ -153,6 +153,17 @@ async def test_files_of_the_user_stay(shell: Shell) -> None:
     assert await base(shell) == ["base is up to date"]
 
 
+async def test_kustomization_that_cannot_be_changed_keeps_all_from_being_written(shell: Shell) -> None:
+    await base(shell)
+    folder = shell.home / "base"
+    (folder / "kustomization.yaml").write_text("resources: [rbac.yaml]\n")
+    before = contents(folder)
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor")
+    assert finished.code == 2
+    assert "its resources must have crd-widgets.example.com.yaml" in " ".join(finished.stderr.split())
+    assert contents(folder) == before
+
+
 @pytest.mark.parametrize("edit", ["edited", "made by the user"])
 async def test_file_that_was_edited_is_not_replaced(shell: Shell, edit: str) -> None:
     await base(shell)
