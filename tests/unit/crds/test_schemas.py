@@ -13,6 +13,7 @@ from aioinformer import UsageError
 from aioinformer.crds import LIST_SET, custom_resource, list_map, rule, rules
 from aioinformer.crds.structural import find
 from aioinformer.models import apiextensions_v1
+from aioinformer.testing import ApiServer
 from tests.support.declared_classes import FIELDS, Pet, Tenant, Website, class_with
 
 
@@ -198,6 +199,8 @@ def test_path_finds_the_schema_of_a_field(path: str, found: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_definition_of_each_type_is_json(name: str) -> None:
+def test_definition_of_each_type_is_accepted_by_the_server_for_tests(name: str) -> None:
     body = custom_resource(class_with(name), "example.com", "v1").crd()
+    stored = ApiServer().create("customresourcedefinitions", body)
+    assert stored["spec"]["versions"][0]["schema"] == body["spec"]["versions"][0]["schema"]
     assert msgspec.json.decode(msgspec.json.encode(body)) == body
