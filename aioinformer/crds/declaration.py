@@ -228,7 +228,8 @@ def _plural(name: str) -> str:
 
 
 def _has_status(cls: type[Any]) -> bool:
-    return any("status" in vars(base).get("__annotations__", {}) for base in cls.__mro__)
+    kinds = ("__struct_encode_fields__", "__dataclass_fields__", "model_fields", "__annotations__")
+    return "status" in next((found for kind in kinds if (found := getattr(cls, kind, None)) is not None), ())
 
 
 def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
