@@ -62,6 +62,7 @@ def load_marked(data: bytes | str) -> Iterator[tuple[Any, yaml.Node]]:
     try:
         while loader.check_node():
             node = loader.get_node()
+            assert node is not None
             _check_keys(node)
             yield loader.construct_document(node), node
     finally:
