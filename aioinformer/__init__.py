@@ -72,6 +72,7 @@ __getattr__, __dir__ = _lazy_exports(
             "deletion_handling_object_name meta_namespace_index_func meta_namespace_key_func object_name "
             "split_meta_namespace_key"
         ),
+        "resources.manifests": "Manifest load_manifests",
         "resources.resource": "Resource",
         "resources.restmapper": "DiscoveryIncomplete UnknownResource",
         "resources.selectors": "FieldSelector LabelSelector parse_field_selector parse_label_selector",

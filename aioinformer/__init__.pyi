@@ -121,6 +121,8 @@ from aioinformer.resources.keys import meta_namespace_index_func as meta_namespa
 from aioinformer.resources.keys import meta_namespace_key_func as meta_namespace_key_func
 from aioinformer.resources.keys import object_name as object_name
 from aioinformer.resources.keys import split_meta_namespace_key as split_meta_namespace_key
+from aioinformer.resources.manifests import Manifest as Manifest
+from aioinformer.resources.manifests import load_manifests as load_manifests
 from aioinformer.resources.resource import Resource as Resource
 from aioinformer.resources.restmapper import DiscoveryIncomplete as DiscoveryIncomplete
 from aioinformer.resources.restmapper import UnknownResource as UnknownResource

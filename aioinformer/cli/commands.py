@@ -425,5 +425,128 @@ def run(
     sys.exit(run_manager(loaded, options))
 
 
+@cli.command(short_help="Print the CustomResourceDefinition of a class.")
+@click.argument("places", metavar="MODULE:CLASS...", nargs=-1, required=True)
+@click.option("--check", metavar="FILE", help="Exit with 1 if the definition in this file is another one.")
+@click.option(
+    "--compatible-with",
+    metavar="FILE",
+    help="Exit with 1 if a change since the definition in this file breaks stored objects or clients.",
+)
+def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None) -> None:
+    """Print the CustomResourceDefinition of a class as YAML, or compare it with a file.
+
+    MODULE:CLASS is a class of which the module declares a custom_resource(), or that resource. The current directory
+    can be imported from.
+
+    \b
+    Examples:
+      aioinformer crd widgets:Widget > deploy/crd.yaml
+      aioinformer crd widgets:Widget --check deploy/crd.yaml
+      git show main:deploy/crd.yaml > /tmp/crd.yaml && aioinformer crd widgets:Widget --compatible-with /tmp/crd.yaml
+
+    \b
+    Exit codes:
+      0  printed, or no difference, or no break
+      1  each difference, or each break, is a line on stdout
+      2  a bad option or file, no such class, or a class without a schema; the message names class and field
+    """
+    from aioinformer.cli.controllers.loading import chosen_custom_resource
+    from aioinformer.cli.projects.definitions import compare
+    from aioinformer.resources.manifests import to_yaml
+
+    bodies = [chosen_custom_resource(place).crd() for place in places]
+    if check is None and compatible_with is None:
+        click.echo(to_yaml(*bodies), nl=False)
+        return
+    lines = [line for body in bodies for line in compare(body, check, compatible_with)]
+    for line in lines:
+        click.echo(line)
+    sys.exit(1 if lines else 0)
+
+
+@cli.command(short_help="Write the manifests of a manager as a kustomize base.")
+@click.argument("manager", metavar="MODULE:MANAGER")
+@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the base.")
+@_NAMESPACES
+@click.option("--image", metavar="IMAGE", default="", help="Image of the container. Default: the manager's name.")
+@click.option("--replicas", metavar="N", type=click.IntRange(0), help="Default: 2 with a leader election, otherwise 1.")
+@click.option(
+    "--service-account",
+    metavar="[NS/]NAME",
+    help="Name and namespace of all objects. Default: the manager's name, in the namespace of its Lease, or default.",
+)
+@click.option("--pod-monitor", is_flag=True, help="Add a PodMonitor, for the operator of Prometheus.")
+@click.option("--overwrite", is_flag=True, help="Replace files that were edited, or have the name of a generated one.")
+def manifests(
+    manager: str,
+    folder: str,
+    namespaces: tuple[str, ...],
+    image: str,
+    replicas: int | None,
+    service_account: str | None,
+    pod_monitor: bool,
+    overwrite: bool,
+) -> None:
+    """Write what a manager needs in a cluster into a folder, as a kustomize base.
+
+    The files are the definitions of the classes, the service account and the roles that `check` prints, and a
+    Deployment with probes, resources and a security context. A second run replaces only what has changed, and removes
+    what is no longer needed. Your own files in the folder stay, and so do their lines in kustomization.yaml.
+
+    \b
+    Examples:
+      aioinformer manifests widgets:manager -o deploy/base --image registry.example.com/widgets:1.0
+      kubectl apply --server-side -k deploy/base
+
+    \b
+    Exit codes:
+      0  written, or nothing has changed
+      2  a bad option, no such manager, a class without a schema, or a generated file that was edited
+    """
+    from pathlib import Path
+
+    from aioinformer.cli.controllers import loading
+    from aioinformer.cli.projects.kustomize import Deployed, write_base
+
+    loaded = loading.chosen_manager(manager, namespaces)
+    names = tuple(name for each in namespaces for name in each.split(","))
+    account = loading.service_account(service_account, loaded)
+    options = Deployed(manager, account, image, replicas, pod_monitor, names)
+    for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
+        click.echo(line)
+
+
+@cli.command(short_help="Make a new project.")
+@click.argument("name")
+@click.option("--group", metavar="DOMAIN", required=True, help="Group of the resource, such as example.com.")
+@click.option("--kind", metavar="KIND", required=True, help="Kind of the resource, such as Website.")
+def init(name: str, group: str, kind: str) -> None:
+    """Make the project of a controller in the folder NAME: a class, a reconciler, a manager, and their tests.
+
+    The command asks nothing, and overwrites nothing.
+
+    \b
+    Example:
+      aioinformer init website-operator --group example.com --kind Website
+
+    \b
+    Exit codes:
+      0  made; stdout says what to do next
+      2  a bad option, or the folder is not empty
+    """
+    from pathlib import Path
+
+    from aioinformer.cli.projects.init import init_project
+
+    for path in init_project(Path(name), group, kind):
+        click.echo(f"created {name}/{path}")
+    click.echo(f"""
+Next:
+  cd {name} && python -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
+  make check      runs the tests, which need no cluster
+  make crd run    runs the controller in the cluster of the current context""")
+
+
 def _default_output() -> Output:
     return Output.TEXT if sys.stdout is not None and sys.stdout.isatty() else Output.JSONL

@@ -20,9 +20,10 @@ from aioinformer.resources.scopes import check_namespace
 from aioinformer.transport.clients import transport_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Unpack
 
+    from aioinformer.client.applying import ApplyReport
     from aioinformer.client.bodies import RawAnswer
     from aioinformer.client.requests import FieldValidation, Impersonation, WriteOptions
     from aioinformer.resources.resource import Resource
@@ -175,6 +176,42 @@ class Client(Accessors):
         client = await self.resource_for(obj)
         edited: T = await client.edit(obj, change, attempts=attempts, **options)
         return edited
+
+    async def apply_all(
+        self,
+        objects: Iterable[Any],
+        *,
+        namespace: str = "",
+        force: bool = False,
+        wait: float = 60.0,
+        **options: Unpack[WriteOptions],
+    ) -> ApplyReport:
+        """Apply objects on the server: namespaces, definitions, all others, and at last webhooks and API services.
+
+            report = await client.apply_all(load_manifests("deploy/"))
+
+        After the definitions, the call waits until the server serves their resources. An object that the server
+        refuses does not keep the others from being applied; after a server that does not answer, no more is sent.
+        Fields that other field managers own are a conflict, unless you take them over by `force`.
+
+        Args:
+            objects: bodies with `apiVersion` and `kind`, as `load_manifests` and `WIDGETS.crd()` return them.
+            namespace: of objects that state none, and are namespaced.
+            force: take over fields that other field managers own.
+            wait: seconds to wait for the definitions. In a dry run, there is no wait.
+            options: see `WriteOptions`. The timeout is that of each request. A field manager is required, here or in
+                the client.
+
+        Returns:
+            What was created, changed, or left unchanged.
+
+        Raises:
+            ApplyFailed: an object was not applied. Its `report` says which, why, and what has become of the others.
+            UsageError: there is no field manager, or an object lacks `apiVersion` or `kind`; nothing was sent.
+        """
+        from aioinformer.client.applying import apply_all
+
+        return await apply_all(self, objects, namespace, wait, force=force, **options)
 
     async def discover(self) -> ServedResources:
         """Return the resources that the server has now.

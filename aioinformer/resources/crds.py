@@ -41,6 +41,7 @@ class DefinitionCondition(msgspec.Struct):
 
     type: str
     status: str
+    message: str = ""
 
 
 class DefinitionStatus(msgspec.Struct):

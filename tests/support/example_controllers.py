@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import yaml
 
-from aioinformer import ApiNotFound, Resource, SharedInformerFactory, connect
+from aioinformer import ApiNotFound, Invalid, Resource, SharedInformerFactory, connect
 from aioinformer.models import apps_v1, core_v1, rbac_v1
 
 if TYPE_CHECKING:
@@ -103,6 +103,38 @@ async def widgets(user: User) -> None:
     await objects.delete("web")
     await user.until(resource, lambda found: not found)
     await user.until(core_v1.CONFIG_MAPS, lambda found: not colours(found))
+
+
+async def website(user: User) -> None:
+    resource = Resource[Any]("example.com", "v1", "websites", "Website")
+    objects = user.client.resource(resource).namespaced(NAMESPACE)
+
+    def mine(found: list[Any]) -> list[Any]:
+        return [each for each in found if each.metadata.name == "shop"]
+
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await objects.create({"metadata": {"name": "shop"}, "spec": {"text": "open", "replicas": -1}})
+            except ApiNotFound:
+                await asyncio.sleep(0.1)
+            except Invalid:
+                break
+    await user.create(resource, {"metadata": {"name": "shop"}, "spec": {"text": "open", "host": "shop.example.com"}})
+    [found] = await user.until(apps_v1.DEPLOYMENTS, mine)
+    assert (found.spec.replicas, found.spec.template.spec.containers[0].image) == (1, "nginx:1.29")
+    await user.until(core_v1.SERVICES, mine)
+    await user.until(
+        resource, lambda found: found[0].get("status", {}).get("conditions", [{}])[0].get("reason") == "Pods"
+    )
+    await objects.patch("shop", {"spec": {"text": "closed", "replicas": 2}})
+    await user.until(
+        core_v1.CONFIG_MAPS, lambda found: [each.data for each in mine(found)] == [{"index.html": "closed"}]
+    )
+    await user.until(apps_v1.DEPLOYMENTS, lambda found: [each.spec.replicas for each in mine(found)] == [2])
+    await objects.delete("shop")
+    await user.until(resource, lambda found: not found)
+    await user.until(core_v1.CONFIG_MAPS, lambda found: not mine(found))
 
 
 async def sample_controller(user: User) -> None:
@@ -198,6 +230,7 @@ async def fastapi_controller(user: User) -> None:
 #: What a user does with each program.
 USES: dict[str, Callable[[User], Awaitable[None]]] = {
     "widgets.py": widgets,
+    "website.py": website,
     "sample_controller.py": sample_controller,
     "replicas.py": replicas,
     "namespace_provisioner.py": namespace_provisioner,

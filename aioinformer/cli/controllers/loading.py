@@ -1,19 +1,22 @@
-"""The manager that a command names, and its service account."""
+"""The manager that a command names, and its service account; or the custom resource."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from aioinformer.controller import Manager
+from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.factory.pool import checked_namespaces
 from aioinformer.logs import visible
 from aioinformer.resources.scopes import check_namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 
@@ -41,21 +44,47 @@ def load_manager(place: str) -> Manager:
         UsageError: the place has another form, or there is no manager.
         ModuleFailed: the module raises.
     """
+    module, found = _load(place, "manager", "widgets:manager", Manager)
+    if not isinstance(found, Manager):
+        raise UsageError(f"{place} is of type {type(found).__name__}, and not a Manager{_others(module, Manager)}")
+    return found
+
+
+def load_custom_resource(place: str) -> CustomResource[Any]:
+    """Return the custom resource at a place, "MODULE:NAME", which names it or its class.
+
+    Raises:
+        UsageError: the place has another form, or there is no such resource.
+        ModuleFailed: the module raises.
+    """
+    module, found = _load(place, "class", "widgets:Widget", CustomResource)
+    if isinstance(found, CustomResource):
+        return found
+    modules = [module, sys.modules[found.__module__]] if isinstance(found, type) else []
+    declared = [each for one in modules for each in vars(one).values() if isinstance(each, CustomResource)]
+    for each in declared:
+        if each.decoder is found:
+            return each
+    what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+    raise UsageError(
+        f"{place} is {what}, and its module declares no custom_resource() of it{_others(module, CustomResource)}"
+    )
+
+
+def _load(place: str, what: str, example: str, kind: type[Any]) -> tuple[ModuleType, Any]:
     module_name, colon, name = place.partition(":")
     if not (module_name and colon and name):
-        raise UsageError(f"{place!r} does not name a manager: write MODULE:NAME, such as widgets:manager")
+        raise UsageError(f"{place!r} does not name a {what}: write MODULE:NAME, such as {example}")
     if module_name.endswith(".py") or "/" in module_name:
         dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
         raise UsageError(f"{module_name!r} is a file: write the module, {dotted}:{name}")
-    found: object = _import(module_name)
+    module = _import(module_name)
+    found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"module {module_name} has no {name}{_managers_in(sys.modules[module_name])}")
+            raise UsageError(f"module {module_name} has no {name}{_others(module, kind)}")
         found = getattr(found, part)
-    if not isinstance(found, Manager):
-        hint = _managers_in(sys.modules[module_name])
-        raise UsageError(f"{place} is of type {type(found).__name__}, and not a Manager{hint}")
-    return found
+    return module, found
 
 
 def _import(name: str) -> ModuleType:
@@ -74,18 +103,30 @@ def _import(name: str) -> ModuleType:
         raise ModuleFailed(name, error) from error
 
 
-def _managers_in(module: ModuleType) -> str:
-    names = [name for name, value in vars(module).items() if isinstance(value, Manager)]
+def _others(module: ModuleType, kind: type[Any]) -> str:
+    names = [name for name, value in vars(module).items() if isinstance(value, kind)]
     return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""
+
+
+@contextmanager
+def _printed_trace() -> Iterator[None]:
+    try:
+        yield
+    except ModuleFailed as error:
+        print(error.trace, file=sys.stderr)
+        raise
+
+
+def chosen_custom_resource(place: str) -> CustomResource[Any]:
+    """Return the custom resource at a place. Print what its module raises."""
+    with _printed_trace():
+        return load_custom_resource(place)
 
 
 def chosen_manager(place: str, namespaces: tuple[str, ...]) -> Manager:
     """Return the manager at a place, with other namespaces if there are any. Print what its module raises."""
-    try:
+    with _printed_trace():
         loaded = load_manager(place)
-    except ModuleFailed as error:
-        print(error.trace, file=sys.stderr)
-        raise
     if names := [name for each in namespaces for name in each.split(",")]:
         if loaded.factory is not None:
             raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")

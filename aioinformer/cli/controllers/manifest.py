@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
 from aioinformer.cli.controllers.needs import CLUSTER
+from aioinformer.resources.manifests import to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ def manifest(name: str, namespace: str, rules: list[Rule], notes: Iterable[str] 
         listed = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
         return msgspec.json.format(listed).decode() + "\n"
     top = "".join(f"# {note}\n" for note in notes)
-    return top + "---\n".join(comments + _yaml(each) for comments, each in found)
+    return top + "---\n".join(comments + to_yaml(each, sort_keys=False) for comments, each in found)
 
 
 def _objects(name: str, namespace: str, rules: list[Rule]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -67,14 +67,3 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "verbs": list(rule.verbs),
     }
     return {**found, "resourceNames": list(rule.names)} if rule.names else found
-
-
-def _yaml(document: dict[str, Any]) -> str:
-    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
-    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, default_flow_style=False)
-    return text
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True

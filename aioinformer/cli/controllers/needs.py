@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from aioinformer.crds import CustomResource
 from aioinformer.resources import catalog
 from aioinformer.resources.resource import Resource
 
@@ -131,7 +132,9 @@ def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
 
 
 def _has_status(resource: Resource[Any]) -> bool:
-    """Return whether a resource has a status of its own, as far as is known: of custom resources, it is not."""
+    """Return whether a resource has a status of its own, as far as is known: of other custom resources, it is not."""
+    if isinstance(resource, CustomResource):
+        return "status" in resource.subresources
     known = catalog.find(resource.group, resource.version, resource.plural)
     return known is None or "status" in known.subresources
 

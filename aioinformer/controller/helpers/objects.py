@@ -37,7 +37,8 @@ def as_stored(request: Request[Any]) -> Any:
     record = None if isinstance(request.object, View) else request.stored()
     if record is None:
         return request.object
-    return view_class(msgspec.structs.replace(request.resource, decoder=None))(record)
+    # A record of its own: the body of this view must not become that of the objects of the class.
+    return view_class(msgspec.structs.replace(request.resource, decoder=None))(record.with_raw(record.json))
 
 
 async def reconcile_undecodable(

@@ -7,17 +7,15 @@ import os
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from aioinformer.errors import UsageError
+from aioinformer.resources.manifests import load_manifests as read_manifests
 from aioinformer.testing.api.encoding import decode
 from aioinformer.testing.api.statuses import StatusError
 from aioinformer.testing.schemas.definitions import is_established
 from aioinformer.testing.schemas.field_checks import check_object
-from aioinformer.transport.auth.yaml_documents import load_all_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from aioinformer.testing.api.served import Served
@@ -26,25 +24,8 @@ if TYPE_CHECKING:
 _CRD = "CustomResourceDefinition"
 # Objects that others need are loaded first, wherever they stand.
 _RANKS = {_CRD: 0, "Namespace": 1}
-_SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 _STATE = ".state.json"
 _HEAD, _BETWEEN, _END = b'{"apiVersion":"v1","kind":"List","items":[\n', b",\n", b"\n]}\n"
-
-
-def _read_manifests(path: Path) -> list[dict[str, Any]]:
-    """Return all objects in a file, or in the files of a folder and its subfolders, in the order of their names.
-
-    Documents in one file are separated by "---"; lists are expanded.
-
-    Raises:
-        UsageError: the path does not exist, or a document is no object; the message names file and document.
-    """
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder")
-    if not path.is_dir():
-        return list(_objects(path))
-    files = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and not file.name.startswith("."))
-    return [obj for file in files for obj in _objects(file)]
 
 
 def _saved_version(path: Path) -> int:
@@ -86,32 +67,6 @@ def write_manifests(folder: Path, collections: Iterable[tuple[str, Iterable[byte
         raise UsageError(f"{folder}: cannot be written: {error.strerror or error}") from error
 
 
-def _objects(file: Path) -> Iterator[dict[str, Any]]:
-    try:
-        text = file.read_text()
-        documents = [json.loads(text)] if file.suffix == ".json" else list(load_all_yaml(text))
-    except yaml.YAMLError as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    except RecursionError:
-        raise UsageError(f"{file}: cannot be read: it is nested too deeply") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read: {error}") from error
-    for number, document in enumerate(documents, 1):
-        if document is None:
-            continue
-        for obj in _opened(document):
-            if not isinstance(obj, dict) or not (obj.get("kind") and obj.get("apiVersion")):
-                raise UsageError(f"{file}: document {number} is no object: it needs apiVersion and kind")
-            if not isinstance(obj.get("metadata"), dict):
-                raise UsageError(f"{file}: document {number}: {obj['kind']} needs metadata with a name")
-            yield obj
-
-
-def _opened(document: Any) -> list[Any]:
-    is_list = isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document
-    return list(document["items"] or ()) if is_list else [document]
-
-
 def write_private(path: Path, *parts: bytes) -> None:
     """Write a file with mode 0600, completely or not at all. A file or a link of this name is replaced."""
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600, and a new file
@@ -137,7 +92,7 @@ def load_manifests(cluster: Cluster, path: Path) -> int:
     Raises:
         UsageError: an object cannot be read, is not served, or is refused; the message names it.
     """
-    objects = sorted(_read_manifests(path), key=lambda obj: _RANKS.get(obj["kind"], 2))
+    objects = sorted(read_manifests(path), key=lambda obj: _RANKS.get(obj["kind"], 2))
     version = _saved_version(path) if path.is_dir() else 0
     if version:
         _restore(cluster, objects, version)
@@ -147,7 +102,7 @@ def load_manifests(cluster: Cluster, path: Path) -> int:
     return len(objects)
 
 
-def _restore(cluster: Cluster, objects: list[dict[str, Any]], version: int) -> None:
+def _restore(cluster: Cluster, objects: Sequence[dict[str, Any]], version: int) -> None:
     for obj in objects:
         if obj["kind"] == _CRD and is_established(obj):
             cluster.store.registry.define(obj)

@@ -48,6 +48,23 @@ def load_all_yaml(data: bytes | str) -> Iterator[Any]:
     return yaml.load_all(data, _BoundedLoader)
 
 
+def load_marked(data: bytes | str) -> Iterator[tuple[Any, yaml.Node]]:
+    """Yield the value of each document, with its nodes, which have the lines. Keys that occur twice are refused.
+
+    Raises:
+        YAMLError: as `load_all_yaml`.
+    """
+    loader = _BoundedLoader(data)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            assert node is not None
+            _check_keys(node)
+            yield loader.construct_document(node), node
+    finally:
+        loader.dispose()
+
+
 def compose_first(data: bytes | str) -> yaml.Node | None:
     """Return the nodes of the first document."""
     return next(iter(yaml.compose_all(data, _BoundedLoader)), None)
@@ -72,6 +89,17 @@ def _check_aliases(root: yaml.Node) -> None:
 
     if size_of(root) - written > _MOST_ALIASED:
         raise UnboundedDocument(None, None, "document contains excessive aliasing", None)
+
+
+def _check_keys(node: yaml.Node) -> None:
+    if isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in keys and key.value != "<<":
+                raise ComposerError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
+            keys.add(str(key.value))
+    for part in _parts(node):
+        _check_keys(part)
 
 
 def _parts(node: yaml.Node) -> Iterator[yaml.Node]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from aioinformer import Client, Condition, UsageError
+from aioinformer import Client, Condition, SharedInformerFactory, UsageError
 from aioinformer.controller import set_status
+from aioinformer.controller.helpers.objects import as_stored
 from aioinformer.models import ObjectMeta  # noqa: TC001 - msgspec reads the annotations
 from tests.support.bench import WIDGETS, Bench, definition, with_class
 
@@ -205,3 +206,18 @@ async def test_class_that_leaves_out_the_status_loses_none(
     assert request.object is written
     assert [each["type"] for each in status(bench)["conditions"]] == ["Other", "Ready"]
     assert status(bench)["size"] == 7
+
+
+async def test_view_of_a_stored_object_leaves_the_cache_the_class(
+    api_server: ApiServer, bench: Bench, client: Client
+) -> None:
+    async with SharedInformerFactory(api_server.url) as factory:
+        informer = factory.informer_for(with_class(WithStatus))
+        await factory.wait_for_cache_sync()
+        mine = Bench(api_server, client, with_class(WithStatus))
+        mine.add_input(informer)
+        request = await mine.request()
+        view = as_stored(request)
+        body = view["spec"], view._load()  # kept, as by the traceback of an error
+        assert isinstance(informer.lister().get("default/web"), WithStatus)
+        assert body[0] == {"size": 3}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import re
@@ -209,7 +210,14 @@ async def test_example_runs_again_after_an_interruption(
 @pytest.mark.behaviour("C-89")
 @pytest.mark.parametrize(
     "name",
-    ["widgets.py", "sample_controller.py", "replicas.py", "namespace_provisioner.py", "fastapi_controller.py"],
+    [
+        "widgets.py",
+        "website.py",
+        "sample_controller.py",
+        "replicas.py",
+        "namespace_provisioner.py",
+        "fastapi_controller.py",
+    ],
 )
 async def test_controller_does_what_its_user_expects(
     api_server: ApiServer, tmp_path: Path, unused_tcp_port: int, name: str
@@ -244,6 +252,24 @@ def test_manifests_and_the_image_fit_the_program() -> None:
 
 def test_widget_controller_is_short() -> None:
     assert len((EXAMPLES / "widgets.py").read_text().splitlines()) <= 80
+
+
+def test_website_controller_is_short() -> None:
+    """Count the lines without comments, docstrings, blank lines and imports."""
+    source = (EXAMPLES / "website.py").read_text()
+    lines = {number for number, text in enumerate(source.splitlines(), 1) if text.strip() and text.strip()[0] != "#"}
+    for node in ast.walk(ast.parse(source)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.stmt) and (is_text or isinstance(node, ast.Import | ast.ImportFrom)):
+            lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    assert len(lines) <= 90
+
+
+async def test_definition_of_the_website_is_that_of_its_class() -> None:
+    command = (sys.executable, "-m", "aioinformer", "crd", "website:Website", "--check", "website.yaml")
+    check = await asyncio.create_subprocess_exec(*command, cwd=EXAMPLES, stdout=asyncio.subprocess.PIPE)
+    assert (await check.communicate())[0].decode() == ""
+    assert check.returncode == 0
 
 
 def test_every_example_has_a_test() -> None:

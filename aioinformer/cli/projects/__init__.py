@@ -1,0 +1,1 @@
+"""The commands that make files: `crd` of a class, `manifests` of a manager, and `init` of a new project."""

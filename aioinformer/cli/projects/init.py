@@ -1,0 +1,88 @@
+"""`aioinformer init`: a new project, from the templates of this package."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.crds import custom_resource
+from aioinformer.errors import OptionError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aioinformer.resources.resource import Resource
+
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
+#: File of the project, and its template.
+_FILES: Final = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "Makefile": "Makefile",
+    "Dockerfile": "Dockerfile",
+    ".gitignore": "gitignore",
+    ".github/workflows/checks.yaml": "workflow",
+    "{package}/__init__.py": "package-init",
+    "{package}/py.typed": "",
+    "{package}/{module}.py": "resource",
+    "{package}/reconciler.py": "reconciler",
+    "{package}/manager.py": "manager",
+    "tests/test_{module}.py": "test-controller",
+}
+
+
+def init_project(folder: Path, group: str, kind: str) -> list[str]:
+    """Make a project in a folder of the name of the project, and return the names of its files.
+
+    Raises:
+        UsageError: the name, the group or the kind is invalid, or the folder is not empty. Then nothing was written.
+    """
+    name = folder.absolute().name
+    if not _NAME.fullmatch(name):
+        raise OptionError(f"NAME: expected lower-case letters, digits and -, as in website-operator, not {name!r}")
+    declared: Resource[Any] = custom_resource(type(kind, (), {}), group, "v1alpha1")
+    package, module = name.replace("-", "_"), declared.singular
+    for what, word in (("NAME", package), ("--kind", module)):
+        if keyword.iskeyword(word):
+            raise OptionError(f"{what}: {word} is a reserved word of Python; choose another name")
+    if module in ("manager", "reconciler"):
+        raise OptionError(f"--kind: {kind} would be the file {module}.py, which every project has; choose another kind")
+    words = {
+        "name": name,
+        "package": package,
+        "module": module,
+        "kind": kind,
+        "group": group,
+        "plural": declared.plural,
+        "constant": declared.plural.upper(),
+        "function": declared.plural,
+    }
+    # In the order of ruff: names in upper case first, modules by their names.
+    words["imported"] = (
+        ",\n    ".join(sorted((kind, words["constant"]), key=lambda each: (not each.isupper(), each))) + ","
+    )
+    parts = sorted((("reconciler", words["function"]), (module, words["constant"])))
+    words["imports"] = "\n".join(f"from {package}.{part} import (\n    {each},\n)" for part, each in parts)
+    texts = {_filled(path, words): _filled(_template(source), words) for path, source in _FILES.items()}
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError(f"{folder} is not empty: choose another name, or remove it; nothing was written")
+        for path, text in texts.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / path).open("x") as file:
+                file.write(text)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be written: {error}") from error
+    return list(texts)
+
+
+def _template(name: str) -> str:
+    return (files(__package__) / "templates" / f"{name}.txt").read_text() if name else ""
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", value)
+    return text

@@ -1,0 +1,186 @@
+"""`aioinformer manifests`: a kustomize base of what a manager needs in a cluster."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from yaml import YAMLError
+
+from aioinformer.cli.controllers.manifest import manifest
+from aioinformer.cli.controllers.needs import needs
+from aioinformer.cli.projects.folders import is_generated, update
+from aioinformer.crds import CustomResource
+from aioinformer.errors import UsageError
+from aioinformer.resources.manifests import to_yaml
+from aioinformer.transport.auth.yaml_documents import load_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from aioinformer.controller import Manager
+
+_PORT: Final = 8080
+_KUSTOMIZATION: Final = "kustomization.yaml"
+_BASE: Final = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+#: Generated files that a later run may remove.
+_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml")
+#: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
+_AFTER_GRACE: Final = 20
+
+
+class Deployed(msgspec.Struct, frozen=True):
+    """How a manager is deployed.
+
+    Attributes:
+        place: of the manager, "widgets:manager".
+        account: name and namespace of the service account, and of all else.
+        image: of the container.
+        replicas: None for two with a leader election, and one without.
+        pod_monitor: whether Prometheus's operator reads the metrics.
+        namespaces: the namespaces that options name, instead of those of the manager.
+    """
+
+    place: str
+    account: tuple[str, str]
+    image: str = ""
+    replicas: int | None = None
+    pod_monitor: bool = False
+    namespaces: tuple[str, ...] = ()
+
+
+def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: bool = False) -> list[str]:
+    """Write the base into a folder, and return what was done, a line each; [] if nothing has changed.
+
+    Files of the user stay, and their entries in `kustomization.yaml`, too.
+
+    Raises:
+        UsageError: a generated file was edited, `kustomization.yaml` cannot be read or changed, or a class has no
+            schema; then nothing was written. Or the folder cannot be written.
+    """
+    files = base_files(manager, options)
+    path = folder / _KUSTOMIZATION
+    try:
+        text = path.read_text() if path.exists() else to_yaml({**_BASE, "resources": []})
+        unneeded = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and name not in files]
+        gone = [name for name in unneeded if not (folder / name).exists() or is_generated((folder / name).read_text())]
+        listed = _listed(text, path, list(files), gone)
+        done = update(folder, files, overwrite=overwrite)
+        if not path.exists() or listed != text:
+            done.append(f"{'changed' if path.exists() else 'created'} {path}")
+            path.write_text(listed)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return done
+
+
+def _listed(text: str, path: Path, needed: list[str], removed: list[str]) -> str:
+    """Return a kustomization whose resources have the needed files, and not the removed ones; all else stays."""
+    listed = _resources(text, path)
+    missing = [name for name in sorted(needed) if name not in listed]
+    if not missing and not set(listed) & set(removed):
+        return text
+    lines = [line for line in text.splitlines() if line.strip() not in {f"- {name}" for name in removed}]
+    at = next((number for number, line in enumerate(lines) if line.rstrip() in ("resources:", "resources: []")), None)
+    if at is not None:
+        lines[at : at + 1] = ["resources:", *(f"- {name}" for name in missing)]
+    found = "\n".join(lines) + "\n"
+    try:
+        if sorted(_resources(found, path)) == sorted({*listed, *missing} - set(removed)):
+            return found
+    except UsageError:
+        pass
+    raise UsageError(
+        f"{path}: its resources must have {', '.join(sorted(needed))}; write them, and run the command again"
+    )
+
+
+def _resources(text: str, path: Path) -> list[str]:
+    try:
+        value = load_yaml(text)
+        return list((value or {}).get("resources") or ())
+    except (YAMLError, AttributeError, TypeError) as error:
+        raise UsageError(f"{path}: is no kustomization: {' '.join(str(error).split())}") from error
+
+
+def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
+    """Return the files of the base: names and texts."""
+    name, namespace = options.account
+    files = {f"crd-{each.group_resource}.yaml": to_yaml(each.crd()) for each in _defined(manager)}
+    files["rbac.yaml"] = manifest(name, namespace, needs(manager))
+    files["deployment.yaml"] = to_yaml(_deployment(manager, options))
+    if options.pod_monitor:
+        files["pod-monitor.yaml"] = to_yaml(_pod_monitor(options))
+    return files
+
+
+def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
+    """Yield the resources of which a class makes the definition, each with most of its versions."""
+    found: dict[str, CustomResource[Any]] = {}
+    for controller in manager.controllers.values():
+        inputs = (controller.primary(), *controller.owns, *controller.watches)
+        for resource in (*(each.resource for each in inputs), *(controller.writes or ())):
+            if isinstance(resource, CustomResource):
+                known = found.get(resource.group_resource)
+                if known is None or len(known.declared.others) < len(resource.declared.others):
+                    found[resource.group_resource] = resource
+    for _, resource in sorted(found.items()):
+        yield resource
+
+
+def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
+    name, namespace = options.account
+    port = manager.health_port or _PORT
+    command = ["aioinformer", "run", options.place, "--health-port", str(port), "--log-format", "json"]
+    for each in options.namespaces:
+        command += ["--namespace", each]
+    labels = {"app.kubernetes.io/name": name}
+    elected = manager.leader_election is not None
+    container = {
+        "name": "manager",
+        "image": options.image or f"{name}:latest",
+        "command": command,
+        "ports": [{"name": "health", "containerPort": port}],
+        "livenessProbe": {"httpGet": {"path": "/livez", "port": "health"}, "periodSeconds": 10},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    pod = {
+        "serviceAccountName": name,
+        "terminationGracePeriodSeconds": int(manager.grace) + _AFTER_GRACE,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "replicas": (2 if elected else 1) if options.replicas is None else options.replicas,
+            # Without an election, two managers must not work at the same time.
+            **({} if elected else {"strategy": {"type": "Recreate"}}),
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def _pod_monitor(options: Deployed) -> dict[str, Any]:
+    name, namespace = options.account
+    labels = {"app.kubernetes.io/name": name}
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PodMonitor",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "podMetricsEndpoints": [{"port": "health", "path": "/metrics"}],
+        },
+    }

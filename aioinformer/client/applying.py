@@ -1,0 +1,198 @@
+"""Apply many objects in the order that a cluster needs, and report what has become of each."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from aioinformer.client.bodies import encode_unchecked
+from aioinformer.errors import AioinformerError, NotFound, TransportError, UsageError
+from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.resources.keys import metadata_field, metadata_of
+from aioinformer.resources.manifests import Manifest, title
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from aioinformer.client.client import Client
+    from aioinformer.client.requests import WriteOptions
+
+Change: TypeAlias = Literal["created", "changed", "unchanged", "failed"]
+
+_CRD: Final = "CustomResourceDefinition"
+#: Namespaces and definitions are needed by others; webhooks and API services refuse others while they do not run.
+_RANKS: Final = {
+    "Namespace": 0,
+    _CRD: 1,
+    "ValidatingWebhookConfiguration": 3,
+    "MutatingWebhookConfiguration": 3,
+    "APIService": 3,
+}
+_REST: Final = 2
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
+
+
+class AppliedObject(msgspec.Struct, frozen=True):
+    """What has become of one object.
+
+    Attributes:
+        title: kind, namespace and name: "Deployment shop/web".
+        change: "created", "changed", "unchanged" or "failed".
+        source: file and line, if `load_manifests` has read it.
+        error: why it failed; None otherwise.
+        object: what the server has stored; None if it failed.
+    """
+
+    title: str
+    change: Change
+    source: str = ""
+    error: AioinformerError | None = None
+    object: Any = None
+
+    def __str__(self) -> str:
+        where = f"{self.source}: " if self.source and self.error else ""
+        return f"{where}{self.title} {self.change}{f': {self.error}' if self.error else ''}"
+
+
+class ApplyReport(msgspec.Struct, frozen=True):
+    """What has become of all objects, in the order in which they were applied. `str()` has a line for each.
+
+    Attributes:
+        objects: one for each object.
+    """
+
+    objects: tuple[AppliedObject, ...]
+
+    def of(self, change: Change) -> tuple[AppliedObject, ...]:
+        """Return the objects that were "created", "changed", "unchanged", or have "failed"."""
+        return tuple(each for each in self.objects if each.change == change)
+
+    @property
+    def failed(self) -> tuple[AppliedObject, ...]:
+        """The objects that were not applied."""
+        return self.of("failed")
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.objects))
+
+
+class ApplyFailed(AioinformerError):
+    """Some objects were not applied; the others were.
+
+    Attributes:
+        report: what has become of each.
+    """
+
+    def __init__(self, report: ApplyReport) -> None:
+        failed = report.failed
+        super().__init__(f"{len(failed)} of {len(report.objects)} objects were not applied; the first: {failed[0]}")
+        self.report = report
+
+
+async def apply_all(
+    client: Client, objects: Iterable[Any], namespace: str, wait: float, *, force: bool, **options: Unpack[WriteOptions]
+) -> ApplyReport:
+    """See `Client.apply_all`."""
+    settings = client._settings.changed(options, "apply_all()")
+    settings.manager("apply_all()")
+    bodies = [each if isinstance(each, Manifest) else Manifest(_plain(each), "") for each in objects]
+    for body in bodies:
+        if not (body.get("apiVersion") and body.get("kind")):
+            raise UsageError(f"{title(body)}: an object to apply needs apiVersion and kind")
+    ordered = sorted(bodies, key=lambda each: _RANKS.get(each["kind"], _REST))  # stable
+    found: list[AppliedObject] = []
+    definitions: list[Manifest] = []
+    lost: TransportError | None = None
+    for body in ordered:
+        if definitions and _RANKS.get(body["kind"], _REST) > _RANKS[_CRD]:
+            found = await _established(client, definitions, found, wait)
+            definitions = []
+        try:
+            if lost is not None:
+                raise lost
+            one = await _apply(client, body, namespace, force=force, **options)
+        except AioinformerError as error:
+            if isinstance(error, TransportError):
+                lost = error  # the server does not answer: no further attempt, each of which would wait
+            one = AppliedObject(body.title, "failed", body.source, error)
+        found.append(one)
+        if body["kind"] == _CRD and one.error is None and not settings.dry_run:
+            definitions.append(body)
+    report = ApplyReport(tuple(await _established(client, definitions, found, wait)))
+    if report.failed:
+        raise ApplyFailed(report)
+    return report
+
+
+def _plain(obj: Any) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_unchecked(obj), type=dict[str, Any])
+    return decoded
+
+
+async def _apply(
+    client: Client, body: Manifest, namespace: str, *, force: bool, **options: Unpack[WriteOptions]
+) -> AppliedObject:
+    known = body.resource
+    resource = client.resource(known) if known is not None else await client.resource_for(body)
+    place = "" if not resource.resource.namespaced or body["metadata"].get("namespace") else namespace
+    before = None
+    with suppress(NotFound):
+        before = metadata_of(await resource.get(body, namespace=place))
+    after = await resource.apply(body, force=force, namespace=place, **options)
+    change: Change = "created"
+    if before is not None:
+        versions = [
+            metadata_field(each, "resource_version", "resourceVersion") for each in (before, metadata_of(after))
+        ]
+        change = "unchanged" if versions[0] == versions[1] else "changed"
+    return AppliedObject(body.title, change, body.source, None, after)
+
+
+async def _established(
+    client: Client, definitions: list[Manifest], found: list[AppliedObject], wait: float
+) -> list[AppliedObject]:
+    """Wait until the server serves the definitions; return the outcomes, of which those not served have failed."""
+    missing = {each.title: each for each in definitions}
+    reasons: dict[str, str] = {}
+    attempt = 0
+    try:
+        async with asyncio.timeout(wait):
+            while missing:
+                for name, body in list(missing.items()):
+                    reasons[name] = await _reason_to_wait(client, body)
+                    if not reasons[name]:
+                        del missing[name]
+                if missing:
+                    await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
+                    attempt += 1
+    except TimeoutError:
+        pass
+    except AioinformerError as error:
+        reasons = dict.fromkeys(missing, str(error))
+    text = "the server does not serve it after {:g} s: {}"
+    return [
+        msgspec.structs.replace(
+            each, change="failed", error=AioinformerError(text.format(wait, reasons.get(each.title, "no answer")))
+        )
+        if each.title in missing
+        else each
+        for each in found
+    ]
+
+
+async def _reason_to_wait(client: Client, body: Manifest) -> str:
+    raw = (
+        await client.request("GET", f"/apis/{body['apiVersion']}/customresourcedefinitions/{body['metadata']['name']}")
+    ).body
+    definition = msgspec.json.decode(raw, type=CustomResourceDefinition)
+    if not definition.served():
+        conditions = (definition.status.conditions if definition.status else None) or ()
+        refused = [each.message for each in conditions if each.status == "False" and each.message]
+        return "; ".join(refused) or "it is not established"
+    served = {(each.group, each.version, each.plural) for each in await client.discover()}
+    wanted = {(each.group, each.version, each.plural) for each in definition.served()}
+    return "" if wanted <= served else "discovery does not have it yet"

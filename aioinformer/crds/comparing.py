@@ -1,0 +1,198 @@
+"""Compare two definitions: how they differ, and which changes break stored objects or clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.crds.markers import INT_OR_STRING, LIST_KEYS, LIST_TYPE, MAP_TYPE, RULES, UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Schema = dict[str, Any]
+
+#: What servers add to definitions that do not state it.
+_ADDED: Final[dict[str, Any]] = {"conversion": {"strategy": "None"}, "preserveUnknownFields": False}
+_LEAST: Final = ("minimum", "minLength", "minItems", "minProperties")
+_MOST: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
+_SAME: Final = ("pattern", "format", LIST_TYPE, LIST_KEYS, MAP_TYPE)
+
+
+def differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Return how the `spec` of a definition differs from that of the class, a line each.
+
+    What only servers write is ignored: status, metadata, and defaults of the definition.
+
+    Args:
+        wanted: the definition of the class.
+        found: the definition to check.
+    """
+    spec = {name: each for name, each in found.get("spec", {}).items() if _ADDED.get(name) != each}
+    return list(_differences(wanted["spec"], spec, "spec"))
+
+
+def _differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for name in sorted({*wanted, *found}):
+            here = f"{path}.{name}"
+            if name not in found:
+                yield f"{here}: missing; the class has {_short(wanted[name])}"
+            elif name not in wanted:
+                yield f"{here}: {_short(found[name])}, which the class does not have"
+            else:
+                yield from _differences(wanted[name], found[name], here)
+    elif isinstance(wanted, list) and isinstance(found, list) and (wanted_by := _named(wanted)) is not None:
+        if (found_by := _named(found)) is not None:
+            yield from _differences(wanted_by, found_by, path)
+    elif wanted != found:
+        yield f"{path}: {_short(found)}; the class has {_short(wanted)}"
+
+
+def _named(items: list[Any]) -> dict[str, Any] | None:
+    """Return the items by their names, None if they have none."""
+    if not all(isinstance(each, dict) and "name" in each for each in items):
+        return None
+    return {str(each["name"]): each for each in items}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return the changes from one definition to another that break stored objects or clients, a line each."""
+    before, after = old["spec"], new["spec"]
+    return [*_name_breaks(before, after), *_version_breaks(before, after)]
+
+
+def _name_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    for name, was, now in (
+        ("group", before.get("group"), after["group"]),
+        ("scope", before.get("scope"), after["scope"]),
+        *((f"names.{each}", before["names"].get(each), after["names"].get(each)) for each in ("kind", "plural")),
+    ):
+        if was != now:
+            yield f"spec.{name}: changed from {was} to {now}: it is another resource"
+    for each in ("shortNames", "categories"):
+        if gone := set(before["names"].get(each) or ()) - set(after["names"].get(each) or ()):
+            yield f"spec.names.{each}: {', '.join(sorted(gone))} removed"
+
+
+def _version_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    now = {each["name"]: each for each in after["versions"]}
+    for was in before["versions"]:
+        name, path = was["name"], f"versions.{was['name']}"
+        each = now.get(name)
+        if each is None:
+            stored = "; objects may be stored in it" if was.get("storage") else ""
+            yield f"{path}: removed{stored}"
+            continue
+        if was.get("served") and not each["served"]:
+            yield f"{path}: no longer served"
+        had, has = was.get("subresources") or {}, each.get("subresources") or {}
+        for subresource in sorted(had.keys() - has.keys()):
+            yield f"{path}: subresource {subresource} removed"
+        if "status" in has.keys() - had.keys():
+            yield f"{path}: subresource status added: clients that write the status with the object no longer change it"
+        paths = {one["jsonPath"] for one in each.get("selectableFields") or ()}
+        for one in was.get("selectableFields") or ():
+            if one["jsonPath"] not in paths:
+                yield f"{path}: {one['jsonPath']} is no longer selectable"
+        schemas = [(one.get("schema") or {}).get("openAPIV3Schema") or {UNKNOWN: True} for one in (was, each)]
+        yield from _schema_breaks(schemas[0], schemas[1], path)
+
+
+def _schema_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
+    was, now = _kind(old), _kind(new)
+    wider = now == "any JSON" or (was, now) in {
+        ("integer", "number"),
+        ("integer", "int-or-string"),
+        ("string", "int-or-string"),
+    }
+    if was != now and not wider:
+        yield f"{path}: type narrowed from {was} to {now}"
+        return
+    yield from _limit_breaks(old, new, path)
+    known = [each.get("rule") for each in old.get(RULES) or ()]
+    for each in new.get(RULES) or ():
+        if each["rule"] not in known:
+            yield f"{path}: rule {each['rule']!r} is new"
+    if old.get("nullable") and not new.get("nullable"):
+        yield f"{path}: null is no longer accepted"
+    if old.get(UNKNOWN) and not new.get(UNKNOWN):
+        yield f"{path}: unknown fields are no longer kept"
+    if "items" in old and "items" in new:
+        yield from _schema_breaks(old["items"], new["items"], f"{path}[]")
+    if was == now == "object":
+        yield from _field_breaks(old, new, path)
+
+
+def _field_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
+    had, has = old.get("properties") or {}, new.get("properties") or {}
+    more, now_more = old.get("additionalProperties"), new.get("additionalProperties")
+    for name in had:
+        if name in has:
+            yield from _schema_breaks(had[name], has[name], f"{path}.{name}")
+        elif not new.get(UNKNOWN) and not now_more:
+            yield f"{path}.{name}: removed"
+    for name in sorted(_needed(new) - _needed(old)):
+        yield f"{path}.{name}: newly required"
+    if isinstance(more, dict) and isinstance(now_more, dict):
+        yield from _schema_breaks(more, now_more, f"{path}{{}}")
+    elif more and not now_more and not new.get(UNKNOWN):
+        yield f"{path}: no longer a map"
+    needs = {_tag(branch): branch for branch in old.get("oneOf") or ()}
+    for branch in new.get("oneOf") or ():
+        if (known := needs.get(_tag(branch))) is None:
+            if not needs:
+                yield f"{path}: is now one of several classes"
+                return
+            continue
+        for name in sorted(set(branch["required"]) - set(known.get("required") or ())):
+            yield f"{path}.{name}: newly required in {_tag(branch)}"
+        if "not" in branch and "not" not in known:
+            yield f"{path}: fields of other classes are no longer accepted in {_tag(branch)}"
+
+
+def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
+    if "enum" in new:
+        gone = None if "enum" not in old else [each for each in old["enum"] if each not in new["enum"]]
+        if gone is None:
+            yield f"{path}: only {_short(new['enum'])} are accepted now"
+        elif gone:
+            yield f"{path}: {', '.join(map(str, gone))} no longer accepted"
+    for names, sign in ((_LEAST, 1), (_MOST, -1)):
+        for name in names:
+            limit = _limit(new, name)
+            if limit is not None and ((known := _limit(old, name)) is None or _tighter(limit, known, sign)):
+                yield f"{path}: {name} is now {new[name]}"
+    step, known_step = new.get("multipleOf"), old.get("multipleOf")
+    if step is not None and (known_step is None or known_step % step):
+        yield f"{path}: multipleOf is now {step}"
+    for name in _SAME:
+        if (name in new or name.startswith("x-")) and old.get(name) != new.get(name):
+            yield f"{path}: {name} changed from {old.get(name, 'none')} to {new.get(name, 'none')}"
+
+
+def _limit(schema: Schema, name: str) -> tuple[float, bool] | None:
+    exclusive = bool(schema.get(f"exclusive{name[0].upper()}{name[1:]}"))
+    return (schema[name], exclusive) if name in schema else None
+
+
+def _tighter(limit: tuple[float, bool], known: tuple[float, bool], sign: int) -> bool:
+    return (sign * limit[0], limit[1]) > (sign * known[0], known[1])
+
+
+def _needed(schema: Schema) -> set[str]:
+    properties = schema.get("properties") or {}
+    return {name for name in schema.get("required") or () if "default" not in properties.get(name, {})}
+
+
+def _tag(branch: Schema) -> str:
+    values = [value for each in (branch.get("properties") or {}).values() for value in each.get("enum", ())]
+    return ", ".join(map(str, values))
+
+
+def _kind(schema: Schema) -> str:
+    return "int-or-string" if schema.get(INT_OR_STRING) else str(schema.get("type") or "any JSON")

@@ -1,0 +1,289 @@
+"""`custom_resource`: one declaration of a class makes the resource with its decoder, and its definition."""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from aioinformer.crds.descriptions import class_description
+from aioinformer.crds.structural import find, structural
+from aioinformer.crds.types import schema_of
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.resources.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    T = TypeVar("T")
+    T_co = TypeVar("T_co", covariant=True)
+else:
+    T = T_co = TypeVar("T_co", covariant=True)
+
+_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_COLUMN_TYPES: Final = frozenset({"integer", "number", "string", "boolean"})
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`.
+
+    Attributes:
+        name: its header.
+        path: of the value, ".spec.size"; `.metadata.creationTimestamp` for the age.
+        description: what it shows.
+        priority: 0 for always, greater for `-o wide` only.
+    """
+
+    name: str
+    path: str
+    description: str = ""
+    priority: int = 0
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """The fields of the subresource `scale`, which `kubectl scale` and autoscalers use.
+
+    Attributes:
+        replicas: the wanted number.
+        status_replicas: the present number.
+        selector: labels of the pods, as text; needed by horizontal pod autoscalers.
+    """
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """How a version of a custom resource is served.
+
+    Attributes:
+        served: requests may use it.
+        storage: objects are stored in it; one version of a definition is.
+        deprecated: the warning that clients get, "" for none.
+        columns: of `kubectl get`.
+        scale: the fields of the subresource `scale`, None for none.
+        selectable: paths that field selectors may name.
+        others: the same resource in its other versions.
+    """
+
+    served: bool = True
+    storage: bool = True
+    deprecated: str = ""
+    columns: tuple[Column, ...] = ()
+    scale: Scale | None = None
+    selectable: tuple[str, ...] = ()
+    others: tuple[CustomResource[Any], ...] = ()
+
+
+class CustomResource(Resource[T_co], frozen=True):
+    """A resource whose definition is made from the class of its objects; see `custom_resource`.
+
+    Attributes:
+        declared: how this version is served.
+    """
+
+    declared: Version = Version()
+
+    def crd(self) -> dict[str, Any]:
+        """Return the CustomResourceDefinition, with all versions, as `kubectl apply` and `client.apply_all` take it.
+
+        Raises:
+            UsageError: the class has no structural schema, or a path names no field; the message names class and field.
+        """
+        versions = [self, *self.declared.others]
+        names: dict[str, Any] = {"kind": self.kind, "listKind": f"{self.kind}List"}
+        names |= {"plural": self.plural, "singular": self.singular}
+        names |= {"shortNames": list(self.short_names)} if self.short_names else {}
+        names |= {"categories": list(self.categories)} if self.categories else {}
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": self.group_resource},
+            "spec": {
+                "group": self.group,
+                "names": names,
+                "scope": "Namespaced" if self.namespaced else "Cluster",
+                "versions": [_version_body(each) for each in versions],
+            },
+        }
+
+    def schema(self) -> dict[str, Any]:
+        """Return the structural schema of the objects, without what the server adds: metadata, kind and version.
+
+        Raises:
+            UsageError: as `crd`.
+        """
+        cls: Any = self.decoder
+        found = structural(schema_of(cls), cls.__name__)
+        if text := class_description(cls):
+            found["description"] = text
+        return found
+
+
+def custom_resource(
+    cls: type[T],
+    group: str,
+    version: str,
+    *,
+    kind: str = "",
+    plural: str = "",
+    singular: str = "",
+    short_names: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    namespaced: bool = True,
+    served: bool = True,
+    storage: bool = True,
+    deprecated: str = "",
+    columns: Sequence[Column] = (),
+    scale: Scale | None = None,
+    selectable: Sequence[str] = (),
+    others: Iterable[CustomResource[Any]] = (),
+) -> CustomResource[T]:
+    """Return the resource of the objects of a class: `WIDGETS = custom_resource(Widget, "example.com", "v1")`.
+
+    It is used as any `Resource`; its decoder is the class. `WIDGETS.crd()` is its CustomResourceDefinition, and
+    `aioinformer crd MODULE:WIDGETS` prints it. The fields of the class but `apiVersion`, `kind` and `metadata` are
+    described in the schema. A class with a field `status` has the subresource `status`.
+
+    Args:
+        cls: a msgspec Struct, a dataclass, a TypedDict or a pydantic model.
+        group: a domain, "example.com".
+        version: "v1", "v1beta1" …
+        kind: "" for the name of the class.
+        plural: "" for the kind in lower case, with the ending of an English plural.
+        singular: "" for the kind in lower case.
+        short_names: names that kubectl also accepts.
+        categories: such as "all", for `kubectl get all`.
+        namespaced: whether objects are in a namespace.
+        served: requests may use this version.
+        storage: objects are stored in this version. One version is stored.
+        deprecated: the warning that clients of this version get, "" for none.
+        columns: of `kubectl get`. Their types are those of the fields.
+        scale: the fields of the subresource `scale`.
+        selectable: paths such as ".spec.colour", which field selectors may name.
+        others: the same resource in its other versions. The server does not convert between versions.
+
+    Raises:
+        OptionError: an argument is invalid.
+    """
+    kind = kind or cls.__name__
+    plural = plural or _plural(kind.lower())
+    singular = singular or kind.lower()
+    _check("group", _DOMAIN, group, 'a domain in lower case, such as "example.com"')
+    _check("kind", _KIND, kind, "letters and digits, the first in upper case")
+    for option, names in (("version", [version]), ("plural", [plural]), ("singular", [singular])):
+        _check(option, _LABEL, names[0], "lower-case letters, digits and -")
+    for option, several in (("short_names", short_names), ("categories", categories)):
+        if isinstance(several, str):
+            raise OptionError(f'{option}: give a list of names, not the text "{several}"')
+        for name in several:
+            _check(option, _LABEL, name, "lower-case letters, digits and -")
+    others = tuple(others)
+    for other in others:
+        if (other.group, other.plural, other.kind, other.namespaced) != (group, plural, kind, namespaced):
+            raise OptionError(
+                f"others: {other} is another resource: group, kind, plural and scope must be those of {kind}"
+            )
+    stored = [
+        each
+        for each, is_stored in ((version, storage), *((o.version, o.declared.storage) for o in others))
+        if is_stored
+    ]
+    if len({version, *(each.version for each in others)}) <= len(others):
+        raise OptionError("others: a version occurs twice")
+    if others and len(stored) != 1:
+        raise OptionError(f"storage: one of the versions must be stored, not {' and '.join(stored) or 'none'}")
+    declared = Version(served, storage, deprecated, tuple(columns), scale, tuple(selectable), others)
+    subresources = (*(("status",) if _has_status(cls) else ()), *(("scale",) if scale else ()))
+    found: CustomResource[T] = CustomResource(
+        group,
+        version,
+        plural,
+        kind,
+        namespaced,
+        singular=singular,
+        short_names=tuple(short_names),
+        categories=tuple(categories),
+        subresources=subresources,
+        decoder=cls,
+        declared=declared,
+    )
+    return found
+
+
+def _check(option: str, form: re.Pattern[str], value: object, expected: str) -> None:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise OptionError(f"{option}: expected {expected}, not {value!r}")
+
+
+def _plural(name: str) -> str:
+    if name.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeiou" else f"{name}s"
+
+
+def _has_status(cls: type[Any]) -> bool:
+    kinds = ("__struct_encode_fields__", "__dataclass_fields__", "model_fields", "__annotations__")
+    return "status" in next((found for kind in kinds if (found := getattr(cls, kind, None)) is not None), ())
+
+
+def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
+    declared, schema = resource.declared, resource.schema()
+    found: dict[str, Any] = {"name": resource.version, "served": declared.served, "storage": declared.storage}
+    if declared.deprecated:
+        found |= {"deprecated": True, "deprecationWarning": declared.deprecated}
+    found["schema"] = {"openAPIV3Schema": _whole(schema)}
+    subresources: dict[str, Any] = {"status": {}} if "status" in resource.subresources else {}
+    if (scale := declared.scale) is not None:
+        paths = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
+        paths |= {"labelSelectorPath": scale.selector} if scale.selector else {}
+        for option, path in paths.items():
+            expected = "string" if option == "labelSelectorPath" else "integer"
+            if _at(resource, schema, "scale", path).get("type") not in (expected, None):
+                raise UsageError(f"{resource.kind}: scale: {path} must be of type {expected}")
+        subresources["scale"] = paths
+    if subresources:
+        found["subresources"] = subresources
+    if declared.columns:
+        found["additionalPrinterColumns"] = [_column(resource, schema, each) for each in declared.columns]
+    for path in declared.selectable:
+        if _at(resource, schema, "selectable", path).get("type") not in ("string", "integer", "boolean"):
+            raise UsageError(f"{resource.kind}: selectable: {path} must be a text, an integer or a boolean")
+    if declared.selectable:
+        found["selectableFields"] = [{"jsonPath": path} for path in declared.selectable]
+    return found
+
+
+def _column(resource: CustomResource[Any], schema: dict[str, Any], column: Column) -> dict[str, Any]:
+    if column.path.startswith(".metadata."):
+        kind = "date" if column.path.endswith("Timestamp") else "string"
+    else:
+        here = _at(resource, schema, "columns", column.path)
+        kind = "date" if here.get("format") == "date-time" else str(here.get("type"))
+        kind = kind if kind in _COLUMN_TYPES | {"date"} else "string"
+    found = {"name": column.name, "type": kind, "jsonPath": column.path}
+    found |= {"description": column.description} if column.description else {}
+    return found | ({"priority": column.priority} if column.priority else {})
+
+
+def _at(resource: CustomResource[Any], schema: dict[str, Any], option: str, path: str) -> dict[str, Any]:
+    found = find(schema, path) if path.startswith(".") else None
+    if found is None:
+        raise UsageError(f'{resource.kind}: {option}: {path!r} names no field of the class; write ".spec.size"')
+    return found
+
+
+def _whole(schema: dict[str, Any]) -> dict[str, Any]:
+    found = deepcopy(schema)  # a class that occurs twice would be the same dict
+    found["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        **found["properties"],
+    }
+    return found

@@ -1,0 +1,73 @@
+"""Descriptions of classes and fields, from their docstrings."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from itertools import pairwise
+from typing import Any, Final
+
+_SECTION: Final = re.compile(r"^(Attributes|Args|Arguments|Parameters):\s*$")
+_FIELD: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+_ANY_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]*:\s*$")
+
+
+def class_description(cls: type[Any]) -> str:
+    """Return the docstring of a class without its sections, "" if it has none of its own."""
+    return _split(cls)[0]
+
+
+def field_descriptions(cls: type[Any]) -> dict[str, str]:
+    """Return the descriptions of the fields of a class and of its bases.
+
+    They are in the section "Attributes" of the docstring, or in strings that follow the fields, which need the source.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__ not in ("builtins", "msgspec", "msgspec._core", "typing"):
+            found |= _split(base)[1] | _strings_after_fields(base)
+    return found
+
+
+def _split(cls: type[Any]) -> tuple[str, dict[str, str]]:
+    own = vars(cls).get("__doc__") or ""
+    if own.startswith(f"{cls.__name__}("):  # dataclasses make one of the signature
+        return "", {}
+    text: list[str] = []
+    fields: dict[str, list[str]] = {}
+    inside, name, first_indent = False, "", 0
+    for line in inspect.cleandoc(own).splitlines():
+        if _ANY_SECTION.match(line):
+            inside, name = bool(_SECTION.match(line)), ""
+        elif inside and line.strip():
+            indent = len(line) - len(line.lstrip())
+            match = _FIELD.match(line.strip())
+            if match and (not name or indent <= first_indent):
+                name, first_indent = match[1], indent
+                fields[name] = [match[2]]
+            elif name:
+                fields[name].append(line.strip())
+        elif not inside:
+            text.append(line)
+    return "\n".join(text).strip(), {name: " ".join(lines).strip() for name, lines in fields.items()}
+
+
+def _strings_after_fields(cls: type[Any]) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return {}  # made at run time
+    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.ClassDef) else []
+    found = {}
+    for field, after in pairwise(body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            found[field.target.id] = " ".join(inspect.cleandoc(after.value.value).split())
+    return found

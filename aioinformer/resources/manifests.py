@@ -1,0 +1,183 @@
+"""Manifests: read them from YAML and JSON with their lines, and write them as kubectl does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import yaml
+
+from aioinformer.errors import UsageError
+from aioinformer.resources import catalog
+from aioinformer.resources.crds import CustomResourceDefinition
+from aioinformer.transport.auth.yaml_documents import load_marked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from aioinformer.resources.resource import Resource
+
+_SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
+_DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+class Manifest(dict[str, Any]):
+    """The body of an object, as every method of the client takes it.
+
+    Attributes:
+        source: where it was read, "widgets.yaml:12", or "line 12" of a text.
+        resource: of its kind: a built-in one, or one that another manifest defines; None for all others, which
+            `client.apply_all` looks for in the cluster.
+    """
+
+    def __init__(self, body: dict[str, Any], source: str, resource: Resource[Any] | None = None) -> None:
+        super().__init__(body)
+        self.source = source
+        self.resource = resource
+
+    @property
+    def title(self) -> str:
+        """Kind, namespace and name, for people: "Deployment shop/web"."""
+        return title(self)
+
+
+def title(body: dict[str, Any]) -> str:
+    """Return kind, namespace and name of an object, for people."""
+    metadata = body.get("metadata") or {}
+    key = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+    return f"{body.get('kind')} {key or metadata.get('generateName', '')}"
+
+
+def load_manifests(source: str | bytes | Path) -> list[Manifest]:
+    """Return the objects in a file, in the files of a folder and its subfolders, or in a text, in their order.
+
+    Documents are separated by `---`; empty ones are skipped, and the items of a List are returned in its place. Of a
+    folder, the files `*.yaml`, `*.yml` and `*.json` are read in the order of their names, without hidden ones and
+    `kustomization.yaml`.
+
+    Args:
+        source: a path, as `Path` or as a text of one line; or YAML or JSON, as bytes or as a text of several lines.
+
+    Raises:
+        UsageError: a file cannot be read, or a document is no object; the message names file and line.
+    """
+    if isinstance(source, bytes) or (isinstance(source, str) and "\n" in source):
+        found = list(_objects(source, ""))
+    else:
+        found = [each for file in _files(Path(source)) for each in _read(file)]
+    _check_once(found)
+    defined = {}
+    for each in found:
+        if (each["apiVersion"], each["kind"]) == _DEFINITION:
+            try:
+                definition = msgspec.convert(each, CustomResourceDefinition)
+            except msgspec.ValidationError as error:
+                raise UsageError(f"{each.source}: {each.title}: {error}") from error
+            for version in definition.spec.versions:
+                resource = definition.resource(version.name)
+                defined[resource.api_version, resource.kind] = resource
+    for each in found:
+        group, _, version = each["apiVersion"].rpartition("/")
+        known = catalog.by_kind(group, version, each["kind"])
+        each.resource = known or defined.get((each["apiVersion"], each["kind"]))
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and not file.name.startswith("."))
+    return [file for file in found if file.stem != "kustomization"]
+
+
+def _read(file: Path) -> Iterator[Manifest]:
+    try:
+        yield from _objects(file.read_bytes(), str(file))
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
+def _objects(text: str | bytes, file: str) -> Iterator[Manifest]:
+    def at(line: int) -> str:
+        return f"{file}:{line}" if file else f"line {line}"
+
+    try:
+        for value, lines in _documents(text, file):
+            if value is None:
+                continue
+            is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value
+            for number, body in enumerate((value["items"] or ()) if is_list else (value,)):
+                yield _checked(body, at(lines[number + 1 if is_list and len(lines) > 1 else 0]))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UsageError(f"{at(mark.line + 1) if mark else file}: cannot be read: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        raise UsageError(f"{at(line)}: cannot be read: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise UsageError(f"{file or 'the text'}: cannot be read: it is nested too deeply") from None
+
+
+def _documents(text: str | bytes, file: str) -> Iterator[tuple[Any, list[int]]]:
+    """Yield the documents with their lines: that of the document, and those of the items of a list."""
+    if file.endswith(".json"):
+        yield json.loads(text), [1]
+        return
+    for value, node in load_marked(text):
+        lines = [node.start_mark.line + 1]
+        for key, member in node.value if isinstance(node, yaml.MappingNode) else ():
+            if key.value == "items" and isinstance(member, yaml.SequenceNode):
+                lines += [item.start_mark.line + 1 for item in member.value]
+        yield value, lines
+
+
+def _checked(body: Any, source: str) -> Manifest:
+    if not isinstance(body, dict):
+        raise UsageError(f"{source}: expected an object with apiVersion and kind, not {type(body).__name__}")
+    for name in ("apiVersion", "kind"):
+        if not (isinstance(body.get(name), str) and body[name]):
+            raise UsageError(f"{source}: {name} is missing, or no text")
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        raise UsageError(f"{source}: {body['kind']}: metadata.name is missing")
+    for name in ("name", "generateName", "namespace"):
+        if not isinstance(metadata.get(name, ""), str):
+            raise UsageError(
+                f"{source}: {body['kind']}: metadata.{name} must be a text, not {metadata[name]!r}; quote it"
+            )
+    return Manifest(body, source)
+
+
+def _check_once(found: Iterable[Manifest]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for each in found:
+        if "name" not in each["metadata"]:
+            continue
+        key = (each["apiVersion"].rpartition("/")[0], each.title)
+        if first := seen.get(key):
+            raise UsageError(f"{each.source}: {each.title} is in {first} already; remove one of them")
+        seen[key] = each.source
+
+
+def to_yaml(*bodies: dict[str, Any], sort_keys: bool = True) -> str:
+    """Return objects as YAML documents, with the keys in the order of kubectl: by name."""
+    # A copy for each use: PyYAML writes a value that occurs twice as an anchor and an alias.
+    texts = [yaml.dump(each, Dumper=_Dumper, sort_keys=sort_keys, allow_unicode=True, width=120) for each in bodies]
+    return "---\n".join(texts)
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", data, "|" if "\n" in data else None)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)

@@ -1,0 +1,195 @@
+"""Definitions that are made from classes, on a real API server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from aioinformer import Client, DecodeError, Invalid, connect, load_manifests
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.client import ApplyFailed
+from aioinformer.crds import Column, CustomResource, Scale, custom_resource
+from aioinformer.resources.manifests import to_yaml
+from tests.support.declared_classes import FIELDS, OldWebsite, Pet, Tenant, Website, class_with
+from tests.support.schema_values import SERVER_ACCEPTS, differences, values
+
+if TYPE_CHECKING:
+    from tests.support.real_cluster import Operator, RealCluster
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+ROOT = Path(__file__).parents[3]
+GROUP = "classes.example.com"
+
+WHOLE_CLASSES: tuple[type[Any], ...] = (Pet, Tenant, Website)
+OLD = custom_resource(OldWebsite, GROUP, "v1beta1", kind="Website", storage=False, deprecated="use v1")
+WHOLE = [
+    custom_resource(
+        Website,
+        GROUP,
+        "v1",
+        short_names=["web"],
+        categories=["all"],
+        scale=Scale(selector=".status.selector"),
+        columns=[
+            Column("Image", ".spec.image", "what it runs"),
+            Column("Ready", '.status.conditions[?(@.type=="Ready")].status', priority=1),
+            Column("Age", ".metadata.creationTimestamp"),
+        ],
+        selectable=[".spec.image"],
+        others=[OLD],
+    ),
+    custom_resource(Pet, GROUP, "v1", scale=Scale(".spec.size", ".status.replicas")),
+    custom_resource(Tenant, GROUP, "v1alpha1", namespaced=False),
+]
+
+
+async def established(operator: Operator, resource: CustomResource[Any]) -> None:
+    """Create the definition, and wait until the server serves it."""
+    body = resource.crd()
+    status, answer = await operator.request("POST", CRDS, body)
+    assert status == 201, (body, answer.get("message"))
+    for _ in range(600):
+        _, found = await operator.request("GET", f"{CRDS}/{body['metadata']['name']}")
+        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or ()}
+        if conditions.get("Established", {}).get("status") == "True":
+            assert "NonStructuralSchema" not in conditions
+            assert found["spec"]["versions"][0]["schema"] == body["spec"]["versions"][0]["schema"]
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(found)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+async def test_server_accepts_the_definition_of_each_type(operator: Operator, name: str) -> None:
+    await established(operator, custom_resource(class_with(name), GROUP, "v1", plural=f"{name}-list"))
+
+
+@pytest.mark.parametrize("resource", WHOLE, ids=str)
+async def test_server_accepts_whole_definitions(operator: Operator, resource: CustomResource[Any]) -> None:
+    await established(operator, resource)
+
+
+JUDGED: list[CustomResource[Any]] = [custom_resource(class_with(name), f"judged.{GROUP}", "v1") for name in FIELDS]
+JUDGED += [custom_resource(each, f"judged.{GROUP}", "v1") for each in WHOLE_CLASSES]
+
+
+@pytest.mark.parametrize("resource", JUDGED, ids=lambda each: each.plural)
+async def test_class_and_server_judge_objects_alike(
+    cluster: RealCluster, operator: Operator, resource: CustomResource[Any]
+) -> None:
+    await established(operator, resource)
+    await asyncio.to_thread(judge_objects, cluster, resource)
+
+
+def judge_objects(cluster: RealCluster, resource: CustomResource[Any]) -> None:
+    schema, objects = resource.schema(), ObjectType[Any](resource)
+    authority = ssl.create_default_context(cafile=str(cluster.directory / "pki" / "ca.crt"))
+    address = urlsplit(cluster.address("server"))
+    headers = {"Authorization": f"Bearer {cluster.address('adminToken')}", "Content-Type": "application/json"}
+    path = resource.path("default" if resource.namespaced else "") + "?dryRun=All&fieldValidation=Ignore"
+
+    def is_accepted(raw: bytes) -> bool:
+        try:
+            objects.to_view(objects.on_arrival(objects.decode(raw)))
+        except DecodeError:
+            return False
+        return True
+
+    with closing(http.client.HTTPSConnection(str(address.hostname), address.port, context=authority)) as connection:
+
+        def create(raw: bytes) -> tuple[int, bytes]:
+            connection.request("POST", path, raw, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        for _ in range(500):  # established, and not yet served
+            if create(b"{}")[0] != 404:
+                break
+
+        @settings(
+            max_examples=60 if len(json.dumps(schema)) < 20_000 else 10,  # pod templates are large
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(values(schema))
+        def judge(value: Any) -> None:
+            if not isinstance(value, dict):
+                return
+            value = {name: each for name, each in value.items() if name not in resource.subresources}
+            metadata = {"name": "judged", "uid": "1", "resourceVersion": "1"}
+            body = {**value, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+            by_class = is_accepted(json.dumps(body).encode())
+            status, answer = create(json.dumps({**body, "metadata": {"name": "judged"}}).encode())
+            if by_class is not (status == 201):
+                reasons = differences(schema, value)
+                assert reasons & SERVER_ACCEPTS if status == 201 else reasons - SERVER_ACCEPTS, (value, answer)
+            assert status != 201 or is_accepted(answer), (value, answer)
+
+        judge()
+
+
+MANAGED = """
+from aioinformer.controller import LeaderElection, Manager
+from aioinformer.crds import custom_resource
+from aioinformer.models import core_v1
+from tests.support.declared_classes import Website
+
+WEBSITES = custom_resource(Website, "managed.example.com", "v1")
+manager = Manager("websites", leader_election=LeaderElection("websites"))
+
+
+@manager.controller(WEBSITES, owns=[core_v1.CONFIG_MAPS], writes={core_v1.CONFIG_MAPS: ("create",)})
+async def websites(request): ...
+"""
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+async def test_server_accepts_the_base_of_a_manager(cluster: RealCluster, tmp_path: Path) -> None:
+    (tmp_path / "managed.py").write_text(MANAGED)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "KUBECONFIG": str(cluster.kubeconfig)}
+
+    async def run(*command: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        output, _ = await process.communicate()
+        assert process.returncode == 0, output.decode()
+        return output.decode()
+
+    await run(sys.executable, "-m", "aioinformer", "manifests", "managed:manager", "-o", "base")
+    await run("kubectl", "apply", "--server-side", "-f", "base/crd-websites.managed.example.com.yaml")
+    told = await run("kubectl", "apply", "--server-side", "--dry-run=server", "-k", "base")
+    assert "deployment.apps/websites serverside-applied (server dry run)" in told
+    await run(sys.executable, "-m", "aioinformer", "check", "managed:manager")
+
+
+async def test_all_manifests_are_applied_in_one_call(cluster: RealCluster) -> None:
+    body = {"apiVersion": "all.example.com/v1", "kind": "Website", "spec": {"image": "nginx"}}
+    website = {**body, "metadata": {"name": "web", "namespace": "applied"}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "applied", "labels": {"team": "web"}}}
+    definition = custom_resource(Website, "all.example.com", "v1").crd()
+    async with await connect(kubeconfig=cluster.kubeconfig) as connection:
+        client = Client(connection, field_manager="test")
+        report = await client.apply_all([website, definition, namespace])
+        assert [each.change for each in report.objects] == ["created"] * 3
+        again = await client.apply_all(load_manifests(to_yaml(website, definition, namespace)))
+        assert [each.change for each in again.objects] == ["unchanged"] * 3
+        with pytest.raises(ApplyFailed) as caught:
+            await client.apply_all([{**website, "spec": {"replicas": -1}}])
+        assert isinstance(caught.value.report.failed[0].error, Invalid)

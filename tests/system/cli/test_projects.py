@@ -1,0 +1,224 @@
+"""`aioinformer crd`, `manifests` and `init`: what they write, and what they leave alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from aioinformer import load_manifests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.support.shell import Shell
+
+PROGRAM = """
+from typing import Any
+
+import msgspec
+
+from aioinformer.controller import LeaderElection, Manager
+from aioinformer.crds import custom_resource
+from aioinformer.models import ObjectMeta, core_v1
+
+
+class Widget(msgspec.Struct):
+    metadata: ObjectMeta
+    size: int
+
+
+class Sizeless(msgspec.Struct):
+    metadata: ObjectMeta
+    size: dict[int, int]
+
+
+class Undeclared(msgspec.Struct):
+    size: int
+
+
+WIDGETS = custom_resource(Widget, "example.com", "v1")
+SIZELESS = custom_resource(Sizeless, "example.com", "v1")
+manager = Manager("widgets", leader_election=LeaderElection("widgets", namespace="ops"), grace=25)
+
+
+@manager.controller(WIDGETS, owns=[core_v1.CONFIG_MAPS], writes={WIDGETS: ("patch",)})
+async def widgets(request): ...
+"""
+
+
+@pytest.fixture(autouse=True)
+def program(shell: Shell) -> None:
+    (shell.home / "program.py").write_text(PROGRAM)
+
+
+@pytest.mark.parametrize("place", ["program:Widget", "program:WIDGETS"])
+async def test_definition_is_printed_as_yaml(shell: Shell, place: str) -> None:
+    finished = await shell.run("crd", place)
+    assert finished.code == 0
+    [body] = yaml.safe_load_all("\n".join(finished.lines))
+    assert body["metadata"]["name"] == "widgets.example.com"
+    assert finished.lines[:3] == ["apiVersion: apiextensions.k8s.io/v1", "kind: CustomResourceDefinition", "metadata:"]
+
+
+async def test_check_and_compatible_with_name_each_change_and_exit_with_1(shell: Shell) -> None:
+    printed = await shell.run("crd", "program:Widget")
+    file = shell.home / "crd.yaml"
+    file.write_text("\n".join(printed.lines))
+    both = ("crd", "program:Widget", "--check", "crd.yaml", "--compatible-with", "crd.yaml")
+    same = await shell.run(*both)
+    assert (same.code, same.lines) == (0, [])
+
+    file.write_text(file.read_text().replace("type: integer", "type: number"))
+    other = await shell.run(*both)
+    assert other.code == 1
+    path = "spec.versions.v1.schema.openAPIV3Schema.properties.size"
+    assert other.lines == [
+        f"crd.yaml: widgets.example.com: {path}.type: 'number'; the class has 'integer'",
+        "widgets.example.com: versions.v1.size: type narrowed from number to integer",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("program:Sizeless",), "Sizeless.size: the keys of a map must be str"),
+        (("program:Undeclared",), "its module declares no custom_resource() of it; it has program:WIDGETS"),
+        (("program:manager",), "program:manager is of type Manager"),
+        (("program:Widget", "--check", "nowhere.yaml"), "nowhere.yaml: there is no such file"),
+        (("program:Widget", "--check", "other.yaml"), "has no CustomResourceDefinition widgets.example.com"),
+        (("program",), "does not name a class: write MODULE:NAME"),
+    ],
+)
+async def test_what_has_no_definition_is_named(shell: Shell, arguments: tuple[str, ...], told: str) -> None:
+    (shell.home / "other.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: a}}")
+    finished = await shell.run("crd", *arguments)
+    assert finished.code == 2
+    assert told in " ".join(finished.stderr.split())
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+async def base(shell: Shell, *options: str) -> list[str]:
+    finished = await shell.run("manifests", "program:manager", "-o", "base", *options)
+    assert finished.code == 0, finished.stderr
+    return finished.lines
+
+
+async def test_base_has_what_the_declarations_say(shell: Shell) -> None:
+    await base(shell, "--image", "registry.example.com/widgets:1.0", "--pod-monitor", "-n", "shop")
+    folder = shell.home / "base"
+    found: dict[str, Any] = {each["kind"]: each for each in load_manifests(folder) if "name" in each["metadata"]}
+    assert found["CustomResourceDefinition"]["metadata"]["name"] == "widgets.example.com"
+    assert {each["metadata"].get("namespace") for each in found.values()} == {None, "ops", "shop"}
+    deployment = found["Deployment"]["spec"]
+    pod = deployment["template"]["spec"]
+    [container] = pod["containers"]
+    assert (deployment["replicas"], pod["terminationGracePeriodSeconds"]) == (2, 45)
+    assert (container["image"], pod["serviceAccountName"]) == ("registry.example.com/widgets:1.0", "widgets")
+    assert container["command"][-2:] == ["--namespace", "shop"]
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert found["PodMonitor"]["spec"]["podMetricsEndpoints"] == [{"port": "health", "path": "/metrics"}]
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    assert sorted([*listed, "kustomization.yaml"]) == sorted(contents(folder))
+
+
+async def test_second_run_changes_nothing(shell: Shell) -> None:
+    await base(shell)
+    before = contents(shell.home / "base")
+    assert await base(shell) == ["base is up to date"]
+    assert contents(shell.home / "base") == before
+
+
+async def test_files_of_the_user_stay(shell: Shell) -> None:
+    await base(shell, "--pod-monitor")
+    folder = shell.home / "base"
+    (folder / "mine.yaml").write_text("# my own\n")
+    kustomization = folder / "kustomization.yaml"
+    kustomization.write_text(kustomization.read_text() + "- mine.yaml # my own\nnamePrefix: a-\n")
+    lines = await base(shell)
+    assert lines == ["removed base/pod-monitor.yaml", "changed base/kustomization.yaml"]
+    assert (folder / "mine.yaml").read_text() == "# my own\n"
+    text = kustomization.read_text()
+    assert text.endswith("- mine.yaml # my own\nnamePrefix: a-\n")
+    assert "pod-monitor.yaml" not in text
+    assert await base(shell) == ["base is up to date"]
+
+
+async def test_kustomization_that_cannot_be_changed_keeps_all_from_being_written(shell: Shell) -> None:
+    await base(shell)
+    folder = shell.home / "base"
+    (folder / "kustomization.yaml").write_text("resources: [rbac.yaml]\n")
+    before = contents(folder)
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--pod-monitor")
+    assert finished.code == 2
+    assert "its resources must have crd-widgets.example.com.yaml" in " ".join(finished.stderr.split())
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("edit", ["edited", "made by the user"])
+async def test_file_that_was_edited_is_not_replaced(shell: Shell, edit: str) -> None:
+    await base(shell)
+    path = shell.home / "base" / "deployment.yaml"
+    text = path.read_text().replace("50m", "60m") if edit == "edited" else "kind: Deployment\n"
+    path.write_text(text)
+    finished = await shell.run("manifests", "program:manager", "-o", "base", "--replicas", "3")
+    assert finished.code == 2
+    told = "was edited" if edit == "edited" else "was not made by this command"
+    assert f"base/deployment.yaml {told}" in " ".join(finished.stderr.split())
+    assert path.read_text() == text
+    assert await base(shell, "--replicas", "3", "--overwrite") == ["changed base/deployment.yaml"]
+
+
+async def succeeds(tool: list[str], folder: Path, environment: Mapping[str, str]) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *tool, cwd=folder, env=environment, stdout=PIPE, stderr=STDOUT
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+@pytest.mark.timeout(300)
+async def test_new_project_passes_its_own_checks(shell: Shell) -> None:
+    finished = await shell.run("init", "website-operator", "--group", "example.com", "--kind", "Website")
+    assert finished.code == 0
+    assert "make check" in "\n".join(finished.lines)
+    folder = shell.home / "website-operator"
+    environment = {**os.environ, "PYTHONPATH": ""}
+    for tool in (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["pytest", "-q"], ["mypy"]):
+        await succeeds(tool, folder, environment)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("full", "--kind", "Website"), "full is not empty"),
+        (("Website", "--kind", "Website"), "NAME: expected lower-case letters"),
+        (("a", "--kind", "website"), "kind: expected letters and digits, the first in upper case"),
+        (("a", "--kind", "Manager"), "which every project has"),
+        (("class", "--kind", "Website"), "class is a reserved word of Python"),
+    ],
+)
+async def test_project_that_cannot_be_made_is_refused(shell: Shell, arguments: tuple[str, ...], told: str) -> None:
+    (shell.home / "full").mkdir()
+    (shell.home / "full" / "mine").write_text("mine")
+    before = sorted(path.name for path in shell.home.iterdir())
+    finished = await shell.run("init", *arguments, "--group", "example.com")
+    assert finished.code == 2
+    assert told in " ".join(finished.stderr.split())
+    assert sorted(path.name for path in shell.home.iterdir()) == before
+    assert os.listdir(shell.home / "full") == ["mine"]
+
+
+@pytest.mark.parametrize("kind", ["VPC", "App", "Policy"])
+async def test_imports_of_a_new_project_are_sorted_for_each_kind(shell: Shell, kind: str) -> None:
+    await shell.run("init", "a", "--group", "example.com", "--kind", kind)
+    await succeeds(["ruff", "check", "."], shell.home / "a", os.environ)

@@ -1,0 +1,206 @@
+"""The structural schema of a class: what each type becomes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+from msgspec import Meta
+
+from aioinformer import UsageError
+from aioinformer.crds import LIST_SET, custom_resource, list_map, rule, rules
+from aioinformer.crds.structural import find
+from aioinformer.models import apiextensions_v1
+from aioinformer.testing import ApiServer
+from tests.support.declared_classes import FIELDS, Pet, Tenant, Website, class_with
+
+
+def schema_with(annotation: Any, default: Any = msgspec.NODEFAULT) -> dict[str, Any]:
+    """Return the schema of a field."""
+    cls = msgspec.defstruct("Spec", [("value", annotation, default)], module=__name__)
+    return dict(custom_resource(cls, "example.com", "v1").schema()["properties"]["value"])
+
+
+def refused(annotation: Any) -> str:
+    """Return the error for a field."""
+    with pytest.raises(UsageError) as caught:
+        schema_with(annotation)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("optional", {"type": "integer"}),
+        ("nullable", {"type": "string", "nullable": True}),
+        ("unset-or-null", {"type": "integer", "nullable": True}),
+        ("null-beside-default", {"type": "integer", "nullable": True, "default": 3}),
+        (
+            "open-bounds",
+            {"type": "number", "minimum": 0, "exclusiveMinimum": True, "maximum": 1, "exclusiveMaximum": True},
+        ),
+        ("enumeration", {"type": "string", "enum": ["red", "green"], "default": "red"}),
+        ("literal-or-null", {"type": "string", "pattern": "^(red)$", "nullable": True}),
+        ("int-or-string", {"x-kubernetes-int-or-string": True}),
+        ("open-map", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+        ("set", {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}),
+        ("map", {"type": "object", "additionalProperties": {"type": "integer"}}),
+        ("class-rule", {"minimum": 0, "maximum": 10}),
+    ],
+)
+def test_type_becomes(name: str, schema: dict[str, Any]) -> None:
+    found = schema_with(*FIELDS[name])
+    assert (found["default"] if name == "class-rule" else found) == schema
+
+
+def test_tagged_union_is_one_object_with_a_branch_for_each_class() -> None:
+    found = schema_with(*FIELDS["tagged"])
+    assert found["properties"]["type"] == {"type": "string", "enum": ["bucket", "disk"]} or found["properties"]["type"][
+        "enum"
+    ] == ["disk", "bucket"]
+    branches = {each["properties"]["type"]["enum"][0]: each for each in found["oneOf"]}
+    assert branches["disk"]["required"] == ["size", "type"]
+    assert branches["bucket"]["not"] == {"anyOf": [{"required": ["size"]}]}
+    assert "default" not in found["properties"]["label"]
+
+
+def test_descriptions_come_from_docstrings_and_annotations() -> None:
+    found = custom_resource(Website, "example.com", "v1").schema()
+    assert found["description"] == "A website, and its pods."
+    spec = found["properties"]["spec"]["properties"]
+    assert spec["host"]["description"] == "The name under which it is served."
+    assert spec["replicas"]["description"] == "How many pods serve it."
+    port = schema_with(*FIELDS["list-map"])["items"]
+    assert port["description"] == "A port of a service."
+    assert port["properties"]["number"]["description"] == "the port on the node."
+
+
+def test_rules_of_class_and_field_both_apply() -> None:
+    @rules(rule("self.a > 0", message="must be positive"))
+    class Part(msgspec.Struct):
+        a: int
+
+    found = schema_with(Annotated[Part, rule("self.a < 9")])
+    assert [each["rule"] for each in found["x-kubernetes-validations"]] == ["self.a > 0", "self.a < 9"]
+    optional = schema_with(Annotated[Part | None, rule("self.a < 9")], None)
+    assert [each["rule"] for each in optional["x-kubernetes-validations"]] == ["self.a > 0", "self.a < 9"]
+
+
+def test_pydantic_fields_have_constraints_rules_and_json_names() -> None:
+    spec = custom_resource(Pet, "example.com", "v1").schema()["properties"]["spec"]
+    size = spec["properties"]["size"]
+    assert (size["minimum"], size["maximum"], size["exclusiveMaximum"]) == (1, 100, True)
+    assert size["x-kubernetes-validations"] == [{"rule": "self != 13"}]
+    assert "knownAs" in spec["properties"]
+    assert spec["properties"]["names"]["x-kubernetes-list-type"] == "set"
+    assert spec["properties"]["animal"]["required"] == ["kind"]
+    assert spec["required"] == ["animal", "size"]
+
+
+def test_dataclass_defaults_and_required_fields() -> None:
+    found = custom_resource(Tenant, "example.com", "v1").schema()
+    assert found["required"] == ["spec"]
+    assert found["properties"]["either"] == {"x-kubernetes-int-or-string": True, "default": 1}
+    assert "metadata" not in found["properties"]
+
+
+def test_default_that_differs_with_each_object_is_left_to_the_class() -> None:
+    assert "default" not in schema_with(int, msgspec.field(default_factory=iter(range(9)).__next__))
+
+
+class Node(msgspec.Struct):
+    children: list[Node]
+
+
+class Tree(pydantic.BaseModel):
+    parts: list[Tree]
+
+
+class Row(msgspec.Struct, array_like=True):
+    a: int
+
+
+class Here(msgspec.Struct, tag="here"):
+    x: int
+
+
+class There(msgspec.Struct, tag="there"):
+    x: str
+
+
+class Custom: ...
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        (Node, "Node.children (.value.children[]): Node contains itself"),
+        (apiextensions_v1.JSONSchemaProps, "contains itself"),
+        (dict[int, str], "Spec.value: the keys of a map must be str"),
+        (dict[Annotated[str, Meta(pattern="a")], str], "Spec.value: a schema cannot constrain keys"),
+        (Row, "Spec.value: Row is an array in JSON"),
+        (tuple[int, str], "Spec.value: a tuple with a type for each position"),
+        (list[int] | str, "Spec.value: a union of array, string has no schema"),
+        (Here | There, "Spec.value: x of There has another type than in another class of the union"),
+        (Annotated[str, Meta(pattern="a(?=b)")], "the API server does not know '(?=' of the pattern"),
+        (Annotated[list[int], list_map("name")], "list_map() is for lists of objects"),
+        (Annotated[list[Node | None], LIST_SET], "contains itself"),
+        (Annotated[list[dict[str, int]], LIST_SET], "the members of a set must be"),
+        (Annotated[list[Here], list_map("name")], "list_map('name'): its members have no such field"),
+        (Literal[1, None], "Spec.value: one of some numbers or None has no schema"),
+        (Custom, "Spec.value: msgspec knows no JSON form of Custom"),
+    ],
+)
+def test_what_a_schema_cannot_say_is_an_error_with_class_and_field(annotation: Any, told: str) -> None:
+    assert told in refused(annotation)
+
+
+def test_class_that_contains_itself_is_refused_for_pydantic_too() -> None:
+    class Forest(pydantic.BaseModel):
+        tree: Tree
+
+    for cls, told in ((Forest, "Tree contains itself"), (Tree, "contains itself")):
+        with pytest.raises(UsageError, match=told):
+            custom_resource(cls, "example.com", "v1").schema()
+
+
+def test_two_fields_of_one_json_name_are_refused() -> None:
+    class Twice(pydantic.BaseModel):
+        a: int = pydantic.Field(alias="x")
+        b: int = pydantic.Field(alias="x")
+
+    with pytest.raises(UsageError, match=r"Twice\.x: two fields have this JSON name"):
+        custom_resource(Twice, "example.com", "v1").schema()
+
+
+def test_pydantic_union_of_several_types_is_refused() -> None:
+    class Mixed(pydantic.BaseModel):
+        value: list[int] | str
+
+    with pytest.raises(UsageError, match=r"Mixed\.value: a union of array, string has no schema"):
+        custom_resource(Mixed, "example.com", "v1").schema()
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".spec.image", "string"),
+        ('.status.conditions[?(@.type=="Ready")].status', "string"),
+        (".spec.nothing", None),
+        (".spec.image.name", None),
+        (".spec..", None),
+    ],
+)
+def test_path_finds_the_schema_of_a_field(path: str, found: str | None) -> None:
+    schema = find(custom_resource(Website, "example.com", "v1").schema(), path)
+    assert (schema and schema["type"]) == found
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_definition_of_each_type_is_accepted_by_the_server_for_tests(name: str) -> None:
+    body = custom_resource(class_with(name), "example.com", "v1").crd()
+    stored = ApiServer().create("customresourcedefinitions", body)
+    assert stored["spec"]["versions"][0]["schema"] == body["spec"]["versions"][0]["schema"]
+    assert msgspec.json.decode(msgspec.json.encode(body)) == body
