@@ -222,7 +222,8 @@ async def apply_sequence(client: Client, kind: str, random: Random, counts: Coun
             applied = await resource.apply_if_changed(configuration, cached, force=True)
             skipped = applied.skipped
             live = await resource.apply(configuration, force=True, dry_run=True) if skipped else applied.object
-        except Invalid:
+        except Invalid:  # the fields of a creation may have been moved
+            cached = cached and await resource.get(configuration["metadata"]["name"])
             continue
         except Conflict:  # a controller of the server has changed it
             cached = await resource.get(configuration["metadata"]["name"])
