@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
 
 
-#: Up to this number of objects, `streaming_list="auto"` streams. On kube-apiserver 1.36, pages of 500 take as long then.
-#: For 5,000 to 20,000 objects, they take 0.4 to 0.7 of the time.
+#: Up to this number of objects, `streaming_list="auto"` streams. On kube-apiserver, pages of 500 take as long then,
+#: and 0.4 to 0.7 of the time for 5,000 to 20,000 objects.
 _STREAMED: Final = 1000
 
 
