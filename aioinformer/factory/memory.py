@@ -11,11 +11,11 @@ import msgspec
 from aioinformer.cache.objects.record import Record
 from aioinformer.cache.objects.storage import DictRecord, Storage, only_metadata
 from aioinformer.concurrency import Slicer
-from aioinformer.errors import DecodeError, OptionError
+from aioinformer.errors import OptionError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from aioinformer.informer.shared_informer import SharedIndexInformer
 
@@ -65,52 +65,42 @@ async def memory_of(informer: SharedIndexInformer[Any], storage: str) -> Informe
     """Measure the cache of an informer in slices, so that the event loop is not blocked."""
     slicer, store = Slicer(), informer.get_indexer().store
     items = [item for item in store.items() if isinstance(item, Record)]
-    size = unread = index_size = 0
+    size = unread = index_size = bare = 0
     for record in items:
-        size += sum(map(getsizeof, _parts(record)))
+        size += _size(record)
         unread += record.body is None
         await slicer.pause()
     for index in tuple(store.every_index):
         for part in index.parts():
             index_size += getsizeof(part)
             await slicer.pause()
-    sample, bare = items[:: max(1, len(items) // _SAMPLE)], 0
-    if storage != Storage.METADATA:
-        for record in sample:
-            try:
-                bare += sum(map(getsizeof, _parts(only_metadata(record))))
-            except DecodeError:
-                bare += sum(map(getsizeof, _parts(record)))
-            await slicer.pause()
-    is_known = storage in _DECODED_LATER and informer.resource.decoder is None
+    sample = items[:: max(1, len(items) // _SAMPLE)] if storage != Storage.METADATA else []
+    for record in sample:
+        bare += _size(only_metadata(record))
+        await slicer.pause()
     return InformerMemory(
         resource=informer.resource.gvr,
         storage=storage,
         objects=len(items),
         bytes=size,
         index_bytes=index_size,
-        unread=unread if is_known else None,
-        metadata_bytes=None if storage == Storage.METADATA or not sample else bare * len(items) // len(sample),
+        unread=unread if storage in _DECODED_LATER and informer.resource.decoder is None else None,
+        metadata_bytes=bare * len(items) // len(sample) if sample else None,
     )
 
 
-def _parts(record: Record) -> Iterator[Any]:
+def _size(record: Record) -> int:
     # The labels are a slice of the bytes, whose size Python cannot tell: some 50 bytes.
-    yield from (record, record.raw, record.key, record.name, record.uid, record.resource_version)
-    if record.fields is not None:
-        yield record.fields
-    waiting = [record.recall()] if isinstance(record, DictRecord) else []
-    while waiting:
-        yield (value := waiting.pop())
-        if isinstance(value, (dict, list, tuple)):
-            waiting += value.values() if isinstance(value, dict) else value
+    found = [record, record.raw, record.key, record.name, record.uid, record.resource_version, record.fields]
+    found += [record.recall()] if isinstance(record, DictRecord) else []
+    for each in found:  # it grows
+        if isinstance(each, (dict, list, tuple)):
+            found += each.values() if isinstance(each, dict) else each
+    return sum(map(getsizeof, found))
 
 
 class MemoryLimit:
-    """Warns when the caches take more than a limit, and again when they have grown by a tenth.
-
-    Args:
-        limit: in bytes.
+    """Warns when the caches take more than a limit in bytes, and again when they have grown by a tenth.
 
     Raises:
         OptionError: the limit is no number of bytes.
@@ -135,11 +125,9 @@ class MemoryLimit:
             self._warned = 0.0
         elif total > self._warned * _GROWTH:
             self._warned = total
-            largest = sorted(found, key=lambda each: -each.bytes)[:3]
-            most = "; ".join(map(str, largest))
-            _log.warning(
-                "the caches take %s, more than memory_limit (%s): %s", _megabytes(total), _megabytes(self._limit), most
-            )
+            most = "; ".join(map(str, sorted(found, key=lambda each: -each.bytes)[:3]))
+            limit = _megabytes(self._limit)
+            _log.warning("the caches take %s, more than memory_limit (%s): %s", _megabytes(total), limit, most)
 
 
 def _megabytes(count: float) -> str:

@@ -23,7 +23,7 @@ outlives the process.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ from aioinformer.resources.catalog.go_structs import Whole, is_builtin, stored_f
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    _Members: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
 
@@ -198,19 +200,10 @@ class _Proof(NamedTuple):
                 return self._of_sets(names, wanted, live, path)
         return f"{path or 'the object'} differs"
 
-    def _of_members(
-        self,
-        fields: Mapping[str, Any],
-        names: list[str],
-        wanted: dict[str, Any],
-        stored: dict[str, Any],
-        live: dict[str, Any],
-        path: str,
-    ) -> str:
+    def _of_members(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
         # A create records nothing that is not stored.
-        stating = [
-            name for name in wanted if _is_stated(name, wanted, stored) and (self.exact or stored.get(name) is not None)
-        ]
+        can_state = [name for name in wanted if self.exact or stored.get(name) is not None]
+        stating = [name for name in can_state if _is_stated(name, wanted, stored)]
         stated, recorded = {f"f:{name}" for name in stating}, set(names)
         if missing := (stated ^ recorded if self.exact else stated - recorded):
             name = min(missing).removeprefix("f:")
@@ -228,15 +221,7 @@ class _Proof(NamedTuple):
                 return found
         return ""
 
-    def _by_key(
-        self,
-        fields: Mapping[str, Any],
-        names: list[str],
-        wanted: list[Any],
-        stored: list[Any],
-        live: list[Any],
-        path: str,
-    ) -> str:
+    def _by_key(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
         keys = {name: _decoded(name) for name in names}
         positions = []
         if self.exact and len(wanted) != len(keys):
@@ -267,7 +252,7 @@ class _Proof(NamedTuple):
         return ""
 
 
-def _is_stated(name: str, wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+def _is_stated(name: str, wanted: _Members, stored: _Members) -> bool:
     """Return whether an apply records a member or a part of it. An empty list that is merged is not recorded."""
     value, below = wanted[name], stored.get(name)
     if value and isinstance(value, dict) and isinstance(below, dict) and not isinstance(below, Whole):
