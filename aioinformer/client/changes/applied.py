@@ -86,7 +86,10 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     fields = _fields_in(entries or created, manager, live["apiVersion"])
     if isinstance(fields, str):
         return fields
-    return _Proof(not created, is_builtin(whole)).difference(fields, wanted, stored_form(whole), live, "")
+    # The form of the server is worked out only where the configuration as it is leaves a doubt.
+    return _Proof(not created, True).difference(fields, wanted, wanted, live, "") and _Proof(
+        not created, is_builtin(whole)
+    ).difference(fields, wanted, stored_form(whole), live, "")
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
@@ -173,11 +176,12 @@ class _Proof(NamedTuple):
 
     Attributes:
         exact: whether the fields are those of an apply. Otherwise, those that the configuration lacks are defaults.
-        is_builtin: whether it is known which values the server replaces as a whole.
+        strict: whether values that the server replaces are `Whole`. If not, those that it merges may be proven, too,
+            whose members belong to other managers.
     """
 
     exact: bool
-    is_builtin: bool
+    strict: bool
 
     def difference(self, fields: Any, wanted: Any, stored: Any, live: Any, path: str) -> str:
         """Return the first difference below a path, "" for none. `stored` is `wanted` in the form of the server."""
@@ -185,11 +189,12 @@ class _Proof(NamedTuple):
             return f"{path} is recorded in another form"
         names = [name for name in fields if name != _SELF]
         if not names:
-            if self.is_builtin and isinstance(stored, dict) and not isinstance(stored, Whole):
+            # Of an element that is merged with others, its key at least would be recorded.
+            is_element = path.endswith("]")
+            if self.strict and isinstance(stored, dict) and not isinstance(stored, Whole) and not is_element:
                 same = not wanted and isinstance(live, dict)  # merged, so that other managers may set members
-            else:
-                forms = stored, wanted  # a server may store it as it was sent
-                same = any(contains(live, form) and (not self.exact or contains(form, live)) for form in forms)
+            else:  # a server may store it as it was sent
+                same = is_same(wanted, live) or (contains(live, stored) and (not self.exact or contains(stored, live)))
             return "" if same else f"{path or 'the object'} differs"
         if isinstance(stored, dict) and isinstance(live, dict):
             return self._of_members(fields, names, wanted, stored, live, path)
