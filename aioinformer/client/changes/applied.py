@@ -188,6 +188,8 @@ class _Proof(NamedTuple):
         if not isinstance(fields, dict):
             return f"{path} is recorded in another form"
         names = [name for name in fields if name != _SELF]
+        if names and len(names) < len(fields) and self.strict and self.exact and path and not path.endswith("]"):
+            return f"{path} is recorded as written, not as applied"  # a creation whose first change was refused
         if not names:
             # Of an element that is merged with others, its key at least would be recorded.
             is_element = path.endswith("]")

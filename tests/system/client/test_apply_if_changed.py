@@ -121,6 +121,15 @@ def test_map_recorded_without_members_is_merged_with_those_of_others(kind: str, 
     assert (difference(msgspec.json.encode(desired), cached, "m") == "") is same
 
 
+def test_fields_of_a_creation_whose_first_change_was_refused_prove_nothing() -> None:
+    """They are recorded as those of a write, with the map itself."""
+    fields = {"f:data": {".": {}, "f:a": {}}}
+    entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    desired = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}
+    cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
+    assert "recorded as written" in difference(msgspec.json.encode(desired), cached, "m")
+
+
 async def test_field_that_another_manager_took_over_is_sent(client: Client) -> None:
     deployments = client.apps.v1.deployments
     await deployments.apply(DEPLOYMENT)
