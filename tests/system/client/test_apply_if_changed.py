@@ -113,7 +113,7 @@ async def test_values_that_would_be_stored_are_sent(
     ],
 )
 def test_map_recorded_without_members_is_merged_with_those_of_others(kind: str, labels: Any, same: bool) -> None:
-    fields = {"f:metadata": {"f:labels": {}, "f:annotations": {"f:c": {}}}}
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {}, "f:annotations": {"f:c": {}}}}
     entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     metadata = {"name": "a", "annotations": {"c": ""}}
     desired = {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "labels": labels}}
@@ -123,7 +123,7 @@ def test_map_recorded_without_members_is_merged_with_those_of_others(kind: str, 
 
 def test_fields_of_a_creation_whose_first_change_was_refused_prove_nothing() -> None:
     """They are recorded as those of a write, with the map itself."""
-    fields = {"f:data": {".": {}, "f:a": {}}}
+    fields: dict[str, Any] = {"f:data": {".": {}, "f:a": {}}}
     entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
     desired = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}
     cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
