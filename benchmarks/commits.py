@@ -6,6 +6,7 @@ turns with the present code does. As a program, it takes a commit and the URL of
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import io
 import json
@@ -44,9 +45,14 @@ def package_at(commit: str) -> Path:
 
 
 if __name__ == "__main__":
-    folder = package_at(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commit", help="its package and benchmarks are unpacked below build/")
+    parser.add_argument("handlers", type=int)
+    parser.add_argument("url", help="of a load server")
+    arguments = parser.parse_args()
+    folder = package_at(arguments.commit)
     sys.path[:0] = [str(folder / "benchmarks"), str(folder)]
     from clients import measure_informer
 
-    figures = measure_informer(sys.argv[3], handlers=int(sys.argv[2]))
+    figures = measure_informer(arguments.url, handlers=arguments.handlers)
     print(json.dumps(asyncio.run(figures)))

@@ -6,10 +6,10 @@ connections, and GET /watches returns the number of open watches.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import ssl
-import sys
 from contextlib import suppress
 
 import trustme
@@ -51,14 +51,16 @@ class Watches:
             await writer.wait_closed()
 
 
-async def main() -> None:
+async def main(certificate: str) -> None:
     authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.cert_pem.write_to_path(sys.argv[1])
+    authority.cert_pem.write_to_path(certificate)
     server = await asyncio.start_server(Watches(), "127.0.0.1", 0, ssl=context, backlog=1000)
     print(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("certificate", help="the file to which the certificate of the authority is written")
+    asyncio.run(main(parser.parse_args().certificate))

@@ -59,14 +59,14 @@ class RealServer:
 
     def __init__(self, program: str, cluster: str) -> None:
         self.environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
-        if not program:
-            raise CannotServe("the program that changes pods could not be built")
-        if not cluster and not os.environ.get("KUBECONFIG"):
-            raise CannotServe("set AIOINFORMER_TEST_CLUSTER or KUBECONFIG, see the docstring of this file")
         self._program, self._cluster = program, cluster
         self._folder = tempfile.TemporaryDirectory(prefix="real-server-", ignore_cleanup_errors=True)
 
     def __enter__(self) -> str:
+        if not self._program:
+            raise CannotServe("the program that changes pods could not be built")
+        if not self._cluster and not os.environ.get("KUBECONFIG"):
+            raise CannotServe("set AIOINFORMER_TEST_CLUSTER or KUBECONFIG, see the docstring of this file")
         drive = [self._program, "drive"]
         if self._cluster:
             up = [str(Path(self._cluster) / "up"), "--detach", "--dir", self._folder.name]

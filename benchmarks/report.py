@@ -5,6 +5,7 @@ python benchmarks/report.py
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -20,6 +21,7 @@ _PLOTS = _DOCS / "benchmarks"
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     _PLOTS.mkdir(exist_ok=True)
     for old in _PLOTS.glob("*.svg"):
         old.unlink()

@@ -59,11 +59,7 @@ class WidgetsCluster:
     """
 
     def __init__(self, tools: str, seeder: str, count: int) -> None:
-        if not tools:
-            raise CannotServe("set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (docs/contributing.md)")
-        if not seeder:
-            raise CannotServe("the program that seeds etcd could not be built")
-        self._tools, self._seeder = Path(tools), seeder
+        self._tools, self._seeder = tools, seeder
         self._folder = tempfile.TemporaryDirectory(prefix="widgets-", ignore_cleanup_errors=True)
         self.environment = {
             **os.environ,
@@ -78,18 +74,22 @@ class WidgetsCluster:
         return Path(self._folder.name)
 
     def __enter__(self) -> str:
+        if not self._tools:
+            raise CannotServe("set AIOINFORMER_TEST_CLUSTER to the folder of a test cluster (docs/contributing.md)")
+        if not self._seeder:
+            raise CannotServe("the program that seeds etcd could not be built")
         (self._path / "policy.yaml").write_text(_POLICY)
         audit = [f"--audit-policy-file={self._path / 'policy.yaml'}", f"--audit-log-path={self._path / 'audit.log'}"]
         self._run("up", "--detach", "--exit-with-pid", str(os.getpid()), *audit)
         Path(self.environment["KUBECONFIG"]).write_text(json.dumps(asyncio.run(self._prepare())))
-        (self._path / "tools.json").write_text(json.dumps([str(self._tools), self._seeder]))
+        (self._path / "tools.json").write_text(json.dumps([self._tools, self._seeder]))
         return str(json.loads((self._path / "cluster.json").read_text())["server"])
 
     def __exit__(self, *exc: object) -> None:
         self._run("down", "--rm")
 
     def _run(self, tool: str, *arguments: str) -> None:
-        command = [str(self._tools / tool), *arguments, "--dir", self._folder.name]
+        command = [str(Path(self._tools) / tool), *arguments, "--dir", self._folder.name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     async def _prepare(self) -> dict[str, Any]:

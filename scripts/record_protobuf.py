@@ -5,7 +5,7 @@
 
 Needs Go, which downloads the modules of Kubernetes' API in that version; `protobuf_schema.go` reads their types. The
 script keeps the kinds of requests and of the API versions in the catalog. It writes
-`aioinformer/testing/data/protobuf.json`, which `aioinformer/testing/api/protobuf.py` reads.
+`aioinformer/resources/catalog/protobuf.json`, which `go_structs.py` there reads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.testing.schemas.openapi_v3 import builtin_documents
 
 SOURCE = Path(__file__).resolve().with_name("protobuf_schema.go")
-OUTPUT = SOURCE.parent.parent / "aioinformer" / "testing" / "data" / "protobuf.json"
+OUTPUT = SOURCE.parent.parent / "aioinformer" / "resources" / "catalog" / "protobuf.json"
 MODULES = ("api", "apiextensions-apiserver", "apimachinery", "client-go", "kube-aggregator")
 KEPT = {resource.api_version for resource in BUILTIN_RESOURCES} | {"meta.k8s.io/v1"}
 
@@ -56,6 +57,22 @@ def reachable(messages: dict[str, dict[str, str]], kinds: dict[str, dict[str, st
     return found
 
 
+def mark_merged(messages: dict[str, dict[str, str]]) -> None:
+    """Mark what server-side apply merges or replaces, as the OpenAPI documents state."""
+    for document in builtin_documents().values():
+        for name, schema in json.loads(document.body)["components"].get("schemas", {}).items():
+            group, version, kind = name.split(".")[-3:]
+            fields = messages.get(f"{group}/{version}", {})
+            if kind not in fields:
+                continue
+            for member, node in schema.get("properties", {}).items():
+                is_map = "additionalProperties" in node and node.get("x-kubernetes-map-type") != "atomic"
+                if is_map or node.get("x-kubernetes-list-type") in ("map", "set"):
+                    fields[kind] = re.sub(rf"(?<= ){re.escape(member)}(?=[?! ])", f"{member}&", fields[kind], count=1)
+            if schema.get("x-kubernetes-map-type") == "atomic" and not fields[kind].startswith("="):
+                fields[kind] = f"={fields[kind]}"
+
+
 def render(found: dict[str, Any]) -> str:
     """Return the text of the file."""
     kinds = {version: packages for version, packages in found["kinds"].items() if version in KEPT}
@@ -75,7 +92,9 @@ def render(found: dict[str, Any]) -> str:
 
 def main() -> None:
     (version,) = sys.argv[1:]
-    OUTPUT.write_text(render(read_types(version)), encoding="utf-8")
+    found = read_types(version)
+    mark_merged(found["messages"])
+    OUTPUT.write_text(render(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

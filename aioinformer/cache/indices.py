@@ -15,7 +15,7 @@ from aioinformer.functions import LogError, Timed, function_name, log_each, plai
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func, meta_namespace_index_func
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 
@@ -193,6 +193,15 @@ class Index(Generic[T]):
     def steps(self) -> tuple[str, ...] | None:
         """The indexed path; None for an index by a function."""
         return self.function.steps if isinstance(self.function, FieldIndexFunc) else None
+
+    def parts(self) -> Iterator[Any]:
+        """Yield the objects of which the index consists, for their sizes; it may change meanwhile."""
+        yield from (self._keys, self._values)
+        for value, keys in tuple(self._keys.items()):
+            yield from (value, keys)
+        for values in tuple(self._values.values()):
+            if isinstance(values, tuple):
+                yield values
 
     def size(self, value: str) -> int:
         """Return how many objects have a value."""

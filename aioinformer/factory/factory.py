@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.objects.codec import BodyDecoder
     from aioinformer.cache.objects.storage import DecodedTier, DictTier
+    from aioinformer.factory.memory import InformerMemory
     from aioinformer.factory.resource_accessor import FrozenObject
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
@@ -65,6 +66,9 @@ class SharedInformerFactory(Accessors):
 
         on_crash: what follows an informer that crashes, which is logged in any case. "raise": all informers stop, and
             the block of `async with` is cancelled and raises the error. "log": the block and the other informers go on.
+
+        memory_limit: in bytes: a warning with the remedy is logged when the caches take more; None for no limit. They
+            are measured each minute, as by `memory()`.
     """
 
     def __init__(
@@ -84,6 +88,8 @@ class SharedInformerFactory(Accessors):
         metrics: MetricsProvider | None = None,
         # Crashes
         on_crash: Literal["raise", "log"] = "raise",
+        # Memory
+        memory_limit: int | None = None,
     ) -> None:
         if on_crash not in ("raise", "log"):
             raise OptionError(f"on_crash={on_crash!r} does not exist; choose 'raise' or 'log'")
@@ -107,7 +113,10 @@ class SharedInformerFactory(Accessors):
             metrics=metrics,
         )
         self._informers: InformerSet[SharedIndexInformer[Any]] = InformerSet(
-            "informer factory", "create it before `async with factory`, or call factory.start() afterwards", on_crash
+            "informer factory",
+            "create it before `async with factory`, or call factory.start() afterwards",
+            on_crash,
+            memory_limit,
         )
 
     # Informers.
@@ -192,6 +201,17 @@ class SharedInformerFactory(Accessors):
         It contains names and counts, but never the content of an object or a credential.
         """
         return self._informers.snapshot(self._builder.name)
+
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes: objects, bytes and indices, by the keys of `informers()`.
+
+            for informer in (await factory.memory()).values():
+                print(informer)  # v1/secrets: 33,000 objects, 214 MB, 96 % never read; storage='metadata' would …
+
+        All objects are measured, in slices: for 100,000 of them, that takes about half a second. Reads are not counted:
+        an object counts as read if its body was decoded in its stored version.
+        """
+        return await self._informers.memory()
 
     # Life.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from aioinformer.concurrency import ENDING, Owner, TaskGroup, collapsed
 from aioinformer.errors import UsageError
+from aioinformer.factory.memory import MemoryLimit, memory_of
 from aioinformer.informer.options import Making, merge_indexers
 from aioinformer.informer.outages import Outages
 from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -15,6 +16,7 @@ from aioinformer.informer.snapshots import FactorySnapshot, factory_snapshot
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from aioinformer.factory.memory import InformerMemory
     from aioinformer.metrics import InformerName
     from aioinformer.resources.scopes import InformerKey
 
@@ -29,13 +31,21 @@ class InformerSet(Generic[I]):
         start_hint: how users start the informers, for errors.
         on_crash: what follows the crash of an informer. "raise": it ends the set, and cancels the block of `enter`.
             "log": it stays in the set, and the others go on. "drop": it is removed, and the others go on.
+        memory_limit: above which a warning is logged, in bytes; None for no limit.
 
     Attributes:
         by_key: the text of an `InformerKey` -> its informer; without internal ones.
         stopped: whether the stop has begun, after which no informer starts.
     """
 
-    def __init__(self, name: str, start_hint: str, on_crash: Literal["raise", "log", "drop"] = "raise") -> None:
+    def __init__(
+        self,
+        name: str,
+        start_hint: str,
+        on_crash: Literal["raise", "log", "drop"] = "raise",
+        memory_limit: int | None = None,
+    ) -> None:
+        self._limit = None if memory_limit is None else MemoryLimit(memory_limit)
         self.by_key: dict[str, I] = {}
         self.stopped = False
         self._name = name
@@ -206,6 +216,11 @@ class InformerSet(Generic[I]):
         label = name.name if name is not None else ""
         return factory_snapshot(label, snapshots, running=self.running, ready=self.is_ready())
 
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes."""
+        known = [(key, informer, self._makings[key].storage) for key, informer in self.by_key.items()]
+        return {key: await memory_of(informer, storage) for key, informer, storage in known}
+
     def describe(self, owner: object, name: InformerName | None) -> str:
         """Return the `repr` of the owner."""
         informers = list(self.by_key.values())
@@ -221,6 +236,8 @@ class InformerSet(Generic[I]):
             async with TaskGroup() as tasks:
                 self._tasks = tasks
                 self.start_informers()
+                if self._limit is not None:
+                    tasks.create_task(self._limit.watch(self.memory), name=f"memory of the {self._name}")
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:

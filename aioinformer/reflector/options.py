@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -66,7 +66,8 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
     Attributes:
         page_size: the number of objects in a page of a list, 0 for one page.
         streaming_list: request streaming lists (`sendInitialEvents`). If the server does not support them, lists are
-            requested in pages.
+            requested in pages. "auto" streams a collection that had at most 1,000 objects in its last list, which saves
+            requests, and requests pages otherwise, which is faster.
         list_resource_version: "" lists the current state. "0" lists the server's watch cache, which may be stale
             after a fail-over, in one body. client-go does this; it reduces the load on the server.
         min_watch_timeout: each watch requests to be ended by the server after a random time between this and twice
@@ -80,7 +81,7 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
     """
 
     page_size: int = 500
-    streaming_list: bool = True
+    streaming_list: bool | Literal["auto"] = True
     list_resource_version: str = ""
     min_watch_timeout: float = 300.0
     idle_timeout: float = 90.0
@@ -91,6 +92,8 @@ class ReflectorOptions(msgspec.Struct, frozen=True):
         page_size: object = self.page_size
         if not isinstance(page_size, int) or page_size < 0:
             raise OptionError(f"page_size must be 0 (no paging) or more, not {self.page_size!r}")
+        if not isinstance(self.streaming_list, bool) and self.streaming_list != "auto":
+            raise OptionError(f"streaming_list must be True, False or 'auto', not {self.streaming_list!r}")
         if not self.min_watch_timeout >= 1:
             raise OptionError(f"min_watch_timeout must be at least 1 second, not {self.min_watch_timeout!r}")
         for name in ("idle_timeout", "max_frame"):

@@ -10,6 +10,8 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _BUILT = _HERE / ".built"
 _BUILD_SECONDS = 1200.0
+#: `--help` builds and downloads nothing.
+_ASKS_FOR_HELP = not {"-h", "--help"}.isdisjoint(sys.argv)
 _PYTHON_PROGRAM = _BUILT / "python" / "bin" / "python"
 
 _GO = {
@@ -120,7 +122,7 @@ class Peers:
         return {name: [*command, peer, "URL", str(events)] for name, peer in _PYTHON.items()}
 
     def _install(self, names: str) -> bool:
-        if not _PYTHON_PROGRAM.exists():
+        if not _ASKS_FOR_HELP and not _PYTHON_PROGRAM.exists():
             subprocess.run([sys.executable, "-m", "venv", str(_PYTHON_PROGRAM.parent.parent)], check=True)
         pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
         command = [str(_PYTHON_PROGRAM), *pip, "--requirement", str(_HERE / "requirements.txt")]
@@ -134,6 +136,8 @@ class Peers:
         return self._run(names, tool, [found, *arguments], folder)
 
     def _run(self, names: str, tool: str, command: list[str], folder: Path) -> bool:
+        if _ASKS_FOR_HELP:
+            return True
         try:
             subprocess.run(command, cwd=folder, check=True, timeout=_BUILD_SECONDS)
         except (OSError, subprocess.SubprocessError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from full_run import FOLDERS, FullRun
 from tests.selection import ONE_OF, sample
 
 PROJECT = Path(__file__).parents[2]
+BENCHMARKS = PROJECT / "benchmarks"
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -117,3 +119,21 @@ def test_locks_have_hashes_and_no_addresses(lock: Path) -> None:
     assert [line for line in lines if "://" in line or line.startswith("-")] == []
     assert all(line.endswith("\\") for line in lines if "==" in line)
     assert any("--hash=sha256:" in line for line in lines)
+
+
+#: Programs that build peers.
+BUILDERS = [path.stem for path in BENCHMARKS.glob("*.py") if re.search(r"Peers\(\)[^\0]*__main__", path.read_text())]
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_help_of_a_benchmark_builds_and_downloads_nothing(name: str, tmp_path: Path) -> None:
+    for tool in ("go", "cargo"):
+        (tmp_path / tool).write_text(f"#!/bin/sh\ntouch {tmp_path}/{tool}.called\nexit 1\n")
+        (tmp_path / tool).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), "--help"]
+    environments = sorted(BENCHMARKS.glob("peers/.built/*"))
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith(f"usage: {name}.py")
+    assert list(tmp_path.glob("*.called")) == []
+    assert sorted(BENCHMARKS.glob("peers/.built/*")) == environments

@@ -76,6 +76,10 @@ class Bench:
     def add_input(self, informer: SharedIndexInformer[Any]) -> None:
         self._informers[informer.resource.gvr] = informer
 
+    def use(self, client: Client) -> None:
+        """Use another client for the next requests."""
+        self._client = client
+
     async def request(self, name: str = "web", *, object: Any = ...) -> Request[Any]:
         """Return a request for a Widget; its object is the present state, unless one is given."""
         if object is ...:

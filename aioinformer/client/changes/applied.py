@@ -4,9 +4,9 @@ An applied configuration has a set of fields, which the server records for the f
 configuration and the schema. If the recorded set is exactly that of the new configuration, and the object has equal
 values in all of these fields, the server would change neither the object nor the record.
 
-There is no schema here, so the recorded set is compared with the configuration: it shows which lists are merged by key,
-and by which. Each doubt counts as a change: values that the server writes in another form (`1000m` as `1`), defaults
-inside lists that are replaced as a whole, another order of elements.
+The recorded set shows which lists are merged by key, and by which. Values are compared in the form in which the server
+stores them: those of built-in kinds by their Go structs (`1000m` as `1`, and `""` and `[]` as absent), those of custom
+resources as they are. Each doubt counts as a change, such as another order of elements.
 
 An apply cannot require that a name is free; a create does. But the server records a create as an update, and with the
 defaults: such a set does not tell a default from a field that the next configuration leaves out. So an object to be
@@ -23,14 +23,17 @@ outlives the process.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from aioinformer.client.changes.patches import document_of, is_same
+from aioinformer.client.changes.patches import contains, document_of, is_same
+from aioinformer.resources.catalog.go_structs import Whole, is_builtin, stored_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    _Members: TypeAlias = Mapping[str, Any]
 
 T = TypeVar("T")
 
@@ -63,6 +66,7 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     if cached is None:
         return "the object is not in the cache"
     live, wanted = document_of(cached), msgspec.json.decode(desired)
+    whole = {**wanted}
     metadata, own_metadata = live.get("metadata"), wanted.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(own_metadata, dict):
         return "metadata is missing"
@@ -80,7 +84,12 @@ def difference(desired: bytes, cached: Any, manager: str, namespace: str = "", s
     if created and (entries or created[0].get("manager") != creation_manager(manager, desired)):
         return "the object was created with another configuration"
     fields = _fields_in(entries or created, manager, live["apiVersion"])
-    return fields if isinstance(fields, str) else _compare(fields, wanted, live, "", not created)
+    if isinstance(fields, str):
+        return fields
+    # The form of the server is worked out only where the configuration as it is leaves a doubt.
+    return _Proof(not created, True).difference(fields, wanted, wanted, live, "") and _Proof(
+        not created, is_builtin(whole)
+    ).difference(fields, wanted, stored_form(whole), live, "")
 
 
 def creation_manager(manager: str, desired: bytes) -> str:
@@ -162,65 +171,100 @@ def _fields_in(entries: list[dict[str, Any]], manager: str, api_version: str) ->
     return fields if isinstance(fields, dict) else "the managed fields are of another form"
 
 
-def _compare(fields: Any, wanted: Any, live: Any, path: str, exact: bool) -> str:
-    """Return the first difference below a path, "" for none.
+class _Proof(NamedTuple):
+    """Compares a configuration with the recorded fields and the values of an object.
 
-    If it is not `exact`, recorded fields that the configuration lacks are defaults, and no difference.
+    Attributes:
+        exact: whether the fields are those of an apply. Otherwise, those that the configuration lacks are defaults.
+        strict: whether values that the server replaces are `Whole`. If not, those that it merges may be proven, too,
+            whose members belong to other managers.
     """
-    if not isinstance(fields, dict):
-        return f"{path} is recorded in another form"
-    names = [name for name in fields if name != _SELF]
-    if not names:
-        same = is_same(wanted, live) or (not exact and _contains(live, wanted))
-        return "" if same else f"{path or 'the object'} differs"
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        return _compare_members(fields, names, wanted, live, path, exact)
-    if isinstance(wanted, list) and isinstance(live, list):
-        if all(name.startswith("k:") for name in names):
-            return _compare_by_key(fields, names, wanted, live, path, exact)
-        if all(name.startswith("v:") for name in names):
-            return _compare_sets(names, wanted, live, path, exact)
-    return f"{path or 'the object'} differs"
+
+    exact: bool
+    strict: bool
+
+    def difference(self, fields: Any, wanted: Any, stored: Any, live: Any, path: str) -> str:
+        """Return the first difference below a path, "" for none. `stored` is `wanted` in the form of the server."""
+        if not isinstance(fields, dict):
+            return f"{path} is recorded in another form"
+        names = [name for name in fields if name != _SELF]
+        if names and len(names) < len(fields) and self.strict and self.exact and path and not path.endswith("]"):
+            return f"{path} is recorded as written, not as applied"  # a creation whose first change was refused
+        if not names:
+            # Of an element that is merged with others, its key at least would be recorded.
+            is_element = path.endswith("]")
+            if self.strict and isinstance(stored, dict) and not isinstance(stored, Whole) and not is_element:
+                same = not wanted and isinstance(live, dict)  # merged, so that other managers may set members
+            else:  # a server may store it as it was sent
+                same = is_same(wanted, live) or (contains(live, stored) and (not self.exact or contains(stored, live)))
+            return "" if same else f"{path or 'the object'} differs"
+        if isinstance(stored, dict) and isinstance(live, dict):
+            return self._of_members(fields, names, wanted, stored, live, path)
+        if isinstance(stored, list) and isinstance(live, list):
+            if all(name.startswith("k:") for name in names):
+                return self._by_key(fields, names, wanted, stored, live, path)
+            if all(name.startswith("v:") for name in names):
+                return self._of_sets(names, wanted, live, path)
+        return f"{path or 'the object'} differs"
+
+    def _of_members(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
+        # A create records nothing that is not stored.
+        can_state = [name for name in wanted if self.exact or stored.get(name) is not None]
+        stating = [name for name in can_state if _is_stated(name, wanted, stored)]
+        stated, recorded = {f"f:{name}" for name in stating}, set(names)
+        if missing := (stated ^ recorded if self.exact else stated - recorded):
+            name = min(missing).removeprefix("f:")
+            return f"{path}.{name} is not among the recorded fields" if name in wanted else f"{path}.{name} is left out"
+        for name, value in wanted.items():
+            below, found = fields.get(f"f:{name}", {}), ""
+            if name not in stored and value in ([], {}):
+                # Merged with what others have set. A create may have recorded defaults below.
+                found = f"{path}.{name} differs" if below and self.exact else ""
+            elif value and name not in stating and isinstance(value, dict):
+                found = "" if isinstance(live.get(name), dict) else f"{path}.{name} is not in the object"
+            else:
+                found = self.difference(below, value, stored.get(name), live.get(name), f"{path}.{name}")
+            if found:
+                return found
+        return ""
+
+    def _by_key(self, fields: _Members, names: list[str], wanted: Any, stored: Any, live: Any, path: str) -> str:
+        keys = {name: _decoded(name) for name in names}
+        positions = []
+        if self.exact and len(wanted) != len(keys):
+            return f"{path} has other elements"
+        for at, item in enumerate(wanted):
+            matching = [name for name, key in keys.items() if _has_key(item, key, fields[name], self.exact)]
+            if len(matching) > 1:  # a default of the key, that another element states differently
+                matching = [name for name in matching if not any(_is_part(keys[name], each) for each in wanted)]
+            if len(matching) != 1:
+                return f"{path}[{at}] is not among the recorded elements"
+            key = keys.pop(matching[0])
+            found = [place for place, each in enumerate(live) if _is_part(key, each)]
+            if len(found) != 1:
+                return f"{path}[{at}] is not in the object"
+            positions += found
+            if reason := self.difference(fields[matching[0]], item, stored[at], live[found[0]], f"{path}[{at}]"):
+                return reason
+        return "" if positions == sorted(positions) else f"{path} has another order"
+
+    def _of_sets(self, names: list[str], wanted: list[Any], live: list[Any], path: str) -> str:
+        values = [_decoded(name) for name in names]
+        known = all(any(is_same(item, value) for value in values) for item in wanted)
+        if not known or (self.exact and len(wanted) != len(values)):
+            return f"{path} has other elements"
+        positions = [place for item in wanted for place, each in enumerate(live) if is_same(item, each)]
+        if len(positions) != len(wanted) or positions != sorted(set(positions)):
+            return f"{path} has another order"
+        return ""
 
 
-def _compare_members(
-    fields: Mapping[str, Any], names: list[str], wanted: dict[str, Any], live: dict[str, Any], path: str, exact: bool
-) -> str:
-    if not exact:  # a create stores no empty values, and no manager owns them
-        wanted = {name: value for name, value in wanted.items() if value or name in live}
-    stated, recorded = {f"f:{name}" for name in wanted}, set(names)
-    if missing := (stated ^ recorded if exact else stated - recorded):
-        name = min(missing).removeprefix("f:")
-        return f"{path}.{name} is not among the recorded fields" if name in wanted else f"{path}.{name} is left out"
-    for name, value in wanted.items():
-        if name not in live:
-            return f"{path}.{name} is not in the object"
-        if found := _compare(fields[f"f:{name}"], value, live[name], f"{path}.{name}", exact):
-            return found
-    return ""
-
-
-def _compare_by_key(
-    fields: Mapping[str, Any], names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool
-) -> str:
-    keys = {name: _decoded(name) for name in names}
-    positions = []
-    if exact and len(wanted) != len(keys):
-        return f"{path} has other elements"
-    for at, item in enumerate(wanted):
-        matching = [name for name, key in keys.items() if _has_key(item, key, fields[name], exact)]
-        if len(matching) > 1:  # a default of the key, that another element states differently
-            matching = [name for name in matching if not any(_is_part(keys[name], each) for each in wanted)]
-        if len(matching) != 1:
-            return f"{path}[{at}] is not among the recorded elements"
-        key = keys.pop(matching[0])
-        found = [place for place, each in enumerate(live) if _is_part(key, each)]
-        if len(found) != 1:
-            return f"{path}[{at}] is not in the object"
-        positions += found
-        if difference := _compare(fields[matching[0]], item, live[found[0]], f"{path}[{at}]", exact):
-            return difference
-    return "" if positions == sorted(positions) else f"{path} has another order"
+def _is_stated(name: str, wanted: _Members, stored: _Members) -> bool:
+    """Return whether an apply records a member or a part of it. An empty list that is merged is not recorded."""
+    value, below = wanted[name], stored.get(name)
+    if value and isinstance(value, dict) and isinstance(below, dict) and not isinstance(below, Whole):
+        return any(_is_stated(each, value, below) for each in value)
+    return value != [] or name in stored
 
 
 def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
@@ -238,26 +282,6 @@ def _has_key(item: Any, key: Any, fields: Any, exact: bool) -> bool:
 
 def _is_part(key: Mapping[str, Any], item: Any) -> bool:
     return isinstance(item, dict) and all(name in item and is_same(item[name], value) for name, value in key.items())
-
-
-def _compare_sets(names: list[str], wanted: list[Any], live: list[Any], path: str, exact: bool) -> str:
-    values = [_decoded(name) for name in names]
-    known = all(any(is_same(item, value) for value in values) for item in wanted)
-    if not known or (exact and len(wanted) != len(values)):
-        return f"{path} has other elements"
-    positions = [place for item in wanted for place, each in enumerate(live) if is_same(item, each)]
-    if len(positions) != len(wanted) or positions != sorted(set(positions)):
-        return f"{path} has another order"
-    return ""
-
-
-def _contains(live: Any, wanted: Any) -> bool:
-    """Return whether a value that is replaced as a whole is the wanted one, perhaps with defaults."""
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        return all(_contains(live.get(name), value) for name, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(live, list):
-        return len(wanted) == len(live) and all(map(_contains, live, wanted))
-    return is_same(wanted, live) or (live is None and not wanted)
 
 
 def _decoded(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -106,6 +107,17 @@ def is_same(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(is_same, one, other))
     return bool(one == other)
+
+
+def contains(value: Any, part: Any) -> bool:
+    """Return whether a JSON value has all members of another one, in depth. A null counts as absent."""
+    if isinstance(part, Mapping):
+        return isinstance(value, Mapping) and all(
+            contains(value.get(name), item) for name, item in part.items() if item is not None
+        )
+    if isinstance(part, (list, tuple)):
+        return isinstance(value, (list, tuple)) and len(value) == len(part) and all(map(contains, value, part))
+    return is_same(value, part)
 
 
 def _without_nulls(value: Any) -> Any:

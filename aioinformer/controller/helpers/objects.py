@@ -10,7 +10,7 @@ import msgspec
 from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, view_class
-from aioinformer.client.changes.patches import document_of, is_same
+from aioinformer.client.changes.patches import contains, document_of
 from aioinformer.controller.request import NothingToDo, RetryAfter, TerminalError
 from aioinformer.errors import DecodeError
 from aioinformer.resources.keys import metadata_field, metadata_of
@@ -95,14 +95,3 @@ def from_document(request: Request[T], document: Any) -> T:
     if isinstance(document, View) and request.resource.decoder is not None:
         document = document.to_dict()  # its record may share the body of another class
     return objects.to_view(objects.record_of(document))
-
-
-def contains(value: Any, part: Any) -> bool:
-    """Return whether a JSON value has all members of another one, in depth. A null counts as absent."""
-    if isinstance(part, Mapping):
-        return isinstance(value, Mapping) and all(
-            contains(value.get(name), item) for name, item in part.items() if item is not None
-        )
-    if isinstance(part, (list, tuple)):
-        return isinstance(value, (list, tuple)) and len(value) == len(part) and all(map(contains, value, part))
-    return is_same(value, part)

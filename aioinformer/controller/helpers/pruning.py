@@ -13,8 +13,18 @@ from aioinformer.client.changes.applied import Applied, has_key, owned_fields
 from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.controller.inputs.owners import owner_references
-from aioinformer.errors import AioinformerError, AlreadyExists, ApiNotFound, Conflict, FormerOwner, NotFound, UsageError
+from aioinformer.errors import (
+    AioinformerError,
+    AlreadyExists,
+    ApiNotFound,
+    Conflict,
+    FormerOwner,
+    NotFound,
+    OptionError,
+    UsageError,
+)
 from aioinformer.resources.keys import ObjectName, metadata_field, metadata_of, object_name
+from aioinformer.workqueue.parallelizer import parallelize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,6 +68,7 @@ async def apply_set(
     resources: Sequence[Resource[Any]],
     by: By = "owner",
     force: bool = True,
+    at_once: int = 1,
 ) -> AppliedSet:
     """Apply a set of objects on the server (server-side apply), and delete the rest of what the request's object has.
 
@@ -67,17 +78,16 @@ async def apply_set(
     The set is complete: a cached object that belongs to the owner and is not in the set is deleted. Objects that do not
     belong to the owner are neither changed nor deleted:
 
-    - Before the first write, each name of the set must be free or belong to the owner. The server is asked about names
-      that are not in the cache. A free name is created, so an object that another client creates meanwhile is not
-      changed; an existing object is only changed under its uid.
+    - Before the first write, each name of the set that is in the cache must belong to the owner; the object is only
+      changed under its uid. Any other name is created, which the server refuses if it is taken.
     - An object is deleted only if its managed fields show that the field manager of the request's client has written
       its owner reference, or all labels of `by`, and if it has no other controller. It is deleted in exactly this
       version; if it has changed, the server is asked again. What is not deleted is in `kept`.
 
-    Order: all checks; then the objects, one by one, in the order of the set; then the deletions, in the reverse order
-    of `resources`. An error ends the call: nothing is deleted before all is applied. No write is sent for an object
-    whose cached state has all fields of the set already; it is read from the server if the cache has no managed fields,
-    or only a part of the object.
+    Order: all checks; then the objects, one by one, in the order of the set, unless `at_once` is given; then the
+    deletions, in the reverse order of `resources`. An error ends the call: nothing is deleted before all is applied. No
+    write is sent for an object whose cached state has all fields of the set already; it is read from the server if the
+    cache has no managed fields, or only a part of the object.
 
     Args:
         request: of the reconciler. Its client has the field manager.
@@ -87,18 +97,23 @@ async def apply_set(
             other objects have, such as {"example.com/tenant": request.name}. With labels, objects may be in any
             namespace. The server does not delete them with their owner: apply the empty set when it is being deleted.
         force: take over fields that other field managers own.
+        at_once: how many objects are applied at the same time, at most. With more than 1, you declare that they do not
+            depend on each other. After an error, writes that have begun are cancelled, and may have taken effect.
 
     Raises:
-        ForeignObject: a name of the set is taken. Nothing was written, unless it was taken after the check.
+        ForeignObject: a name of the set is taken. Nothing was written, unless the cache did not show that.
         FormerOwner: a name of the set is taken by an object of the owner's predecessor, which had the same name. If the
             reconciler lets this error pass, its key runs again until the garbage collector has deleted the object.
         Conflict: an object was deleted, created again or changed meanwhile. The next run sees it.
         UsageError: the request has no object, an object is in the set twice or of another resource, or the owner is
             being deleted and the set is not empty; nothing was written. Or the client has no field manager.
+        OptionError: `at_once` is no whole number, or less than 1.
         ApiError: the server refused a request.
         WriteOutcomeUnknown: the answer to a write was lost.
         TransportError: there is no answer.
     """
+    if type(at_once) is not int or at_once < 1:
+        raise OptionError(f"apply_set: at_once must be a whole number, 1 or more, not {at_once!r}")
     owner = _Owner(request, by)
     wanted: dict[tuple[Resource[Any], ObjectName], Any] = {}
     for obj in objects:
@@ -110,8 +125,20 @@ async def apply_set(
         raise UsageError(f"apply_set: {request.key} is being deleted; apply the empty set, or nothing")
     owned = {resource: {object_name(each): each for each in owner.objects(resource)} for resource in resources}
     known = {place: await owner.find(*place, obj, owned[place[0]]) for place, obj in wanted.items()}
-    attempts = [await owner.apply(place[0], obj, known[place], force=force) for place, obj in wanted.items()]
-    applied = [each for each in attempts if each is not None]
+    attempts: dict[tuple[Resource[Any], ObjectName], Applied[Any] | None] = dict.fromkeys(wanted)
+
+    async def apply(place: tuple[Resource[Any], ObjectName]) -> None:
+        attempts[place] = await owner.apply(place[0], wanted[place], known[place], force=force)
+
+    if at_once == 1:
+        for place in wanted:
+            await apply(place)
+    else:
+        try:
+            await parallelize(at_once, wanted, apply)
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+    applied = [each for each in attempts.values() if each is not None]
     leaving, kept = [], []
     for resource in reversed(resources):
         for key, obj in owned[resource].items():
@@ -161,13 +188,13 @@ class _Owner:
         return self._lister(resource).list(self._labels)
 
     async def find(self, resource: Resource[Any], key: ObjectName, made: Any, owned: Mapping[ObjectName, Any]) -> Any:
-        """Return the object of a name in the set, once `_check` has passed; None if there is none."""
+        """Return the known object of a name in the set, once `_check` has passed; None if the cache has none."""
         found = owned.get(key)
         if found is None:
             try:
                 found = self._lister(resource).get(str(key))
             except NotFound:
-                return await self._read(resource, key, made)
+                return None
         self._check(found, resource, made)
         return found if _shows_managers(found) else await self._read(resource, key, made)
 

@@ -165,7 +165,7 @@ class ListWatchProtocol:
 
     def _decide(self, now: float) -> None:
         self._relist.begin()
-        streams = self.options.streaming_list and self._watchable and now >= self._streaming_from
+        streams = self._relist.streams and self._watchable and now >= self._streaming_from
         self.state.enter(Stage.STREAM if streams and not self.state.prefer_list else Stage.LIST)
         self.state.prefer_list = False
 

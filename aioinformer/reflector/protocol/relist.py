@@ -6,7 +6,8 @@ Deletions are not computed here. A complete list replaces what the queue and the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
     from aioinformer.cache.objects.record import Record
     from aioinformer.reflector.options import ListOptions, ReflectorOptions
+
+
+#: Up to this number of objects, `streaming_list="auto"` streams. On kube-apiserver, pages of 500 take as long then,
+#: and 0.4 to 0.7 of the time for 5,000 to 20,000 objects.
+_STREAMED: Final = 1000
 
 
 class InitialEvents(msgspec.Struct):
@@ -49,7 +55,17 @@ class Relist:
     be any object that the list does not contain, so all of these stay.
     """
 
-    __slots__ = ("_log", "_options", "_page_has_items", "_page_has_new", "_paged", "_quarantine", "_records", "_token")
+    __slots__ = (
+        "_log",
+        "_options",
+        "_page_has_items",
+        "_page_has_new",
+        "_paged",
+        "_quarantine",
+        "_records",
+        "_size",
+        "_token",
+    )
 
     def __init__(self, options: ReflectorOptions, quarantine: Quarantine, log: Callable[[str], None]) -> None:
         self._options = options
@@ -59,6 +75,8 @@ class Relist:
         self._records: ListedObjects[Record] | None = None
         self._token = ""
         self._paged = True
+        #: The objects of the last list; infinite before the first.
+        self._size = inf
         #: Whether the page in progress has brought an item, and one that the pages before it did not contain.
         self._page_has_items = self._page_has_new = False
 
@@ -74,9 +92,16 @@ class Relist:
         self._quarantine.begin_list()
         self._token, self._paged = "", paged
 
+    @property
+    def streams(self) -> bool:
+        """Whether the options request a streaming list for a collection of this size."""
+        option = self._options.streaming_list
+        return self._size <= _STREAMED if option == "auto" else option
+
     def end(self) -> ListedObjects[Record]:
         """Complete the list and return its objects by key. They are not copied: that would block the event loop."""
         records, self._records = self._collected(), None
+        self._size = len(records)
         self._quarantine.end_list(records)
         return records
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.testing.api.go_structs import go_json
+from aioinformer.resources.catalog.go_structs import go_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,12 +16,12 @@ import struct
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from aioinformer.testing.api.go_structs import go_json, message, message_name
+from aioinformer.resources.catalog.go_structs import go_json, message, message_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from aioinformer.testing.api.go_structs import Field
+    from aioinformer.resources.catalog.go_structs import Field
 
     _Values = Sequence[int | bytes]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from aioinformer.testing.api.go_structs import go_json
+from aioinformer.resources.catalog.go_structs import go_json
 from aioinformer.testing.schemas.field_checks import kind_type
 from aioinformer.testing.schemas.typed_fields import (
     NO_FIELDS,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.resources.catalog.go_structs import go_json
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import encode_plain
-from aioinformer.testing.api.go_structs import go_json
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.schemas.openapi_v3 import custom_schema, patch_schema
 from aioinformer.testing.schemas.typed_fields import FieldType

@@ -9,25 +9,14 @@ from __future__ import annotations
 import base64
 import re
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.resources.quantities import QuantityError, canonical
 from aioinformer.testing.api.encoding import json_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
-_DECIMAL = {suffix: 3 * power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)}
-_FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
-_EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
-_NANO = Decimal(1).scaleb(-9)
-_MOST = Decimal(2**63 - 1)
-# Exponents beyond this only lead to zero or to the largest value.
-_LARGEST_EXPONENT = Decimal(1000)
-#: Size of the cache; quantities of many pods are equal.
-_CACHE_SIZE = 1024
 _REF = "#/components/schemas/"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
@@ -41,65 +30,6 @@ _TIMES = {
 }
 _LARGEST = {"int32": 2**31, "int64": 2**63}
 _ZEROS = {_QUANTITY: "0", _INT_OR_STRING: 0, "string": "", "boolean": False, "integer": 0, "number": 0}
-
-
-class QuantityError(ValueError):
-    """The text is not a quantity. The message is the API's."""
-
-
-@lru_cache(_CACHE_SIZE)
-def canonical(text: str) -> str:
-    """Return a quantity in canonical form: "1000m" becomes "1", and "2048Mi" becomes "2Gi"."""
-    found = _FORM.fullmatch(text.strip())
-    if found is None or not (found[2] or found[3]):
-        raise QuantityError(
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        )
-    sign, whole, fraction, suffix = found.groups()
-    number = Decimal(f"{sign}{whole or 0}.{fraction or 0}")
-    exponent = _EXPONENT.fullmatch(suffix)
-    if exponent is not None:
-        return _with_exponent(_bounded(number.scaleb(_exponent(exponent[1]))))
-    if suffix in _BINARY:
-        return _with_binary_suffix(_bounded(number * _BINARY[suffix]))
-    if suffix in _DECIMAL:
-        return _with_decimal_suffix(_bounded(number.scaleb(_DECIMAL[suffix])))
-    raise QuantityError("unable to parse quantity's suffix")
-
-
-def _exponent(digits: str) -> int:
-    return int(max(-_LARGEST_EXPONENT, min(Decimal(digits), _LARGEST_EXPONENT)))
-
-
-def _bounded(amount: Decimal) -> Decimal:
-    return max(-_MOST, min(amount, _MOST))
-
-
-def _with_decimal_suffix(amount: Decimal) -> str:
-    amount = amount.quantize(_NANO, ROUND_CEILING)
-    for suffix, power in reversed(_DECIMAL.items()):
-        scaled = amount.scaleb(-power)
-        if amount and scaled == scaled.to_integral_value():
-            return f"{int(scaled)}{suffix}"
-    return "0"
-
-
-def _with_binary_suffix(amount: Decimal) -> str:
-    if abs(amount) < 1024 or amount != amount.to_integral_value():
-        return _with_decimal_suffix(amount)
-    for suffix, factor in reversed(_BINARY.items()):
-        if amount % factor == 0:
-            return f"{int(amount / factor)}{suffix}"
-    return str(int(amount))
-
-
-def _with_exponent(amount: Decimal) -> str:
-    amount = amount.quantize(_NANO, ROUND_CEILING)
-    for power in range(18, -10, -3):
-        scaled = amount.scaleb(-power)
-        if amount and scaled == scaled.to_integral_value():
-            return f"{int(scaled)}e{power}" if power else str(int(scaled))
-    return "0"
 
 
 class FieldValueError(ValueError):

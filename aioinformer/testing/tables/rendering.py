@@ -21,9 +21,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from aioinformer.resources.catalog.go_structs import go_json
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, encode_object, encode_plain, encode_sorted, quote
-from aioinformer.testing.api.go_structs import go_json
 from aioinformer.testing.tables import jsonpath
 from aioinformer.testing.tables.pods import age, field, human_duration, instant, name, pod_cells, pod_row_conditions
 from aioinformer.testing.tables.resources import RESOURCE_CELLS

@@ -9,7 +9,7 @@ import pytest
 
 from aioinformer import Client, HttpTransport, SharedIndexInformer, SharedInformerFactory, UsageError
 from aioinformer.client.changes.applied import difference
-from tests.real.rows.test_changes import CHANGES, DEPLOYMENT, MAIN, changed
+from tests.real.rows.test_changes import CHANGES, DEPLOYMENT, MAIN, POD, changed
 from tests.system.client.test_editing import Counting
 
 if TYPE_CHECKING:
@@ -55,6 +55,79 @@ async def test_default_of_a_key_is_no_change(client: Client) -> None:
     cached = await client.apps.v1.deployments.apply(desired)
     assert reason_of(desired, cached) == ""
     assert reason_of(changed(*MAIN, "ports", to=[{"containerPort": 80, "protocol": "UDP"}]), cached)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*MAIN, "env", 0, "value"), ""),
+        ((*MAIN, "args"), []),
+        ((*MAIN, "command"), []),
+        ((*MAIN, "volumeDevices"), []),
+        ((*MAIN, "resources", "limits"), {"cpu": "1000m", "memory": "1024Mi"}),
+        ((*MAIN, "resources", "limits"), {"cpu": 1, "memory": "0.5Gi"}),
+        ((*MAIN, "resources", "requests"), {}),
+        ((*POD, "nodeSelector"), {}),
+        ((*POD, "tolerations"), []),
+        ((*POD, "hostNetwork"), False),
+        (("metadata", "labels"), {}),
+        (("metadata", "finalizers"), []),
+    ],
+)
+async def test_values_that_the_server_stores_in_another_form_are_skipped(
+    client: Client, path: tuple[Any, ...], value: Any
+) -> None:
+    desired = changed(*path, to=value)
+    cached = await client.apps.v1.deployments.apply(desired)
+    assert reason_of(desired, cached) == ""
+    created = await client.apps.v1.deployments.apply_new({**desired, "metadata": {**desired["metadata"], "name": "b"}})
+    assert reason_of({**desired, "metadata": {**desired["metadata"], "name": "b"}}, created) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ((*POD, "automountServiceAccountToken"), None, False),  # pointers keep what is set
+        ((*POD, "terminationGracePeriodSeconds"), 30, 0),
+        ((*POD, "tolerations"), ..., []),  # the manager would own the field
+        (("metadata", "annotations"), {"a": "b"}, {}),
+        ((*MAIN, "resources", "limits", "cpu"), "1", "1e0"),
+        ((*POD, "nodeSelector"), {}, {"disk": "fast"}),
+    ],
+)
+async def test_values_that_would_be_stored_are_sent(
+    client: Client, path: tuple[Any, ...], before: Any, after: Any
+) -> None:
+    first = changed(*path, to=before) if before is not ... else DEPLOYMENT
+    cached = await client.apps.v1.deployments.apply(first)
+    assert reason_of(changed(*path, to=after), cached)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "same"),
+    [
+        ("ConfigMap", {}, True),  # merged with the labels of others
+        ("ConfigMap", {"a": "b"}, False),  # the manager would own the label
+        ("Pod", {}, True),
+        ("Pod", {"a": "b"}, False),
+    ],
+)
+def test_map_recorded_without_members_is_merged_with_those_of_others(kind: str, labels: Any, same: bool) -> None:
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {}, "f:annotations": {"f:c": {}}}}
+    entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    metadata = {"name": "a", "annotations": {"c": ""}}
+    desired = {"apiVersion": "v1", "kind": kind, "metadata": {**metadata, "labels": labels}}
+    cached = {**desired, "metadata": {**metadata, "labels": {"a": "b"}, "managedFields": [entry]}}
+    assert (difference(msgspec.json.encode(desired), cached, "m") == "") is same
+
+
+def test_fields_of_a_creation_whose_first_change_was_refused_prove_nothing() -> None:
+    """They are recorded as those of a write, with the map itself."""
+    fields: dict[str, Any] = {"f:data": {".": {}, "f:a": {}}}
+    entry = {"manager": "m", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    desired = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}
+    cached = {**desired, "metadata": {"name": "a", "managedFields": [entry]}}
+    assert "recorded as written" in difference(msgspec.json.encode(desired), cached, "m")
 
 
 async def test_field_that_another_manager_took_over_is_sent(client: Client) -> None:

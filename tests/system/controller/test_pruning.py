@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, ApiNotFound, FormerOwner, SharedInformerFactory, UsageError
+from aioinformer import ApiError, FormerOwner, OptionError, SharedInformerFactory, UsageError
+from aioinformer.client.retries import Sender
 from aioinformer.controller import ForeignObject, apply_set
 from aioinformer.models import core_v1
 from tests.support.bench import CLEANUP, Bench
@@ -76,14 +77,9 @@ async def test_set_is_applied_and_the_rest_deleted(bench: Bench, caches: Any) ->
 
 
 @pytest.mark.behaviour("C-86")
-@pytest.mark.parametrize("cached", [True, False])
-async def test_object_of_others_is_not_touched(bench: Bench, caches: Any, cached: bool) -> None:
-    if cached:
-        bench.server.create("configmaps", settings("taken", colour="blue"))
-        await settle(bench, caches)
-    else:
-        async with bench.server.fault("black_hole", resources=["configmaps"], verbs=["watch"]):
-            bench.server.create("configmaps", settings("taken", colour="blue"))
+async def test_object_of_others_is_not_touched(bench: Bench, caches: Any) -> None:
+    bench.server.create("configmaps", settings("taken", colour="blue"))
+    await settle(bench, caches)
     with pytest.raises(ForeignObject, match="configmaps default/taken exists"):
         await apply_set(await bench.request(), [settings("a"), settings("taken")], resources=BOTH)
     assert bench.writes() == []
@@ -91,15 +87,52 @@ async def test_object_of_others_is_not_touched(bench: Bench, caches: Any, cached
 
 
 @pytest.mark.behaviour("C-86")
-async def test_uncached_names_are_read_one_by_one(bench: Bench, caches: Any) -> None:
+async def test_object_of_others_that_is_not_in_the_cache_is_not_touched(bench: Bench, caches: Any) -> None:
+    async with bench.server.fault("black_hole", resources=["configmaps"], verbs=["watch"]):
+        taken = bench.server.create("configmaps", settings("taken", colour="blue"))
+        with pytest.raises(ForeignObject, match="configmaps default/taken exists"):
+            await apply_set(await bench.request(), [settings("taken"), settings("a")], resources=BOTH)
+    assert bench.writes() == ["create"]
+    assert bench.server.get("configmaps", "taken") == taken
+    assert "a" not in names(bench)
+
+
+@pytest.mark.behaviour("C-86")
+async def test_new_objects_take_one_request_each(bench: Bench, caches: Any) -> None:
     request = await bench.request()
     bench.writes()
-    async with bench.server.fault("not_found", resources=["configmaps"], verbs=["get"]):
-        with pytest.raises(ApiNotFound, match="could not find the requested resource"):
-            await apply_set(request, [settings("a")], resources=BOTH)
-    assert [entry.verb for entry in bench.server.requests] == ["get"]
-    await apply_set(request, [settings("a")], resources=BOTH)
-    assert [entry.verb for entry in bench.server.requests] == ["get", "get", "create"]
+    await apply_set(request, [settings("a"), settings("b")], resources=BOTH)
+    assert [entry.verb for entry in bench.server.requests] == ["create", "create"]
+
+
+@pytest.mark.behaviour("C-85")
+@pytest.mark.parametrize("at_once", [1, 2, 8])
+async def test_independent_objects_are_written_at_once(bench: Bench, caches: Any, client: Client, at_once: int) -> None:
+    running, most = 0, 0
+
+    class Counting(Sender):
+        async def exchange(self, request: Any, settings: Any, *, safe: bool) -> bytes:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                return await super().exchange(request, settings, safe=safe)
+            finally:
+                running -= 1
+
+    bench.use(client.with_sender(lambda sender: Counting(sender.transport)))
+    made = [settings(name) for name in "abcd"]
+    applied = await apply_set(await bench.request(), made, resources=BOTH, at_once=at_once)
+    assert [each.metadata.name for each in applied.objects] == ["a", "b", "c", "d"]
+    assert most == min(at_once, len(made))
+
+
+async def test_error_of_an_object_written_at_once_is_raised(bench: Bench, caches: Any) -> None:
+    wrong = {**settings("b"), "data": {"colour": 1}}
+    with pytest.raises(ApiError):
+        await apply_set(await bench.request(), [settings("a"), wrong], resources=BOTH, at_once=2)
+    with pytest.raises(OptionError, match="at_once must be a whole number, 1 or more, not 0"):
+        await apply_set(await bench.request(), [], resources=BOTH, at_once=0)
 
 
 @pytest.mark.behaviour("C-86")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from aioinformer.errors import OptionError
 from aioinformer.reflector.options import ReflectorOptions
 from aioinformer.reflector.protocol.list_watch import STREAMING_PROBE
 from aioinformer.reflector.protocol.messages import Elapsed, Listed, PageEnded, Replaced
@@ -33,6 +36,22 @@ def test_pages_have_no_version_and_the_watch_starts_at_the_last() -> None:
 @pytest.mark.conformance("REF-18", "REF-02", "WEAK-18")
 def test_page_size_is_an_option() -> None:
     assert Conversation(ReflectorOptions(streaming_list=False, page_size=7)).ask() == "list limit=7"
+
+
+@pytest.mark.parametrize(("size", "request_of_relist"), [(1000, "stream"), (1001, "list limit")])
+def test_auto_streams_small_collections_once_their_size_is_known(size: int, request_of_relist: str) -> None:
+    talk = Conversation(ReflectorOptions(streaming_list="auto", page_size=5000))
+    assert talk.ask() == "list limit=5000"  # the size is unknown
+    talk.page(*(f"p-{number}" for number in range(size)), version=12)
+    talk.open()
+    talk.error(410)
+    assert talk.ask().startswith(request_of_relist)
+
+
+@pytest.mark.parametrize("value", ["always", "", None, 1, 0])
+def test_wrong_streaming_list_is_refused(value: Any) -> None:
+    with pytest.raises(OptionError, match="streaming_list must be True, False or 'auto', not "):
+        ReflectorOptions(streaming_list=value)
 
 
 @pytest.mark.conformance("REF-24")

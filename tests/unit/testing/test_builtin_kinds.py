@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.resources.catalog import BUILTIN_RESOURCES
+from aioinformer.resources.quantities import QuantityError, canonical
 from aioinformer.testing.schemas.openapi_v3 import builtin_documents, index, patch_schema
-from aioinformer.testing.schemas.values import QuantityError, canonical
 from aioinformer.testing.tables import jsonpath
 from aioinformer.testing.tables.pods import human_duration
 from aioinformer.testing.tables.rendering import layout

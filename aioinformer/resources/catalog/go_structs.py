@@ -11,15 +11,16 @@ A struct has all its fields, in its own order, whatever the client sent:
 
 Unknown kinds, and values that do not fit their field, are not changed.
 
-`data/protobuf.json`, which `scripts/record_protobuf.py` makes from the Go types, has two tables, read on first use.
+`protobuf.json`, which `scripts/record_protobuf.py` makes from the Go types, has two tables, read on first use.
 
 - "kinds": by API version, the kinds and the package of their messages, which have the name of the kind. Kinds under
   "*" exist in every version.
 - "messages": by package and name, the fields in the order of the struct, as `number name type`, joined by "; ". The
-  name is followed by `?` for omitempty and `!` for omitzero; the name `~` is an inlined message, whose fields JSON has
-  among those around it. The type is preceded by `*` for a pointer, `[]` for a list, `map ` for a map with string keys.
-  A type with an `@` has its own JSON form; a message without a package is of the same package. `[]type` alone, instead
-  of fields, is a named list: in protobuf a message with the list as field 1, in JSON the list.
+  name is followed by `?` for omitempty, `!` for omitzero, and `&` for a list or map that server-side apply merges; the
+  name `~` is an inlined message, whose fields JSON has among those around it. The type is preceded by `*` for a
+  pointer, `[]` for a list, `map ` for a map with string keys. A type with an `@` has its own JSON form; a message
+  without a package is of the same package. `[]type` alone, instead of fields, is a named list: in protobuf a message
+  with the list as field 1, in JSON the list. `=` precedes the fields that server-side apply replaces together.
 """
 
 from __future__ import annotations
@@ -31,12 +32,25 @@ from functools import cache, partial
 from importlib import resources
 from typing import Any, Final, Literal, NamedTuple
 
+from aioinformer.resources.quantities import QuantityError, canonical
+
 # Only the server writes these, and already in this form.
 _MANAGED_FIELDS = "meta/v1.ManagedFieldsEntry"
 _SCHEMA_OR = "apiextensions/v1.JSONSchemaPropsOr"
 # The only embedded object with `kind` and `apiVersion`, which its protobuf form does not have.
 _CLAIM = "core/v1.PersistentVolumeClaim"
 _EVERY_VERSION = "*"
+#: Constant defaults in parts of objects that server-side apply replaces as a whole, by message.
+_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "core/v1.EndpointPort": {"protocol": "TCP"},
+    "core/v1.ObjectFieldSelector": {"apiVersion": "v1"},
+    "core/v1.PersistentVolumeClaimSpec": {"volumeMode": "Filesystem"},
+    "core/v1.PersistentVolumeClaimStatus": {"phase": "Pending"},
+    "core/v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
+    "discovery/v1.EndpointPort": {"name": "", "protocol": "TCP"},
+    "networking/v1.NetworkPolicyPort": {"protocol": "TCP"},
+    "rbac/v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
+}
 _NUMBERS = frozenset({"bool", "double", "int32", "int64"})
 Writer = Callable[[Any], Any]
 
@@ -47,6 +61,12 @@ _ZEROS = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "@Qu
 _NEVER_NULL = frozenset({"containers", "selector", "versions"})
 
 
+class Whole(dict[str, Any]):
+    """A map or struct that server-side apply replaces, in what `stored_form` returns. It merges all others."""
+
+    __slots__ = ()
+
+
 class _Slot(NamedTuple):
     """One field of a struct.
 
@@ -55,12 +75,14 @@ class _Slot(NamedTuple):
         write: encodes a value; None if values are written unchanged.
         skips_empty: whether an empty value counts as unset.
         unset: what is written if the field is unset: `_LEFT_OUT`, `_STRUCT` for an empty struct, or a value.
+        replaced: whether a map becomes a `Whole`, and an empty list or map, which counts as unset, null.
     """
 
     rank: int
     write: Writer | None
     skips_empty: bool
     unset: Any
+    replaced: bool = False
 
 
 class _Struct(NamedTuple):
@@ -68,10 +90,14 @@ class _Struct(NamedTuple):
 
     Attributes:
         always: fields that are written even if they are unset, with what is written.
+        keeps_unknown: whether members of other names are written unchanged.
+        replaced: whether it becomes a `Whole`.
     """
 
     slots: dict[str, _Slot]
     always: tuple[tuple[str, Any], ...]
+    keeps_unknown: bool
+    replaced: bool
 
 
 def go_json(obj: Mapping[str, Any], *, stored: bool = False) -> Mapping[str, Any]:
@@ -88,47 +114,72 @@ def go_json(obj: Mapping[str, Any], *, stored: bool = False) -> Mapping[str, Any
     return {"kind": kind, "apiVersion": api_version} | _encode(obj, _struct(name, stored))
 
 
+def stored_form(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an object as the server would store it: with canonical quantities, and without empty values.
+
+    An empty list or map is left out if server-side apply would merge it with others, and null if it would replace them.
+    Of the defaults of a server, there are constants alone, in parts that are replaced as a whole. Members that the
+    structs lack stay, as those of custom resources do.
+    """
+    name, metadata = message_name(obj["apiVersion"], obj["kind"]), obj.get("metadata")
+    if name:
+        return _encode(obj, _struct(name, True, True)) | {name: obj[name] for name in ("kind", "apiVersion")}
+    if not isinstance(metadata, dict):
+        return obj
+    return {**obj, "metadata": _encode(metadata, _struct("meta/v1.ObjectMeta", True, True))}
+
+
 def _encode(value: Mapping[str, Any], struct: _Struct) -> dict[str, Any]:
     slots = struct.slots
     result: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
     last, ordered = -1, True
     for name, found in value.items():
         slot = slots.get(name)
         if slot is None:
+            if struct.keeps_unknown:
+                unknown[name] = found
             continue
-        rank, write, skips_empty, _ = slot
+        rank, write, skips_empty = slot[:3]
         if found is None or (skips_empty and not found):
+            if found in ([], {}) and slot.replaced:
+                result[name] = None
             continue
         ordered = ordered and rank > last
         last = rank
-        result[name] = found if write is None else write(found)
+        made = found if write is None else write(found)
+        result[name] = Whole(made) if slot.replaced and isinstance(made, dict) else made
     for name, unset in struct.always:
         if name not in result:
             write = slots[name].write
             result[name] = write({}) if unset is _STRUCT and write is not None else unset
             ordered = ordered and slots[name].rank > last
             last = slots[name].rank
-    return result if ordered else dict(sorted(result.items(), key=lambda item: slots[item[0]].rank))
+    if not ordered:
+        result = dict(sorted(result.items(), key=lambda item: slots[item[0]].rank))
+    made = {**result, **unknown}
+    return Whole(made) if struct.replaced else made
 
 
 @cache
-def _struct(name: str, stored: bool) -> _Struct:
-    fields = _fields(name)
-    slots = {field.name: _slot(rank, field, stored) for rank, field in enumerate(fields)}
-    return _Struct(slots, tuple((name, slot.unset) for name, slot in slots.items() if slot.unset is not _LEFT_OUT))
+def _struct(name: str, stored: bool, filled: bool = False) -> _Struct:
+    defaults = _DEFAULTS.get(name, {}) if filled else {}
+    slots = {field.name: _slot(rank, field, stored, filled) for rank, field in enumerate(_fields(name))}
+    always = {name: slot.unset for name, slot in slots.items() if slot.unset is not _LEFT_OUT}
+    return _Struct(slots, tuple({**always, **defaults}.items()), filled, filled and message(name).is_replaced)
 
 
 def _fields(name: str) -> list[Field]:
     return [each for field in message(name).fields for each in (_fields(field.kind) if field.inline else [field])]
 
 
-def _slot(rank: int, field: Field, stored: bool) -> _Slot:
-    write = _writer(field.kind, stored)
+def _slot(rank: int, field: Field, stored: bool, filled: bool) -> _Slot:
+    write = _writer(field.kind, stored, filled)
     null = _LEFT_OUT if field.omit_empty or (stored and field.name in _NEVER_NULL) else None
     if field.shape != "one":
         if write is not None:
             write = partial(_encode_items if field.shape == "list" else _encode_values, write)
-        return _Slot(rank, write, field.omit_empty or stored, null)
+        return _Slot(rank, write, field.omit_empty or stored, null, filled and not field.merged)
     if field.nilable:
         return _Slot(rank, write, not field.pointer and (field.omit_empty or stored), null)
     if field.kind[0] == "@" or field.kind not in _ZEROS:
@@ -137,16 +188,28 @@ def _slot(rank: int, field: Field, stored: bool) -> _Slot:
     return _Slot(rank, None, field.omit_empty, _LEFT_OUT if field.omit_empty else _ZEROS[field.kind])
 
 
-def _writer(kind: str, stored: bool) -> Writer | None:
+def _writer(kind: str, stored: bool, filled: bool) -> Writer | None:
     """Return the function that encodes values of a kind; None if they are written unchanged."""
+    if filled and kind == "@Quantity":
+        return _canonical
     if "." not in kind or kind == _MANAGED_FIELDS or message(kind).is_list:
         return None
     if kind.startswith(_SCHEMA_OR):
         # Only the schema, of the alternatives, is a mapping.
         kind = kind.partition("Or")[0]
     if kind == _CLAIM:
-        return lambda value: _type_fields(value) | _encode(value, _struct(kind, stored))
-    return lambda value: _encode(value, _struct(kind, stored)) if isinstance(value, dict) else value
+        implied = {"kind": "PersistentVolumeClaim", "apiVersion": "v1"} if filled else {}
+        return lambda value: implied | _type_fields(value) | _encode(value, _struct(kind, stored, filled))
+    return lambda value: _encode(value, _struct(kind, stored, filled)) if isinstance(value, dict) else value
+
+
+def _canonical(value: Any) -> Any:
+    try:
+        made = canonical(str(value))
+    except QuantityError:  # the server says what is wrong with it
+        return value
+    # Some kinds round what is below a thousandth, and limits differ.
+    return value if made[-1] in "nu" or "e-" in made or len(made) > 15 else made
 
 
 def _type_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +236,7 @@ class Field:
         omit_empty: whether JSON leaves out empty lists and maps, nil, and zero values other than structs.
         omit_zero: whether JSON leaves out a zero struct.
         inline: whether JSON has the fields of this message among those around it.
+        merged: whether server-side apply merges the list, by keys or as a set, or the map.
     """
 
     number: int
@@ -184,6 +248,7 @@ class Field:
     omit_empty: bool
     omit_zero: bool
     inline: bool
+    merged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +257,17 @@ class Message:
 
     Attributes:
         is_list: whether JSON has the list that is its only field instead of an object.
+        is_replaced: whether server-side apply replaces it, instead of merging its fields.
     """
 
     fields: tuple[Field, ...]
     is_list: bool = False
+    is_replaced: bool = False
+
+
+def is_builtin(obj: Mapping[str, Any]) -> bool:
+    """Return whether the kind of an object is one of these. `obj` has `kind` and `apiVersion`."""
+    return bool(message_name(obj["apiVersion"], obj["kind"]))
 
 
 def message_name(api_version: str, kind: str) -> str:
@@ -212,7 +284,8 @@ def message(name: str) -> Message:
     package = name.rpartition(".")[0]
     if text.startswith("[]"):
         return Message((_field(f"1 items {text}", package),), is_list=True)
-    return Message(tuple(_field(part, package) for part in text.split("; ") if part))
+    fields = tuple(_field(part, package) for part in text.removeprefix("=").split("; ") if part)
+    return Message(fields, is_replaced=text.startswith("="))
 
 
 def _field(text: str, package: str) -> Field:
@@ -229,7 +302,7 @@ def _field(text: str, package: str) -> Field:
         kind = f"{package}.{kind}"
     return Field(
         number=int(number),
-        name=name.rstrip("?!"),
+        name=name.rstrip("?!&"),
         kind=kind,
         shape=shape,
         pointer=pointer,
@@ -237,6 +310,7 @@ def _field(text: str, package: str) -> Field:
         omit_empty="?" in name,
         omit_zero="!" in name,
         inline=name[0] == "~",
+        merged="&" in name,
     )
 
 
@@ -250,6 +324,6 @@ def _kinds() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _recorded() -> Mapping[str, Any]:
-    text = resources.files("aioinformer.testing").joinpath("data/protobuf.json").read_text("utf-8")
+    text = resources.files(__package__ or "").joinpath("protobuf.json").read_text("utf-8")
     recorded: dict[str, Any] = json.loads(text)
     return recorded
