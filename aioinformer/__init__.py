@@ -63,7 +63,7 @@ __getattr__, __dir__ = _lazy_exports(
         "reflector.options": "ListOptions ReflectorOptions",
         "reflector.pager": "ListPager",
         "reflector.reflector": "Reflector",
-        "reflector.sharding": "ShardedListWatch shard_selectors",
+        "reflector.sharding": "ShardedListWatch",
         "reflector.state": "InformerState Phase",
         "resources.catalog": "BUILTIN_RESOURCES",
         "resources.discovery": "Discovery",

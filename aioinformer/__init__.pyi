@@ -105,7 +105,6 @@ from aioinformer.reflector.options import ReflectorOptions as ReflectorOptions
 from aioinformer.reflector.pager import ListPager as ListPager
 from aioinformer.reflector.reflector import Reflector as Reflector
 from aioinformer.reflector.sharding import ShardedListWatch as ShardedListWatch
-from aioinformer.reflector.sharding import shard_selectors as shard_selectors
 from aioinformer.reflector.state import InformerState as InformerState
 from aioinformer.reflector.state import Phase as Phase
 from aioinformer.resources.catalog import BUILTIN_RESOURCES as BUILTIN_RESOURCES

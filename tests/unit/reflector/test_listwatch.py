@@ -15,7 +15,7 @@ from aioinformer.errors import ApiError, DecodeError, Expired, OptionError, Sele
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import (
+from aioinformer.resources.shards import (
     HASHES,
     NAMESPACE,
     ShardRange,
