@@ -119,7 +119,7 @@ class Member:
         left: it has left the ring, and its Lease is deleted.
         problem: why the ring cannot be used; "" if it can.
         seen: the Leases of the ring by the names of their members.
-        unowned: slot -> since when no living member owns it, as far as is known.
+        unowned: slot -> since when no living member begins work in it, as far as is known.
     """
 
     def __init__(self, name: str, holder: str, times: LeaderElectionOptions, slots: int, by: By) -> None:
@@ -165,6 +165,11 @@ class Member:
     def duration(self) -> float:
         """The duration of the Lease, in seconds."""
         return self._times.lease_duration
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion of the ring object that was read last; "" for none."""
+        return self._version
 
     def accepts(self, slot: int) -> bool:
         """Return whether work may begin in a slot, until the deadline."""
@@ -309,14 +314,12 @@ class Member:
     def _note_unowned(self, now: float) -> None:
         ring, known, self.unowned = self.ring, self.unowned, {}
         late = 2 * self._times.retry_period + 1
-        for number in range(self._slots):
-            owner = "" if ring is None or not ring.of else ring.slots[number].owner
-            seen = self.seen.get(owner)
-            if seen is not None and ring is not None and seen.uid == ring.members[owner].lease:
-                if now - seen.since > late and owner != self.name:
-                    self.unowned[number] = known.get(number, seen.since)
-            else:
+        for number, slot in enumerate(ring.slots if ring is not None and ring.of else (Slot(),) * self._slots):
+            seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner) if ring is not None else None
+            if seen is None or entry is None or seen.uid != entry.lease or slot.to:
                 self.unowned[number] = known.get(number, now)
+            elif now - seen.since > late and slot.owner != self.name:
+                self.unowned[number] = known.get(number, seen.since)
 
     # Writes.
 

@@ -22,7 +22,7 @@ from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.report import ControllerReport, ControllerSnapshot
-from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
+from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
     Attempt,
@@ -35,13 +35,14 @@ from aioinformer.controller.running.attempts import (
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
+from aioinformer.controller.running.share import Share
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls, Steps
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.outcomes import Park, Unfinished
+from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.request import Cause
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
+    from aioinformer.ring import SlotGrant
     from aioinformer.workqueue.requests.outcomes import Outcome, Run
 
 R = TypeVar("R")
@@ -90,6 +92,11 @@ class ActiveController:
         self.synced = Latch()
         self.permitted = False
         self._services = services
+        #: The part of the keys that this replica runs; None for all.
+        self.share: Share | None = None
+        if services.membership is not None and controller.elected:
+            self.share = Share(controller.name, services.membership, self.inputs, services.caches, self.queue)
+            self.inputs.note_deleted = self.share.note_deleted
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._stalls = Stalls(controller.name, _log)
@@ -114,9 +121,13 @@ class ActiveController:
         """
         if not self.inputs.includes(key):
             raise UsageError(f"controller {self.name} does not watch the namespace of {key}")
+        if self.share is not None and not self.share.admits(key):
+            raise NotRunning(f"controller {self.name} does not run {key} in this replica: {self.share.why_not(key)}")
         self.queue.add(key, cause, priority=priority, after=after)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
+        if self.share is not None and not self.share.admits(key):
+            return
         if self.permitted:
             self.queue.add(key, cause, priority=priority)
         else:
@@ -145,6 +156,8 @@ class ActiveController:
             following.result()
         finally:
             self._closing = True
+            if self.share is not None:
+                await self.share.close()
             owned = [each for each in (following, self._dispatcher, *self._settling.values()) if each is not None]
             for task in owned:
                 task.cancel()
@@ -179,6 +192,38 @@ class ActiveController:
                 self._add_as_standby(key, cause, NORMAL_PRIORITY)
         if dispatcher is not None:
             await asyncio.wait({dispatcher}, timeout=CLEANING_UP)  # it may be closing the response to a list
+
+    def change_share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
+        """Work in other slots of the ring from now on.
+
+        Args:
+            gained: the slots in which work may begin.
+            lost: the slots in which none may begin. Attempts have the grace of the manager to end.
+            ended: the slots in which attempts must end at once.
+        """
+        if self.share is None or self._closing:
+            return
+        self.share.lose(lost | ended)
+        self._cut_slots(ended)
+        if handed_over := lost - ended:
+            grace = self._services.settings.grace
+            asyncio.get_running_loop().call_later(grace, self._cut_slots, handed_over)
+        if gained:
+            self.share.gain(gained, self.synced.wait)
+
+    def _cut_slots(self, slots: set[int]) -> None:
+        """Cancel the attempts in slots, unless these may be worked in again."""
+        assert self.share is not None
+        slots = slots - self.share.membership.accepted
+        if cut := [task for task, each in self._attempts.items() if each.slot in slots and not each.cut]:
+            reason = "their slot of the ring is lost"
+            create_task(self._cut(cut, reason, CLEANING_UP), name=f"controller {self.name}: cancels attempts")
+
+    def busy(self) -> set[int]:
+        """Return the slots of the ring in which attempts run that may still act."""
+        running = self._attempts.values()
+        held = (each for each in running if not each.abandoned or (each.threads is not None and each.threads.running))
+        return {each.slot for each in held if each.slot is not None}
 
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
@@ -282,7 +327,11 @@ class ActiveController:
             self._settle(run, "settled", None)
             return
         loop = asyncio.get_running_loop()
-        attempt = Attempt(run, loop.time(), self._term)
+        term: Term | SlotGrant | None = self._term
+        if self.share is not None and (term := self.share.grant(run.key)) is None:
+            self.queue.finish(run, Finished())  # another replica runs the key
+            return
+        attempt = Attempt(run, loop.time(), term)
         try:
             request, function = self._request(attempt)
             coroutine: Any = function(request)
@@ -353,6 +402,8 @@ class ActiveController:
             self._fail(error)
         if self._worker_freed is not None and not self._worker_freed.done():
             self._worker_freed.set_result(None)
+        if self.share is not None and attempt.slot not in self.share.membership.accepted:
+            self.share.membership.wake()  # it may be handed over now
 
     def _conclude(self, attempt: Attempt, name: str, outcome: Outcome) -> None:
         run, now = attempt.run, asyncio.get_running_loop().time()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
+    from aioinformer.ring import ControllerRing, Membership
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -83,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     client: Transport | Connection | ApiClient | str | None
     namespaces: tuple[str, ...]
     leader_election: LeaderElection | None
+    ring: ControllerRing | None
     health_port: int | None
     health_host: str
     dry_run: bool
@@ -105,6 +107,7 @@ class Services(msgspec.Struct, frozen=True):
         event: records an Event: object, type, reason, message.
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
+        membership: in the ring of the manager; None without one.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
     """
 
@@ -114,6 +117,7 @@ class Services(msgspec.Struct, frozen=True):
     event: Callable[[Any, str, str, str], None]
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]
+    membership: Membership | None = None
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 
@@ -130,9 +134,14 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class Inputs:
-    """The inputs of one running controller. `add` is called with each key, its cause and its priority."""
+    """The inputs of one running controller. `add` is called with each key, its cause and its priority.
+
+    Before that, `note_deleted` is called with the key and the uid of each object of the primary that is gone, if it is
+    set before `attach`.
+    """
 
     def __init__(self, controller: Controller[Any], informers: Informers, add: Enqueue, loops: LoopDetector) -> None:
+        self.note_deleted: Callable[[ObjectName, str], object] | None = None
         self._controller = controller
         self._informers = informers
         self._enqueue = add
@@ -160,7 +169,8 @@ class Inputs:
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
-                registration = each.attach(informer, self.primary, self._add, loops=self._loops)
+                gone = self.note_deleted if each is primary else None
+                registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()

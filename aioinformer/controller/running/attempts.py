@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+    from aioinformer.ring import SlotGrant
     from aioinformer.workqueue.requests.outcomes import Run
 
 R = TypeVar("R")
@@ -133,7 +134,7 @@ class Attempt(msgspec.Struct, eq=False):
     Attributes:
         run: of the queue.
         began: when, by the clock of the event loop.
-        term: the term of leadership; None if the controller needs none.
+        term: the term of leadership, or the right to work in a slot of a ring; None if the controller needs none.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
@@ -146,7 +147,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     run: Run
     began: float
-    term: Term | None
+    term: Term | SlotGrant | None
     cut: str = ""
     expired: str = ""
     abandoned: bool = False
@@ -155,6 +156,11 @@ class Attempt(msgspec.Struct, eq=False):
     wrote: bool = False
     threads: Threads | None = None
     timer: asyncio.TimerHandle | None = None
+
+    @property
+    def slot(self) -> int | None:
+        """The slot of the ring in which it works; None without a ring."""
+        return getattr(self.term, "slot", None)
 
     def before_write(self) -> float | None:
         """Check that the reconciler may write; return after how many seconds to ask again, None for never."""
@@ -172,7 +178,7 @@ class Attempt(msgspec.Struct, eq=False):
         """Check that the reconciler may act.
 
         Raises:
-            LeadershipLost: the term is over.
+            LeadershipLost: the term is over, or the slot is lost.
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
         if self.term is not None:

@@ -1,0 +1,259 @@
+"""Managers that share a ring, with the embedded API server over HTTP and short times: who runs and writes what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from aioinformer import HttpTransport, LeaderElectionOptions
+from aioinformer.controller import Controller, LeaderElection, Manager, Request
+from aioinformer.errors import AioinformerError, TransportError, UsageError
+from aioinformer.models import core_v1
+from aioinformer.ring import ControllerRing, RingRefused, SlotLost
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from aioinformer.testing import ApiServer
+
+SHORT = LeaderElectionOptions(lease_duration=3, renew_deadline=2.0, retry_period=0.1)
+OBJECTS = 60
+
+
+class Link:
+    """A transport that can be cut: requests fail, and open watches are silent."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+        self.cut = False
+
+    async def request(self, request: Any) -> Any:
+        if self.cut:
+            raise TransportError("connection refused")
+        return await self._transport.request(request)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class Replica:
+    """One manager with a transport of its own."""
+
+    def __init__(self, server: ApiServer, name: str, **ring: Any) -> None:
+        self.name = name
+        self.runs: Counter[str] = Counter()
+        self.running: set[str] = set()
+        self.gate: asyncio.Event | None = None
+        self.failures: list[BaseException] = []
+        self.transport = Link(HttpTransport(server.url))
+        options: dict[str, Any] = {"slots": 16, "options": SHORT, "member": name, **ring}
+        controller = Controller("widgets", core_v1.CONFIG_MAPS, self.reconcile, informer={"label_selector": "app=web"})
+        self.manager = Manager(
+            name, [controller], client=self.transport, ring=ControllerRing("widgets", **options), grace=0.5
+        )
+
+    async def reconcile(self, request: Request[Any]) -> None:
+        key = str(request.key)
+        self.runs[key] += 1
+        if request.object is None:
+            return
+        self.running.add(key)
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+            if (request.object.data or {}).get("by") != self.name:
+                await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"by": self.name}})
+        except asyncio.CancelledError:
+            try:  # a reconciler that goes on after its cancellation
+                await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"by": "late"}})
+            except AioinformerError as error:
+                self.failures.append(error)
+            raise
+        finally:
+            self.running.discard(key)
+
+    async def start(self) -> None:
+        await self.manager._start(ends_on_failure=True)
+
+    async def stop(self) -> None:
+        await self.manager._stop("the test")
+
+    @property
+    def ring(self) -> Any:
+        snapshot = self.manager.snapshot()["ring"]
+        assert snapshot is not None
+        return snapshot
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+def owners(server: ApiServer) -> dict[str, set[str]]:
+    """Return which replica has written which objects last."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in server.list("configmaps", namespace="default"):
+        if each["metadata"].get("labels", {}).get("app") == "web":
+            found[each.get("data", {}).get("by", "")].add(each["metadata"]["name"])
+    return found
+
+
+def settled(server: ApiServer, *replicas: Replica) -> bool:
+    """Return whether these replicas share all slots, and have written all objects."""
+    mine = [len(each.ring["mine"]) for each in replicas]
+    shared = sum(mine) == 16 and min(mine) > 0 and all(each.manager.ready() for each in replicas)
+    return shared and owners(server).keys() == {each.name for each in replicas}
+
+
+@pytest.fixture
+async def server(api_server: ApiServer) -> ApiServer:
+    for number in range(OBJECTS):
+        api_server.create("configmaps", {"metadata": {"name": f"m{number:02}", "labels": {"app": "web"}}})
+    return api_server
+
+
+@pytest.fixture
+async def replicas(server: ApiServer) -> AsyncIterator[list[Replica]]:
+    replicas = [Replica(server, name) for name in "abc"]
+    yield replicas
+    for each in replicas:
+        each.transport.cut = False
+        with suppress(RingRefused):
+            await each.stop()
+        await each.transport.aclose()
+
+
+@pytest.fixture
+async def shared(server: ApiServer, replicas: list[Replica]) -> list[Replica]:
+    """Provide three replicas that share the objects."""
+    for each in replicas:
+        await each.start()
+    await until(lambda: settled(server, *replicas))
+    return replicas
+
+
+def ring_object(server: ApiServer) -> dict[str, Any]:
+    return server.get("configmaps", "widgets-ring", "default")
+
+
+async def test_each_change_runs_in_one_replica(server: ApiServer, shared: list[Replica]) -> None:
+    before = [Counter(each.runs) for each in shared]
+    for number in range(OBJECTS):
+        server.patch("configmaps", f"m{number:02}", {"data": {"seen": "1"}}, namespace="default")
+
+    def ran() -> Counter[str]:
+        return sum((each.runs - known for each, known in zip(shared, before, strict=True)), Counter())
+
+    await until(lambda: len(ran()) == OBJECTS)
+    assert set(ran().values()) == {1}
+
+
+async def test_replica_that_is_cut_off_writes_nothing(server: ApiServer, shared: list[Replica]) -> None:
+    first, *others = shared
+    first.gate = asyncio.Event()
+    for number in range(OBJECTS):
+        server.patch("configmaps", f"m{number:02}", {"data": {"by": "", "seen": "1"}}, namespace="default")
+    await until(lambda: first.running)
+    first.transport.cut = True
+    running = set(first.running)
+    await until(lambda: first.ring["remaining"] <= 0)
+    await until(lambda: settled(server, *others))
+    first.transport.cut = False
+    await until(lambda: not first.running)
+    assert len(first.failures) >= len(running)
+    assert all(isinstance(each, SlotLost | TransportError) for each in first.failures)
+    assert any(isinstance(each, SlotLost) for each in first.failures)
+    first.gate.set()
+    await until(lambda: settled(server, *shared))
+
+
+async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica]) -> None:
+    await shared[0].stop()
+    assert not [each for each in server.list("leases") if each["metadata"]["name"] == "widgets-a"]
+    document = json.loads(ring_object(server)["data"]["ring.json"])["ring"]
+    assert {owner for owner, _, _ in document["slots"]} == {"widgets-b", "widgets-c"}
+    await until(lambda: settled(server, *shared[1:]))
+
+
+async def test_deletion_during_a_move_runs(server: ApiServer, shared: list[Replica]) -> None:
+    mine = sorted(owners(server)["a"])[0]
+    stop = asyncio.create_task(shared[0].stop())
+    server.delete("configmaps", mine, "default")
+    await stop
+    ran = sum(each.runs[f"default/{mine}"] for each in shared)
+    await until(lambda: sum(each.runs[f"default/{mine}"] for each in shared) > ran or shared[0].runs[mine])
+
+
+async def test_deleted_ring_is_made_again(server: ApiServer, shared: list[Replica]) -> None:
+    uid = ring_object(server)["metadata"]["uid"]
+    server.delete("configmaps", "widgets-ring", "default")
+    await until(lambda: not any(each.ring["mine"] for each in shared))
+    await until(lambda: settled(server, *shared))
+    assert ring_object(server)["metadata"]["uid"] != uid
+
+
+async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Replica]) -> None:
+    text = ring_object(server)["data"]["ring.json"].replace("widgets-a", "widgets-b")
+    server.patch("configmaps", "widgets-ring", {"data": {"ring.json": text}}, namespace="default")
+    await until(lambda: not any(each.ring["mine"] for each in shared))
+    for each in shared:
+        assert "edited by hand" in str(each.manager.ready())
+    await until(lambda: [event for event in server.list("events") if event.get("reason") == "RingUnusable"])
+    server.delete("configmaps", "widgets-ring", "default")
+    await until(lambda: settled(server, *shared))
+
+
+@pytest.mark.parametrize(
+    ("member", "ring", "reason"),
+    [
+        ("d", {"slots": 32}, "has 16 slots by uid, and this replica is configured for 32"),
+        ("d", {"by": "namespace"}, "configured for 16 by namespace"),
+        ("a", {}, "another process"),
+    ],
+)
+async def test_replica_that_does_not_fit_is_refused(
+    server: ApiServer, shared: list[Replica], member: str, ring: dict[str, Any], reason: str
+) -> None:
+    other = Replica(server, member, **ring)
+    try:
+        async with asyncio.timeout(30):
+            with pytest.raises(RingRefused, match=reason):
+                await other.manager.run()
+    finally:
+        await other.transport.aclose()
+    await until(lambda: settled(server, *shared))
+
+
+async def test_key_of_another_replica_is_refused(server: ApiServer, shared: list[Replica]) -> None:
+    theirs = sorted(owners(server)["b"])[0]
+    controller = shared[0].manager.controllers["widgets"]
+    with pytest.raises(UsageError, match="widgets-b owns its slot"):
+        shared[0].manager.enqueue(controller, f"default/{theirs}")
+
+
+async def test_lease_deleted_by_hand_ends_a_life(server: ApiServer, shared: list[Replica]) -> None:
+    uid = server.get("leases", "widgets-a", "default")["metadata"]["uid"]
+    server.delete("leases", "widgets-a", "default")
+    await until(lambda: [each for each in server.list("leases") if each["metadata"]["name"] == "widgets-a"])
+    assert server.get("leases", "widgets-a", "default")["metadata"]["uid"] != uid
+    await until(lambda: settled(server, *shared))
+
+
+def test_ring_excludes_leader_election() -> None:
+    with pytest.raises(UsageError, match="pass ring or leader_election"):
+        Manager("widgets", ring="widgets", leader_election=LeaderElection("widgets"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"slots": 63}, {"slots": 2048}, {"by": "name"}, {"name": ""}, {"member": ""}, {"name": "A b"}]
+)
+def test_ring_with_wrong_options_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        ControllerRing(**{"name": "widgets", **options})
