@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The most ranges of a selector in a URL. With more, objects of other shards are dropped here.
+_MOST_RANGES: Final = 32
+
 
 class ShardedListWatch(ListWatch[T]):
     """A `ListWatch` of the objects of one shard.
@@ -57,6 +60,7 @@ class ShardedListWatch(ListWatch[T]):
         tweak: changes the options of every list and watch in place.
 
         metadata_only: request PartialObjectMetadata.
+        of_owner: an object belongs to the shard of the uid of its controller. The server cannot select these objects.
 
     Attributes:
         shard: as given.
@@ -81,11 +85,13 @@ class ShardedListWatch(ListWatch[T]):
         # Form
         *,
         metadata_only: bool = False,
+        of_owner: bool = False,
     ) -> None:
         super().__init__(
             transport, resource, namespace, label_selector, field_selector, tweak, metadata_only=metadata_only
         )
         self.shard = shard
+        self._of_owner = of_owner
         self.left_out = 0
 
     def only_metadata(self) -> Self:
@@ -96,7 +102,8 @@ class ShardedListWatch(ListWatch[T]):
 
     async def request(self, options: ListOptions) -> Response:
         """Send a list or a watch, with the selectors added. The response contains only objects of the shard."""
-        options.shard_selector = str(self.shard)
+        if not self._of_owner and len(self.shard.ranges) <= _MOST_RANGES:
+            options.shard_selector = str(self.shard)
         response = await super().request(options)
         if response.status != 200:
             return response
@@ -106,22 +113,39 @@ class ShardedListWatch(ListWatch[T]):
         """Do the same as `ListWatch.excludes`; objects of other shards are excluded, too."""
         metadata = metadata_of(item)
         uid = metadata_field(metadata, "uid", "uid") or ""
+        if self._of_owner:
+            references = metadata_field(metadata, "owner_references", "ownerReferences") or () if whole else ()
+            controllers = (each for each in references if metadata_field(each, "controller", "controller"))
+            uid = next((metadata_field(each, "uid", "uid") for each in controllers), "")
+            if whole and not uid:
+                return "it has no controller, and belongs to no shard"
         if uid and not self.shard.matches(uid, metadata_field(metadata, "namespace", "namespace") or ""):
             return "it belongs to another shard"
         return super().excludes(item, whole=whole)
 
     def includes(self, metadata: _Meta | None) -> bool:
         """Return whether an object belongs to the shard, and count it if not. Objects without metadata are kept."""
-        if metadata is None or self.shard.matches(metadata.uid or "", metadata.namespace or ""):
+        if metadata is None:
+            return True
+        uid = metadata.uid
+        if self._of_owner:
+            uid = next((each.uid for each in metadata.owner_references or () if each.controller), "")
+        if (uid or not self._of_owner) and self.shard.matches(uid or "", metadata.namespace or ""):
             return True
         self.left_out += 1
         return False
+
+
+class _Owner(msgspec.Struct, gc=False):
+    uid: str = ""
+    controller: bool | None = False
 
 
 class _Meta(msgspec.Struct, gc=False, rename="camel"):
     uid: str | None = ""
     namespace: str | None = ""
     resource_version: str | None = ""
+    owner_references: list[_Owner] | None = None
     annotations: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -139,7 +163,10 @@ _decode_whole_line = msgspec.json.Decoder(_Line).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 #: The members of objects and events that are read.
 _OBJECT = {
-    "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
+    "metadata": {
+        **dict.fromkeys(("uid", "namespace", "resourceVersion", "ownerReferences")),
+        "annotations": {INITIAL_EVENTS_END: None},
+    }
 }
 _CHANGES: Final = (ADDED, MODIFIED, DELETED)
 _EVENT = {"type": None, "object": _OBJECT}

@@ -92,8 +92,8 @@ class ControllerRing:
         for what, value in (("name", name), ("member", member or "")):
             if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", value) or len(value) > _LONGEST:
                 raise OptionError(
-                    f"ControllerRing: {what} must have only lower-case letters, digits, '-' and '.', as names of objects "
-                    f"have, and at most {_LONGEST} characters, not {value!r}"
+                    f"ControllerRing: {what} must have only lower-case letters, digits, '-' and '.', as the names of "
+                    f"objects, and at most {_LONGEST} characters, not {value!r}"
                 )
         self.name = name
         self.namespace = namespace

@@ -35,7 +35,7 @@ from aioinformer.controller.running.attempts import (
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
-from aioinformer.controller.running.share import Share
+from aioinformer.controller.running.share import RunBounds, Share
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -95,7 +95,8 @@ class ActiveController:
         #: The part of the keys that this replica runs; None for all.
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
-            self.share = Share(controller.name, services.membership, self.inputs, services.caches, self.queue)
+            membership, caches, select = services.membership, services.caches, services.select_slots
+            self.share = Share(controller.name, membership, self.inputs, caches, self.queue, select)
             self.inputs.note_deleted = self.share.note_deleted
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
@@ -366,7 +367,7 @@ class ActiveController:
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name, self._bounds_of(attempt)),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -377,6 +378,12 @@ class ActiveController:
             dry_run=self._services.settings.dry_run,
         )
         return request, function
+
+    def _bounds_of(self, attempt: Attempt) -> RunBounds | None:
+        if self.share is None:
+            return None
+        key, resource = attempt.run.key, self.controller.resource
+        return RunBounds(self.share, resource, key, self.share.uid_of(key), attempt.before_outside_write)
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
         self._stalls.report(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)

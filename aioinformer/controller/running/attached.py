@@ -10,17 +10,18 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
+from aioinformer.ring.informers import RingInformers
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from kubernetes_asyncio.client import ApiClient
 
@@ -97,6 +98,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder | None
 
 
+async def nothing() -> None:
+    """Do nothing."""
+
+
 class Services(msgspec.Struct, frozen=True):
     """What a manager offers to its controllers.
 
@@ -108,6 +113,7 @@ class Services(msgspec.Struct, frozen=True):
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         membership: in the ring of the manager; None without one.
+        select_slots: waits until the caches have the objects of the slots of this replica.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
     """
 
@@ -118,6 +124,7 @@ class Services(msgspec.Struct, frozen=True):
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]
     membership: Membership | None = None
+    select_slots: Callable[[], Coroutine[Any, Any, None]] = nothing
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 
@@ -163,7 +170,7 @@ class Inputs:
         primary = declared.primary()
         try:
             for each in (primary, *declared.owns, *declared.watches):
-                informer = self._informers.acquire(each.resource, each.options)
+                informer = self._acquire(each)
                 self._acquired.append(informer)
                 for indexed, indexers in ((informer, each.indexers()), (self.primary, each.primary_indexers())):
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
@@ -182,6 +189,13 @@ class Inputs:
         self.primary.undecodable_handlers.append(self._on_undecodable)
         for key, reason in self.primary.undecodable().items():
             self._on_undecodable(key, reason, "")
+
+    def _acquire(self, each: Input[Any]) -> SharedIndexInformer[Any]:
+        if self.note_deleted is None or not isinstance(self._informers, RingInformers):
+            return self._informers.acquire(each.resource, each.options)
+        by_owner = isinstance(each, Owns) and each.controller_only
+        part: Any = "slots" if isinstance(each, Primary) else "owned" if by_owner else ""
+        return self._informers.acquire(each.resource, each.options, part)
 
     async def detach(self) -> None:
         """Remove the handlers, and release the informers. May be repeated."""

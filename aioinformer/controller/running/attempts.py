@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.own_writes.bounds import Bounds
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs, Services
@@ -88,6 +89,7 @@ class RequestContext(msgspec.Struct, eq=False):
     own: OwnWrites
     services: Services
     name: str
+    bounds: Bounds | None = None
     _log: RequestLog | None = None
 
     @property
@@ -97,8 +99,8 @@ class RequestContext(msgspec.Struct, eq=False):
         return self._log
 
     def client(self, key: ObjectName) -> Client:
-        """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self.own.client(key, fence=self.attempt.before_write, log=self.log)
+        """Return a client that records its writes for this key, and refuses them once the right to write is lost."""
+        return self.own.client(key, fence=self.attempt.before_write, log=self.log, bounds=self.bounds)
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
@@ -168,6 +170,12 @@ class Attempt(msgspec.Struct, eq=False):
         self.check("write")
         return None if self.term is None else self.term.remaining
 
+    def before_outside_write(self) -> float | None:
+        """Check that the reconciler may write what does not belong to the ring."""
+        self.wrote = True
+        self.check_not_abandoned("write")
+        return None
+
     def before_thread(self) -> None:
         """Check that the reconciler may begin a thread."""
         self.check("begin a thread")
@@ -183,6 +191,14 @@ class Attempt(msgspec.Struct, eq=False):
         """
         if self.term is not None:
             self.term.check()
+        self.check_not_abandoned(what)
+
+    def check_not_abandoned(self, what: str) -> None:
+        """Check that the reconciler was not abandoned after its cancellation.
+
+        Raises:
+            UsageError: it was.
+        """
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 

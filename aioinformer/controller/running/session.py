@@ -11,6 +11,7 @@ import asyncio
 import random
 import signal
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
@@ -24,6 +25,7 @@ from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
 from aioinformer.resources.references import ObjectReference
+from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 
@@ -201,7 +203,9 @@ class Session:
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
         else:
-            self.informers = InformerPool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
+            shared = None if settings.dry_run else settings.ring
+            pool: Any = InformerPool if shared is None else partial(RingInformers, shared)
+            self.informers = pool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
         stack.push_async_callback(self.informers.stop)
         event = await self._events(stack, transport)
         if settings.ring is not None and not settings.dry_run:
@@ -224,6 +228,7 @@ class Session:
             caches=CurrentCaches(random.random),
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
             membership=self.membership,
+            select_slots=self._select_slots,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -310,6 +315,17 @@ class Session:
     def _share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
         for each in self.controllers.values():
             each.active.change_share(gained, lost, ended)
+        if lost and not gained and not self.is_ending():
+            asyncio.get_running_loop().call_later(self._settings.grace, self._shrink)
+
+    async def _select_slots(self) -> None:
+        """Let the caches have the objects of the slots in which this process works, or has attempts that end."""
+        if self.membership is not None and isinstance(self.informers, RingInformers):
+            await self.informers.select(self.membership.accepted | self._busy())
+
+    def _shrink(self) -> None:
+        if self._tasks is not None:
+            self._tasks.create_task(self._select_slots(), name=f"manager {self._settings.name}: drops lost slots")
 
     def _busy(self) -> set[int]:
         """Return the slots of the ring in which attempts run."""

@@ -12,17 +12,22 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from aioinformer.concurrency import create_task
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.logs import get_logger
+from aioinformer.resources.keys import ObjectName
+from aioinformer.ring import SlotLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from aioinformer.client.targets import Target
     from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.controller.running.attached import Inputs
-    from aioinformer.resources.keys import ObjectName
+    from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
@@ -43,16 +48,24 @@ class Share:
         inputs: of the controller.
         caches: of the manager.
         queue: of the controller.
+        select: waits until the caches have the slots of this replica.
     """
 
     def __init__(
-        self, name: str, membership: Membership, inputs: Inputs, caches: CurrentCaches, queue: RequestQueue
+        self,
+        name: str,
+        membership: Membership,
+        inputs: Inputs,
+        caches: CurrentCaches,
+        queue: RequestQueue,
+        select: Callable[[], Coroutine[Any, Any, None]],
     ) -> None:
         self.membership = membership
         self._name = name
         self._inputs = inputs
         self._caches = caches
         self._queue = queue
+        self._select = select
         #: The slots in which the caches are current.
         self._ready: set[int] = set()
         #: Deleted objects of the primary: the uid, and when the deletion was noticed. The oldest are the first.
@@ -82,7 +95,7 @@ class Share:
         """Return why a key does not run in this replica."""
         slot = self.slot_of(key)
         if slot is None:
-            return "its object is not in the cache"
+            return "its object is not in the cache: another one may own its slot"
         owner = self.membership.owner(slot)
         return f"{owner or 'no replica'} owns its slot {slot}" if owner != self.membership.name else "it takes the slot"
 
@@ -117,6 +130,7 @@ class Share:
     async def _take(self, slots: set[int], synced: Callable[[], Any]) -> None:
         catch_up = CatchUp(self._name, self._inputs.informers, self._caches)
         catch_up.begin()
+        await self._select()
         await synced()
         await catch_up.wait()
         slots &= self.membership.accepted
@@ -129,3 +143,43 @@ class Share:
                 count += 1
                 self._queue.add(key, _GAINED, priority=LOW_PRIORITY)
         _log.info("controller %s works in %d more slots, with %d objects", self._name, len(slots), count)
+
+
+class RunBounds(msgspec.Struct, frozen=True):
+    """The `Bounds` of the writes of one run: objects of the controller's resource are in slots of this replica.
+
+    Attributes:
+        share: of the controller.
+        resource, key: of the run's object.
+        uid: of the object when the run began; "" if it is not known.
+        before_outside_write: the fence of writes outside of the ring.
+    """
+
+    share: Share
+    resource: Resource[Any]
+    key: ObjectName
+    uid: str
+    before_outside_write: Any
+
+    def check(self, target: Target) -> None:
+        if not self._is_primary(target) or target.verb == "create":
+            return
+        key = ObjectName(target.namespace, target.name)
+        if key == self.key:
+            return
+        if not target.name or self.share.grant(key) is None:
+            why = self.share.why_not(key) if target.name else "a collection has objects of all slots"
+            raise SlotLost(
+                f"{target} is refused in the run for {self.key}: {why}; use client.outside_ring() if you must"
+            )
+
+    def uid_of(self, target: Target) -> str:
+        own = self._is_primary(target) and ObjectName(target.namespace, target.name) == self.key
+        return self.uid if own and target.subresource in ("", "status") else ""
+
+    def outside(self) -> float | None:
+        granted: float | None = self.before_outside_write()
+        return granted
+
+    def _is_primary(self, target: Target) -> bool:
+        return (target.group, target.plural) == (self.resource.group, self.resource.plural)

@@ -12,12 +12,12 @@ import pytest
 
 from aioinformer import HttpTransport, LeaderElectionOptions
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
-from aioinformer.errors import AioinformerError, TransportError, UsageError
+from aioinformer.errors import AioinformerError, ApiError, TransportError, UsageError
 from aioinformer.models import core_v1
 from aioinformer.ring import ControllerRing, RingRefused, SlotLost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from aioinformer.testing import ApiServer
 
@@ -49,6 +49,7 @@ class Replica:
         self.runs: Counter[str] = Counter()
         self.running: set[str] = set()
         self.gate: asyncio.Event | None = None
+        self.instead: dict[str, Callable[[Request[Any]], Awaitable[None]]] = {}
         self.failures: list[BaseException] = []
         self.transport = Link(HttpTransport(server.url))
         options: dict[str, Any] = {"slots": 16, "options": SHORT, "member": name, **ring}
@@ -60,6 +61,9 @@ class Replica:
     async def reconcile(self, request: Request[Any]) -> None:
         key = str(request.key)
         self.runs[key] += 1
+        if key in self.instead:
+            await self.instead.pop(key)(request)
+            return
         if request.object is None:
             return
         self.running.add(key)
@@ -182,13 +186,13 @@ async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica
     await until(lambda: settled(server, *shared[1:]))
 
 
-async def test_deletion_during_a_move_runs(server: ApiServer, shared: list[Replica]) -> None:
-    mine = sorted(owners(server)["a"])[0]
+async def test_change_during_a_move_runs(server: ApiServer, shared: list[Replica]) -> None:
     stop = asyncio.create_task(shared[0].stop())
-    server.delete("configmaps", mine, "default")
+    for name in owners(server)["a"]:
+        server.patch("configmaps", name, {"data": {"by": ""}}, namespace="default")
+        await asyncio.sleep(0)
     await stop
-    ran = sum(each.runs[f"default/{mine}"] for each in shared)
-    await until(lambda: sum(each.runs[f"default/{mine}"] for each in shared) > ran or shared[0].runs[mine])
+    await until(lambda: settled(server, *shared[1:]))
 
 
 async def test_deleted_ring_is_made_again(server: ApiServer, shared: list[Replica]) -> None:
@@ -231,10 +235,29 @@ async def test_replica_that_does_not_fit_is_refused(
     await until(lambda: settled(server, *shared))
 
 
+async def test_caches_have_the_objects_of_the_slots(server: ApiServer, shared: list[Replica]) -> None:
+    def cached(replica: Replica) -> set[str]:
+        session = replica.manager._session
+        assert session is not None
+        return set(session.controllers["widgets"].active.inputs.primary.get_indexer().list_keys())
+
+    def divided(*replicas: Replica) -> bool:
+        keys = [cached(each) for each in replicas]
+        return sum(map(len, keys)) == len(set().union(*keys)) == OBJECTS and all(keys)
+
+    await until(lambda: divided(*shared))
+    runs = Counter(shared[1].runs)
+    await shared[0].stop()
+    await until(lambda: divided(*shared[1:]))
+    assert sum((shared[1].runs - runs).values()) < OBJECTS
+    await shared[0].start()
+    await until(lambda: divided(*shared))
+
+
 async def test_key_of_another_replica_is_refused(server: ApiServer, shared: list[Replica]) -> None:
     theirs = sorted(owners(server)["b"])[0]
     controller = shared[0].manager.controllers["widgets"]
-    with pytest.raises(UsageError, match="widgets-b owns its slot"):
+    with pytest.raises(UsageError, match="does not run default/.* in this replica"):
         shared[0].manager.enqueue(controller, f"default/{theirs}")
 
 
@@ -244,6 +267,67 @@ async def test_lease_deleted_by_hand_ends_a_life(server: ApiServer, shared: list
     await until(lambda: [each for each in server.list("leases") if each["metadata"]["name"] == "widgets-a"])
     assert server.get("leases", "widgets-a", "default")["metadata"]["uid"] != uid
     await until(lambda: settled(server, *shared))
+
+
+async def test_writes_stay_in_the_slots(server: ApiServer, shared: list[Replica]) -> None:
+    mine, theirs = (f"default/{min(owners(server)[name])}" for name in "ab")
+    results: dict[str, Any] = {}
+
+    async def probe(request: Request[Any]) -> None:
+        configmaps = request.client.core.v1.configmaps
+        for name, writes in (("inside", configmaps), ("outside", request.client.outside_ring().core.v1.configmaps)):
+            try:
+                await writes.patch(theirs, {"data": {"probe": name}})
+                results[name] = None
+            except AioinformerError as error:
+                results[name] = error
+        try:
+            await configmaps.delete_collection(namespace="default", label_selector="app=web")
+        except AioinformerError as error:
+            results["collection"] = error
+
+    shared[0].instead[mine] = probe
+    shared[0].manager.enqueue(shared[0].manager.controllers["widgets"], mine)
+    await until(lambda: "collection" in results)
+    assert isinstance(results["inside"], SlotLost)
+    assert results["outside"] is None
+    assert isinstance(results["collection"], SlotLost)
+
+
+@pytest.mark.parametrize("write", ["patch", "json patch", "delete", "apply", "replace"])
+async def test_run_for_a_former_object_does_not_reach_its_successor(
+    server: ApiServer, shared: list[Replica], write: str
+) -> None:
+    name = min(owners(server)["a"])
+    result: list[Any] = []
+
+    async def probe(request: Request[Any]) -> None:
+        configmaps = request.client.core.v1.configmaps
+        server.delete("configmaps", name, "default")
+        server.create("configmaps", {"metadata": {"name": name}})  # it does not match the selector of the controller
+        try:
+            if write == "patch":
+                await configmaps.patch(name, {"data": {"by": "former"}}, namespace="default")
+            elif write == "json patch":
+                patch = [{"op": "add", "path": "/data", "value": {"by": "former"}}]
+                await configmaps.patch(name, patch, "json", namespace="default")
+            elif write == "delete":
+                await configmaps.delete(name, namespace="default")
+            elif write == "apply":
+                obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
+                await configmaps.apply({**obj, "data": {"by": "former"}})
+            else:
+                await configmaps.replace({"metadata": {"name": name, "namespace": "default"}, "data": {"by": "former"}})
+        except AioinformerError as error:
+            result.append(error)
+        else:
+            result.append(None)
+
+    shared[0].instead[f"default/{name}"] = probe
+    shared[0].manager.enqueue(shared[0].manager.controllers["widgets"], f"default/{name}")
+    await until(lambda: result)
+    assert isinstance(result[0], ApiError)
+    assert "data" not in server.get("configmaps", name, "default")
 
 
 def test_ring_excludes_leader_election() -> None:
