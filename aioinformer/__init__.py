@@ -75,6 +75,7 @@ __getattr__, __dir__ = _lazy_exports(
         "resources.resource": "Resource",
         "resources.restmapper": "DiscoveryIncomplete UnknownResource",
         "resources.selectors": "FieldSelector LabelSelector parse_field_selector parse_label_selector",
+        "resources.shards": "shard_selectors",
         "transport.auth.credentials": "connect",
         "transport.http": "HttpTransport",
         "workqueue.delaying": "DelayingQueue",

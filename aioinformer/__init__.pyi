@@ -127,6 +127,7 @@ from aioinformer.resources.selectors import FieldSelector as FieldSelector
 from aioinformer.resources.selectors import LabelSelector as LabelSelector
 from aioinformer.resources.selectors import parse_field_selector as parse_field_selector
 from aioinformer.resources.selectors import parse_label_selector as parse_label_selector
+from aioinformer.resources.shards import shard_selectors as shard_selectors
 from aioinformer.transport.auth.credentials import connect as connect
 from aioinformer.transport.http import HttpTransport as HttpTransport
 from aioinformer.workqueue.delaying import DelayingQueue as DelayingQueue
