@@ -118,17 +118,13 @@ class RingStatistics(msgspec.Struct, frozen=True):
     Attributes:
         name: of the ring.
         member: the name of the replica.
-        epoch: of the ring; -1 if none was read.
         owners: the owner of each slot; "" for none.
-        working: the number of slots in which this replica works.
         unowned: for how many seconds the slot that has waited longest has had no living owner; 0 for none.
     """
 
     name: str
     member: str
-    epoch: int
     owners: tuple[str, ...]
-    working: int
     unowned: float
 
 

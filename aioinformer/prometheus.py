@@ -212,17 +212,13 @@ def _ring_metrics(rings: Sequence[RingStatistics]) -> list[Metric]:
         "For how long the slot that has waited longest has had no living owner; 0 for none.",
         labels=_RING,
     )
-    working = GaugeMetricFamily("ring_slots", "Slots in which this replica works.", labels=_RING)
-    epoch = GaugeMetricFamily("ring_epoch", "The number of the last write of the ring.", labels=_RING)
     owner = GaugeMetricFamily("ring_slot_owner", "1 for the owner of a slot.", labels=(*_RING, "slot", "owner"))
     for each in rings:
         labels = _labels(each)
         unowned.add_metric(labels, each.unowned)
-        working.add_metric(labels, each.working)
-        epoch.add_metric(labels, each.epoch)
         for slot, name in enumerate(each.owners):
             owner.add_metric((*labels, str(slot), name), 1)
-    return [unowned, working, epoch, owner]
+    return [unowned, owner]
 
 
 def _add(histogram: HistogramMetricFamily, labels: tuple[str, ...], durations: Durations) -> None:

@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from aioinformer.concurrency import create_task
 from aioinformer.factory.pool import InformerPool
 from aioinformer.factory.reselecting import ReselectingInformer
 from aioinformer.reflector.sharding import ShardedListWatch
@@ -80,7 +79,7 @@ class RingInformers:
         self._whole = InformerPool(transport, namespaces, name=name, metrics=metrics)
         self._pools: dict[SharedIndexInformer[Any], InformerPool] = {}
         self._selected: frozenset[int] = frozenset()
-        self._selecting: asyncio.Task[None] | None = None
+        self._selecting: asyncio.Future[Any] | None = None
 
     def acquire(
         self, resource: Resource[Any], options: Mapping[str, Any], part: Literal["", "slots", "owned"] = ""
@@ -95,11 +94,7 @@ class RingInformers:
         """Change the slots, and wait until the caches show them."""
         if slots != self._selected or self._selecting is None:
             self._selected, shard = slots, shard_of(slots, self._ring)
-
-            async def both() -> None:
-                await asyncio.gather(self._slots.select(shard), self._owned.select(shard))
-
-            self._selecting = create_task(both(), name=f"{self._ring}: selection of {len(slots)} slots")
+            self._selecting = asyncio.gather(self._slots.select(shard), self._owned.select(shard))
         await asyncio.shield(self._selecting)
 
     async def release(self, informer: SharedIndexInformer[Any]) -> None:

@@ -21,8 +21,8 @@ Each replica has a Lease, which it renews, and writes the ring by compare-and-sw
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -44,26 +44,22 @@ class RingRefused(UsageError):
     """This replica cannot take part in the ring as it is configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateLease:
+class CreateLease(NamedTuple):
     """Create the own Lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLease:
+class ReadLease(NamedTuple):
     """Read the own Lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenewLease:
+class RenewLease(NamedTuple):
     """Write the own Lease, provided that it has this version still."""
 
     uid: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteLease:
+class DeleteLease(NamedTuple):
     """Delete a Lease, provided that it has this uid, and this version unless that is ""."""
 
     name: str
@@ -71,8 +67,7 @@ class DeleteLease:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRing:
+class WriteRing(NamedTuple):
     """Create the ring object, or replace its content, provided that it has this uid and version still."""
 
     ring: Ring
@@ -94,7 +89,7 @@ class SeenLease:
     holder: str
     seconds: int
     since: float
-    changes: int = field(default=0)
+    changes: int = 0
 
 
 class Member:
@@ -113,6 +108,7 @@ class Member:
     Attributes:
         name, holder: as given.
         ring: the ring that was read last; None if there is none that can be used.
+        version: the resourceVersion of the ring object that was read last; "" for none.
         mine: the slots that this replica owns; see `deadline`.
         busy: the slots in which something runs. Set it before `next_write`.
         leaving: the replica has ended its work, owns nothing any more, and leaves the ring.
@@ -135,14 +131,12 @@ class Member:
         self._times = times
         self._slots = slots
         self._by = by
-        # The own Lease.
         self._lease = self._lease_version = ""
         self._lease_unread = False
         self._renewed_at = _NEVER
         self._former: set[str] = set()
-        # The ring.
         self._absent = False
-        self._uid = self._version = ""
+        self._uid = self.version = ""
         #: The epoch of the ring object that was read last, and the highest of all.
         self._epoch_here = self._epoch = -1
         self._ring_since = self._read_at = _NEVER
@@ -150,7 +144,6 @@ class Member:
         self._turn = 0.0
         #: Slots that were given up -> the version on which the write was based.
         self._given_up: dict[int, str] = {}
-        # The others.
         self._missing: dict[tuple[str, str], float] = {}
         self._dead: set[tuple[str, str]] = set()
 
@@ -160,16 +153,6 @@ class Member:
     def deadline(self) -> float:
         """When this replica may work in its slots no longer, unless a renewal and a read of the ring succeed."""
         return min(self._renewed_at, self._read_at) + self._times.renew_deadline
-
-    @property
-    def duration(self) -> float:
-        """The duration of the Lease, in seconds."""
-        return self._times.lease_duration
-
-    @property
-    def version(self) -> str:
-        """The resourceVersion of the ring object that was read last; "" for none."""
-        return self._version
 
     def accepts(self, slot: int) -> bool:
         """Return whether work may begin in a slot, until the deadline."""
@@ -234,7 +217,7 @@ class Member:
         """
         if isinstance(answer, ApiError) and answer.status == 404:
             self.ring, self._absent, self.problem = None, True, ""
-            self._uid = self._version = ""
+            self._uid = self.version = ""
         elif isinstance(answer, AioinformerError):
             return  # what was known counts until the deadline
         else:
@@ -247,12 +230,12 @@ class Member:
         if uid != self._uid:
             self._uid, self._ring_since, self._epoch_here = uid, now, -1
             self._given_up.clear()
-        elif version == self._version:
+        elif version == self.version:
             self._read_at = max(self._read_at, sent) if self.ring is not None else self._read_at
             return
-        elif version_number(version) < version_number(self._version):
+        elif version_number(version) < version_number(self.version):
             return  # an answer that was overtaken
-        self._version, self.ring, self.problem = version, None, ""
+        self.version, self.ring, self.problem = version, None, ""
         try:
             ring = decode(answer)
             if ring.epoch <= self._epoch_here:
@@ -286,7 +269,11 @@ class Member:
             seen = before.get(name)
             if seen is None or seen.uid != uid:
                 seen = SeenLease(
-                    uid, version, str(holder or ""), int(spec.get("leaseDurationSeconds") or self.duration), now
+                    uid,
+                    version,
+                    str(holder or ""),
+                    int(spec.get("leaseDurationSeconds") or self._times.lease_duration),
+                    now,
                 )
             elif seen.version != version:
                 seen.version, seen.since, seen.changes = version, now, seen.changes + 1
@@ -355,9 +342,9 @@ class Member:
         if ring == self.ring:
             return None, min(due, at)
         if not dry:
-            self._given_up.update(dict.fromkeys(given_up, self._version))
+            self._given_up.update(dict.fromkeys(given_up, self.version))
             self._refresh()
-        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid, self._version), now
+        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid, self.version), now
 
     def _proposed(self, ring: Ring, now: float) -> tuple[Ring, list[int], float]:
         """Return the next ring, the slots that this replica hands over with it, and when to look again."""
@@ -371,7 +358,7 @@ class Member:
                 due = min(due, at)
         of = ring.of
         if not of:
-            longest = max([self.duration, *(each.seconds for each in self.seen.values())])
+            longest = max([self._times.lease_duration, *(each.seconds for each in self.seen.values())])
             at = self._ring_since + longest + turn
             of, due = (self._uid, due) if at <= now else ("", min(due, at))
         known, slots = members.get(self.name), list(ring.slots)
@@ -414,10 +401,10 @@ class Member:
             return None
         members = {name: each for name, each in ring.members.items() if name != self.name}
         freed = replace(ring, slots=tuple(_without(ring.slots, self.name)), members=members)
-        return WriteRing(replace(planned(freed, ring.epoch + 1), epoch=ring.epoch + 1), self._uid, self._version)
+        return WriteRing(replace(planned(freed, ring.epoch + 1), epoch=ring.epoch + 1), self._uid, self.version)
 
     def _entry(self) -> Entry:
-        return Entry(self._lease, int(self.duration))
+        return Entry(self._lease, int(self._times.lease_duration))
 
     def _is_alive(self, now: float) -> bool:
         return bool(self._lease) and now < self._renewed_at + self._times.renew_deadline

@@ -67,6 +67,7 @@ class ControllerRing:
 
     Attributes:
         name, namespace, slots, by, member, options: as given.
+        object: the name of the ConfigMap.
 
     Raises:
         UsageError: an argument is invalid.
@@ -96,19 +97,12 @@ class ControllerRing:
                     f"objects, and at most {_LONGEST} characters, not {value!r}"
                 )
         self.name = name
+        self.object = f"{name}-ring"
         self.namespace = namespace
         self.slots = slots
         self.by: By = by
         self.member = member
         self.options = options or LeaderElectionOptions()
-
-    @property
-    def object(self) -> str:
-        """The name of the ConfigMap."""
-        return f"{self.name}-ring"
-
-    def __repr__(self) -> str:
-        return f"<ring {self.namespace}/{self.object} of {self.slots} slots by {self.by}>"
 
 
 class SlotLost(LeadershipLost):
@@ -144,9 +138,6 @@ class SlotGrant:
         if self.remaining <= 0:
             raise SlotLost(f"{self.identity} does not own slot {self.slot} any more")
 
-    def __repr__(self) -> str:
-        return f"<slot {self.slot} of {self.identity}, epoch {self.token}>"
-
 
 class RingSnapshot(TypedDict):
     """The state of a ring as one replica sees it.
@@ -154,13 +145,11 @@ class RingSnapshot(TypedDict):
     Attributes:
         name: namespace and name of the ring object.
         member: the name of this replica.
-        by: what is hashed.
         epoch: of the ring; -1 if none was read.
         remaining: seconds for which this replica may work unless it renews its Lease; 0 or less if it may not.
         owners: the members, and how many slots each owns.
         slots: the owner of each slot; "" for none.
         mine: the slots in which this replica begins work.
-        handing_over: the slots that this replica hands over, with the next owners.
         unowned: slots without a living owner that begins work in them, and for how many seconds.
         waits_for: why this replica does not have all of its slots; "" if it has.
         gap: which slots have had no owner for too long, and why; "" for none.
@@ -168,13 +157,11 @@ class RingSnapshot(TypedDict):
 
     name: str
     member: str
-    by: str
     epoch: int
     remaining: float
     owners: dict[str, int]
     slots: list[str]
     mine: list[int]
-    handing_over: dict[int, str]
     unowned: dict[int, float]
     waits_for: str
     gap: str
@@ -197,6 +184,7 @@ class Membership:
         ring: as given.
         name: of this member.
         accepted: the slots in which work may begin.
+        wake: call it to look at the ring at once, such as when the work in a slot has ended.
     """
 
     def __init__(
@@ -226,6 +214,7 @@ class Membership:
         fields = {"metadata.name": ring.object}
         self._watched = ListWatch(transport_of(transport), CONFIG_MAPS, ring.namespace, field_selector=fields)
         self._wake = asyncio.Event()
+        self.wake = self._wake.set
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
         self._errors: dict[str, str] = {}
@@ -247,11 +236,6 @@ class Membership:
             return None
         return SlotGrant(self, slot, owned.epoch)
 
-    def owner(self, slot: int) -> str:
-        """Return the name of the member that owns a slot, as was read last; "" for none."""
-        ring = self._member.ring
-        return "" if ring is None else ring.slots[slot].owner
-
     def _remaining(self, grant: SlotGrant) -> float:
         owned = self._member.mine.get(grant.slot)
         if owned is None or owned.epoch != grant.token:
@@ -270,8 +254,9 @@ class Membership:
             self._timer.cancel()
         self._timer = loop.call_at(deadline, self._settle) if working else None
         if gained or lost or ended:
-            names = f"{len(gained)} slots are gained, {len(lost)} are lost"
-            _log.info("%s: %s; it works in %d of %d", self, names, len(accepted), self.ring.slots)
+            _log.info(
+                "%s: %d slots are gained, %d are lost; it works in %d", self, len(gained), len(lost), len(accepted)
+            )
             self._on_change(set(gained), set(lost), ended)
 
     # Running.
@@ -298,10 +283,7 @@ class Membership:
             self._settle()
 
     async def leave(self, seconds: float) -> None:
-        """Give up all slots by a write, and delete the Lease, within this number of seconds; a failure is logged.
-
-        Nothing of this process may run in a slot any more.
-        """
+        """Give up all slots by a write, and delete the Lease, within this time. Nothing may run in a slot any more."""
         self._member.leave()
         self._settle()
         loop = asyncio.get_running_loop()
@@ -312,10 +294,6 @@ class Membership:
         if not self._member.left:
             _log.warning("%s has not left within %g s: its slots are taken when its Lease has expired", self, seconds)
 
-    def wake(self) -> None:
-        """Look at the ring at once, such as when the work in a slot has ended."""
-        self._wake.set()
-
     async def _renew(self) -> None:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.leaving:
@@ -323,9 +301,9 @@ class Membership:
             answer = await self._send(f"{type(request).__name__} {self.name}", self._of_lease(request))
             member.lease_answered(request, answer, sent)
             self._settle()
-            soon = isinstance(request, ReadLease) or (isinstance(answer, ApiError) and answer.status in (404, 409))
+            soon = isinstance(request, ReadLease) or getattr(answer, "status", 0) in (404, 409)
             if isinstance(request, CreateLease):
-                self._wake.set()
+                self.wake()
                 soon = False
             await asyncio.sleep(_SOON if soon else self._options.retry_period)
 
@@ -344,13 +322,13 @@ class Membership:
             if write is not None:
                 self._settle()  # what the write gives up ends before it is sent
                 sent = loop.time()
-                answer = await self._send(_described(write), self._of_write(write))
+                what = "the deletion of a Lease" if isinstance(write, DeleteLease) else "the write of the ring"
+                answer = await self._send(what, self._of_write(write))
                 member.write_answered(write, answer, sent, loop.time())
                 self._settle()
-                if not isinstance(answer, AioinformerError) or (
-                    isinstance(answer, ApiError) and answer.status in (404, 409)
-                ):
-                    await asyncio.sleep(0)
+                if not isinstance(answer, AioinformerError) or getattr(answer, "status", 0) in (404, 409):
+                    self._listed_at = float("-inf")  # another member was faster, or there is more to do
+                    await asyncio.sleep(_SOON * self._random())
                     continue
             self._report(loop.time())
             pause = min(self._options.retry_period, max(0.05, member.wake_at(loop.time()) - loop.time()))
@@ -362,13 +340,10 @@ class Membership:
 
     async def _list(self) -> None:
         loop = asyncio.get_running_loop()
-        answer = await self._send("the Leases", self._list_leases())
+        answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
         if not isinstance(answer, AioinformerError):
             self._listed_at = loop.time()
-            self._member.leases_listed(answer["items"], self._listed_at)
-
-    async def _list_leases(self) -> Mapping[str, Any]:
-        return {"items": await self._leases.list({LABEL: self.ring.name}, page_size=0)}
+            self._member.leases_listed(answer, self._listed_at)
 
     async def _follow(self) -> None:
         """Watch the ring object: each event makes the next look an early one. It is not needed for anything else."""
@@ -494,8 +469,7 @@ class Membership:
         ring = self._member.ring
         times = [loop_time() - since for since in list(self._member.unowned.values())]
         owners = () if ring is None else tuple(each.owner for each in ring.slots)
-        epoch = -1 if ring is None else ring.epoch
-        return RingStatistics(self.ring.name, self.name, epoch, owners, len(self.accepted), max(times, default=0.0))
+        return RingStatistics(self.ring.name, self.name, owners, max(times, default=0.0))
 
     def snapshot(self) -> RingSnapshot:
         """Return the state of the ring as this replica sees it."""
@@ -505,13 +479,11 @@ class Membership:
         return {
             "name": f"{self.ring.namespace}/{self.ring.object}",
             "member": self.name,
-            "by": self.ring.by,
             "epoch": -1 if ring is None else ring.epoch,
             "remaining": max(-1.0, member.deadline - now),
             "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
-            "handing_over": {slot: each.to for slot, each in member.mine.items() if each.to},
             "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
             "waits_for": self._waits_for(),
             "gap": self._gap(),
@@ -519,7 +491,3 @@ class Membership:
 
     def __str__(self) -> str:
         return f"ring {self.ring.namespace}/{self.ring.object}, member {self.name}"
-
-
-def _described(write: Write) -> str:
-    return "the deletion of a Lease" if isinstance(write, DeleteLease) else "the write of the ring"

@@ -180,33 +180,26 @@ def _balance(slots: list[Slot], loads: dict[str, int]) -> None:
         stack.sort()
     least, most = len(slots) // len(loads), -(-len(slots) // len(loads))
     latest: dict[str, int] = {}
+
+    def move(giver: str, to: str) -> None:
+        moving, epoch, number = stacks[giver].pop()
+        if not moving:
+            latest[to] = max(epoch, latest.get(to, 0))
+        slots[number] = slots[number]._replace(to="" if slots[number].owner == to else to)
+        loads[giver] -= 1
+        loads[to] += 1
+
     while True:
         to = min(loads, key=lambda each: loads[each])
         giver = max(loads, key=lambda each: (loads[each], stacks[each][-1:]))
         if loads[giver] - loads[to] < 2:
             break
-        _move(slots, loads, stacks, giver, to, latest)
-    for to, epoch in latest.items():  # the rest of the slots that have moved together, if the loads permit it
+        move(giver, to)
+    for to, epoch in list(latest.items()):  # the rest of the slots that have moved together, if the loads permit it
         rest = [each for each, stack in stacks.items() if each != to and stack and stack[-1][:2] == (False, epoch)]
         rest = [each for each in rest if loads[each] == most > least == loads[to]]
         if rest:
-            _move(slots, loads, stacks, rest[0], to, {})
-
-
-def _move(
-    slots: list[Slot],
-    loads: dict[str, int],
-    stacks: dict[str, list[tuple[bool, int, int]]],
-    giver: str,
-    to: str,
-    latest: dict[str, int],
-) -> None:
-    moving, epoch, number = stacks[giver].pop()
-    if not moving:
-        latest[to] = max(epoch, latest.get(to, 0))
-    slots[number] = slots[number]._replace(to="" if slots[number].owner == to else to)
-    loads[giver] -= 1
-    loads[to] += 1
+            move(rest[0], to)
 
 
 def _weight(name: str, number: int) -> int:

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aioinformer.client.targets import Target
     from aioinformer.transport import Request
 
 _JSON_PATCH: Final = "application/json-patch+json"
 
 
-class Bounds(Protocol):
-    """What limits the writes of a run, beside its fence."""
+class Bounds(msgspec.Struct, frozen=True):
+    """What limits the writes of a run, beside its fence.
 
-    def check(self, target: Target) -> None:
-        """Check that the run may write this; called when the bytes leave.
+    Attributes:
+        check: raises if the run may not write this; called when the bytes leave.
+        uid_of: returns the uid that the object must have; "" if it may have any.
+        outside: the fence of writes that the run makes outside of these bounds.
+    """
 
-        Raises:
-            Exception: it may not. The request is not sent.
-        """
-
-    def uid_of(self, target: Target) -> str:
-        """Return the uid that the object must have; "" if it may have any."""
-
-    def outside(self) -> float | None:
-        """Be the fence of writes that the run makes outside of its bounds."""
+    check: Callable[[Target], None]
+    uid_of: Callable[[Target], str]
+    outside: Callable[[], float | None]
 
 
 def with_uid(request: Request, target: Target, uid: str) -> Request:

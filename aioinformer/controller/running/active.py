@@ -35,7 +35,7 @@ from aioinformer.controller.running.attempts import (
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
-from aioinformer.controller.running.share import RunBounds, Share
+from aioinformer.controller.running.share import Share
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
@@ -123,7 +123,7 @@ class ActiveController:
         if not self.inputs.includes(key):
             raise UsageError(f"controller {self.name} does not watch the namespace of {key}")
         if self.share is not None and not self.share.admits(key):
-            raise NotRunning(f"controller {self.name} does not run {key} in this replica: {self.share.why_not(key)}")
+            raise NotRunning(f"controller {self.name} does not run {key} in this replica: it does not own the slot")
         self.queue.add(key, cause, priority=priority, after=after)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
@@ -364,10 +364,12 @@ class ActiveController:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
+        share, outside = self.share, attempt.before_outside_write
+        bounds = None if share is None else share.bounds(self.controller.resource, run.key, outside)
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name, self._bounds_of(attempt)),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name, bounds),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -378,12 +380,6 @@ class ActiveController:
             dry_run=self._services.settings.dry_run,
         )
         return request, function
-
-    def _bounds_of(self, attempt: Attempt) -> RunBounds | None:
-        if self.share is None:
-            return None
-        key, resource = attempt.run.key, self.controller.resource
-        return RunBounds(self.share, resource, key, self.share.uid_of(key), attempt.before_outside_write)
 
     def _blocked(self, key: ObjectName, seconds: float) -> None:
         self._stalls.report(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)

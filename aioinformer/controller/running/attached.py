@@ -98,10 +98,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder | None
 
 
-async def nothing() -> None:
-    """Do nothing."""
-
-
 class Services(msgspec.Struct, frozen=True):
     """What a manager offers to its controllers.
 
@@ -113,7 +109,7 @@ class Services(msgspec.Struct, frozen=True):
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
         membership: in the ring of the manager; None without one.
-        select_slots: waits until the caches have the objects of the slots of this replica.
+        select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
     """
 
@@ -124,7 +120,7 @@ class Services(msgspec.Struct, frozen=True):
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]
     membership: Membership | None = None
-    select_slots: Callable[[], Coroutine[Any, Any, None]] = nothing
+    select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 

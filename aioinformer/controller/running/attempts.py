@@ -173,7 +173,7 @@ class Attempt(msgspec.Struct, eq=False):
     def before_outside_write(self) -> float | None:
         """Check that the reconciler may write what does not belong to the ring."""
         self.wrote = True
-        self.check_not_abandoned("write")
+        self.check("write", outside=True)
         return None
 
     def before_thread(self) -> None:
@@ -182,23 +182,15 @@ class Attempt(msgspec.Struct, eq=False):
         if self.ended:
             raise UsageError(f"the run for {self.run.key} has ended: await its threads in it")
 
-    def check(self, what: str) -> None:
-        """Check that the reconciler may act.
+    def check(self, what: str, *, outside: bool = False) -> None:
+        """Check that the reconciler may act, in its term or slot unless `outside` of it.
 
         Raises:
             LeadershipLost: the term is over, or the slot is lost.
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
-        if self.term is not None:
+        if self.term is not None and not outside:
             self.term.check()
-        self.check_not_abandoned(what)
-
-    def check_not_abandoned(self, what: str) -> None:
-        """Check that the reconciler was not abandoned after its cancellation.
-
-        Raises:
-            UsageError: it was.
-        """
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 

@@ -12,9 +12,8 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from aioinformer.concurrency import create_task
+from aioinformer.controller.own_writes.bounds import Bounds
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.logs import get_logger
@@ -58,7 +57,7 @@ class Share:
         inputs: Inputs,
         caches: CurrentCaches,
         queue: RequestQueue,
-        select: Callable[[], Coroutine[Any, Any, None]],
+        select: Callable[[], Coroutine[Any, Any, None]] | None,
     ) -> None:
         self.membership = membership
         self._name = name
@@ -91,13 +90,29 @@ class Share:
         slot = self.slot_of(key)
         return self.membership.grant(slot) if slot is not None and slot in self._ready else None
 
-    def why_not(self, key: ObjectName) -> str:
-        """Return why a key does not run in this replica."""
-        slot = self.slot_of(key)
-        if slot is None:
-            return "its object is not in the cache: another one may own its slot"
-        owner = self.membership.owner(slot)
-        return f"{owner or 'no replica'} owns its slot {slot}" if owner != self.membership.name else "it takes the slot"
+    def bounds(self, resource: Resource[Any], key: ObjectName, outside: Callable[[], float | None]) -> Bounds:
+        """Return the bounds of the writes of one run: objects of its resource are in slots of this replica.
+
+        `outside` is the fence of writes outside of the ring.
+        """
+        uid = self.uid_of(key)
+
+        def key_of(target: Target) -> ObjectName | None:
+            primary = (target.group, target.plural) == (resource.group, resource.plural)
+            return ObjectName(target.namespace, target.name) if primary else None
+
+        def check(target: Target) -> None:
+            other = key_of(target)
+            if other not in (None, key) and target.verb != "create" and (not target.name or not self.grant(other)):
+                why = "its slot, or the slot of an object in it, may be that of another replica"
+                raise SlotLost(
+                    f"{target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
+                )
+
+        def uid_of(target: Target) -> str:
+            return uid if key_of(target) == key and target.subresource in ("", "status") else ""
+
+        return Bounds(check, uid_of, outside)
 
     def note_deleted(self, key: ObjectName, uid: str) -> None:
         """Note the uid of an object of the primary that is gone."""
@@ -130,7 +145,8 @@ class Share:
     async def _take(self, slots: set[int], synced: Callable[[], Any]) -> None:
         catch_up = CatchUp(self._name, self._inputs.informers, self._caches)
         catch_up.begin()
-        await self._select()
+        if self._select is not None:
+            await self._select()
         await synced()
         await catch_up.wait()
         slots &= self.membership.accepted
@@ -143,43 +159,3 @@ class Share:
                 count += 1
                 self._queue.add(key, _GAINED, priority=LOW_PRIORITY)
         _log.info("controller %s works in %d more slots, with %d objects", self._name, len(slots), count)
-
-
-class RunBounds(msgspec.Struct, frozen=True):
-    """The `Bounds` of the writes of one run: objects of the controller's resource are in slots of this replica.
-
-    Attributes:
-        share: of the controller.
-        resource, key: of the run's object.
-        uid: of the object when the run began; "" if it is not known.
-        before_outside_write: the fence of writes outside of the ring.
-    """
-
-    share: Share
-    resource: Resource[Any]
-    key: ObjectName
-    uid: str
-    before_outside_write: Any
-
-    def check(self, target: Target) -> None:
-        if not self._is_primary(target) or target.verb == "create":
-            return
-        key = ObjectName(target.namespace, target.name)
-        if key == self.key:
-            return
-        if not target.name or self.share.grant(key) is None:
-            why = self.share.why_not(key) if target.name else "a collection has objects of all slots"
-            raise SlotLost(
-                f"{target} is refused in the run for {self.key}: {why}; use client.outside_ring() if you must"
-            )
-
-    def uid_of(self, target: Target) -> str:
-        own = self._is_primary(target) and ObjectName(target.namespace, target.name) == self.key
-        return self.uid if own and target.subresource in ("", "status") else ""
-
-    def outside(self) -> float | None:
-        granted: float | None = self.before_outside_write()
-        return granted
-
-    def _is_primary(self, target: Target) -> bool:
-        return (target.group, target.plural) == (self.resource.group, self.resource.plural)
