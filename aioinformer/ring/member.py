@@ -13,7 +13,7 @@ Each replica has a Lease, which it renews, and writes the ring by compare-and-sw
   write may still arrive.
 - A ring object that is new *forms*: nothing is owned until a member has seen it for the longest duration of a Lease.
   Until then, a replica that was cut off may still work by the ring that was deleted.
-- Members write what anyone may write one after the other, by a rank, so that they seldom compete.
+- Members write what anyone may write one after the other, by a rank.
 - Times are those of one monotonic clock in the process. An answer counts from when it came for what others did, and
   from when the request was sent for what this replica may do.
 """

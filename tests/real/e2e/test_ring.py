@@ -38,6 +38,9 @@ class Writes:
         self.last: dict[str, tuple[int, str]] = {}
         self.violations: list[str] = []
         self.done: dict[str, str] = {}
+        #: When the oldest change of an object was made that is not processed, and how long the others took.
+        self.sent: dict[str, tuple[float, str]] = {}
+        self.delays: list[tuple[float, str]] = []
 
     async def follow(self, version: str) -> None:
         while True:
@@ -63,6 +66,9 @@ class Writes:
     def take(self, obj: dict[str, Any]) -> None:
         name, data = obj["metadata"]["name"], obj.get("data") or {}
         self.done[name] = data.get("done", "")
+        if self.done[name] == data.get("seq") and name in self.sent:
+            began, during = self.sent.pop(name)
+            self.delays.append((asyncio.get_running_loop().time() - began, during))
         if "by" not in data:
             return
         now, before = (int(data["epoch"]), data["by"]), self.last.get(name)
@@ -131,6 +137,7 @@ async def test_ring_under_faults(cluster: RealCluster, operator: Operator) -> No
         while True:
             number += 1
             name = names[number * 7919 % OBJECTS]
+            writes.sent.setdefault(name, (asyncio.get_running_loop().time(), f"after {list(seconds)[-1]}"))
             with suppress(aiohttp.ClientError):
                 headers = {"Content-Type": "application/merge-patch+json"}
                 url, body = f"{operator._server}{ring.path}/{name}", json.dumps({"data": {"seq": str(number)}})
@@ -180,4 +187,8 @@ async def test_ring_under_faults(cluster: RealCluster, operator: Operator) -> No
             await process.wait()
     assert not writes.violations
     assert writes.count >= OBJECTS
+    delays = sorted(each for each, _ in writes.delays)
+    shares = {share: round(delays[int(len(delays) * share)], 2) for share in (0.5, 0.99, 0.999)}
+    longest = {during: f"{each:.1f} s" for each, during in sorted(writes.delays)}
+    print(f"from a change to its write: {shares}; at most {longest}")
     print({name: round(each, 1) for name, each in seconds.items()}, f"{writes.count} writes")

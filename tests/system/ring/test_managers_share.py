@@ -9,12 +9,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer import HttpTransport, LeaderElectionOptions
+from aioinformer.cli.controllers.needs import needs
 from aioinformer.controller import Controller, LeaderElection, Manager, Request
 from aioinformer.errors import AioinformerError, ApiError, TransportError, UsageError
 from aioinformer.models import core_v1
-from aioinformer.ring import ControllerRing, RingRefused, SlotLost
+from aioinformer.prometheus import PrometheusMetrics
+from aioinformer.ring import ControllerRing, RingRefused, SlotLost, membership
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -31,10 +34,14 @@ class Link:
     def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
         self.cut = False
+        #: A part of the paths that the server forbids.
+        self.refused = ""
 
     async def request(self, request: Any) -> Any:
         if self.cut:
             raise TransportError("connection refused")
+        if self.refused and self.refused in request.path:
+            raise ApiError(403, "Forbidden", "no rights")
         return await self._transport.request(request)
 
     async def aclose(self) -> None:
@@ -254,10 +261,60 @@ async def test_caches_have_the_objects_of_the_slots(server: ApiServer, shared: l
     await until(lambda: divided(*shared))
 
 
+@pytest.mark.parametrize("path", ["/configmaps/widgets-ring", "/leases"])
+async def test_missing_rights_are_named(server: ApiServer, replicas: list[Replica], path: str) -> None:
+    replicas[0].transport.refused = path
+    await replicas[0].start()
+    await until(lambda: "`aioinformer check` prints the roles" in str(replicas[0].manager.ready()))
+    assert not replicas[0].runs
+    replicas[0].transport.refused = ""
+    await until(lambda: settled(server, replicas[0]))
+
+
+async def test_slot_that_is_not_handed_over_is_reported(
+    server: ApiServer, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "_PATIENCE", 0.0)
+    first, second, _ = replicas
+    go_on = asyncio.Event()
+
+    async def stay(request: Request[Any]) -> None:
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+
+    first.instead = {f"default/m{number:02}": stay for number in range(OBJECTS)}
+    await first.start()
+    await until(lambda: first.ring["mine"])
+    await second.start()
+    await until(lambda: "widgets-a hands slot" in second.ring["gap"])
+    await until(lambda: "widgets-a hands slot" in first.ring["gap"])
+    assert not second.manager.ready()
+    await until(lambda: [event for event in server.list("events") if event.get("reason") == "SlotsUnowned"])
+    go_on.set()
+    await until(lambda: first.manager.ready() and second.manager.ready())
+
+
+async def test_metrics_have_the_map(server: ApiServer) -> None:
+    registry = CollectorRegistry()
+    async with HttpTransport(server.url) as transport:
+        manager = Manager("shared", client=transport, ring="shared", metrics=PrometheusMetrics(registry))
+        async with manager:
+            await until(lambda: b'ring_slot_owner{member="shared-' in generate_latest(registry))
+            assert b"ring_unowned_slots_seconds{" in generate_latest(registry)
+
+
+def test_check_prints_the_rights_of_a_ring() -> None:
+    rules = {str(rule): rule.names for rule in needs(Manager("widgets", ring=ControllerRing("widgets", "ops")))}
+    assert rules["get, list, create, update, delete leases.coordination.k8s.io in namespace ops"] == ()
+    assert rules["create configmaps in namespace ops"] == ()
+    assert rules["get, watch, update configmaps in namespace ops"] == ("widgets-ring",)
+
+
 async def test_key_of_another_replica_is_refused(server: ApiServer, shared: list[Replica]) -> None:
     theirs = sorted(owners(server)["b"])[0]
     controller = shared[0].manager.controllers["widgets"]
-    with pytest.raises(UsageError, match="does not run default/.* in this replica"):
+    with pytest.raises(UsageError, match=r"does not run default/.* in this replica"):
         shared[0].manager.enqueue(controller, f"default/{theirs}")
 
 
