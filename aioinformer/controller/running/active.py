@@ -96,7 +96,7 @@ class ActiveController:
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
             membership, caches, select = services.membership, services.caches, services.select_slots
-            self.share = Share(controller.name, membership, self.inputs, caches, self.queue, select)
+            self.share = Share(controller.name, membership, self.inputs, caches, self.queue, own, select)
             self.inputs.note_deleted = self.share.note_deleted
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)

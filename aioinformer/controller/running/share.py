@@ -16,7 +16,6 @@ from aioinformer.concurrency import create_task
 from aioinformer.controller.own_writes.bounds import Bounds
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
-from aioinformer.logs import get_logger
 from aioinformer.resources.keys import ObjectName
 from aioinformer.ring import SlotLost
 
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
 
     from aioinformer.client.targets import Target
     from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
     from aioinformer.workqueue.requests.request_queue import RequestQueue
-
-_log = get_logger("aioinformer.controller")
 
 _GAINED: Final = Cause("takeover")
 #: Seconds for which the uid of a deleted object is known, and within which its deletion runs in a slot that is gained.
@@ -46,7 +44,7 @@ class Share:
         membership: in the ring.
         inputs: of the controller.
         caches: of the manager.
-        queue: of the controller.
+        queue, own: of the controller.
         select: waits until the caches have the slots of this replica.
     """
 
@@ -57,6 +55,7 @@ class Share:
         inputs: Inputs,
         caches: CurrentCaches,
         queue: RequestQueue,
+        own: OwnWrites,
         select: Callable[[], Coroutine[Any, Any, None]] | None,
     ) -> None:
         self.membership = membership
@@ -64,6 +63,7 @@ class Share:
         self._inputs = inputs
         self._caches = caches
         self._queue = queue
+        self._own = own
         self._select = select
         #: The slots in which the caches are current.
         self._ready: set[int] = set()
@@ -153,9 +153,7 @@ class Share:
         self._ready |= slots
         now = asyncio.get_running_loop().time()
         gone = [key for key, (_, at) in self._former.items() if at >= now - _LATELY]
-        count = 0
         for key in [*self._inputs.keys(), *gone]:
             if self.slot_of(key) in slots:
-                count += 1
+                self._own.forget(key)  # the caches have its earlier writes
                 self._queue.add(key, _GAINED, priority=LOW_PRIORITY)
-        _log.info("controller %s works in %d more slots, with %d objects", self._name, len(slots), count)
