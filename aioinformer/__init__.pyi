@@ -105,7 +105,6 @@ from aioinformer.reflector.options import ReflectorOptions as ReflectorOptions
 from aioinformer.reflector.pager import ListPager as ListPager
 from aioinformer.reflector.reflector import Reflector as Reflector
 from aioinformer.reflector.sharding import ShardedListWatch as ShardedListWatch
-from aioinformer.reflector.sharding import shard_selectors as shard_selectors
 from aioinformer.reflector.state import InformerState as InformerState
 from aioinformer.reflector.state import Phase as Phase
 from aioinformer.resources.catalog import BUILTIN_RESOURCES as BUILTIN_RESOURCES
@@ -130,6 +129,7 @@ from aioinformer.resources.selectors import FieldSelector as FieldSelector
 from aioinformer.resources.selectors import LabelSelector as LabelSelector
 from aioinformer.resources.selectors import parse_field_selector as parse_field_selector
 from aioinformer.resources.selectors import parse_label_selector as parse_label_selector
+from aioinformer.resources.shards import shard_selectors as shard_selectors
 from aioinformer.transport.auth.credentials import connect as connect
 from aioinformer.transport.http import HttpTransport as HttpTransport
 from aioinformer.workqueue.delaying import DelayingQueue as DelayingQueue

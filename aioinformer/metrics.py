@@ -54,9 +54,9 @@ class MetricsProvider(Protocol):
 
 
 class MetricsSource(Protocol):
-    """An informer or a work queue that has metrics."""
+    """An informer, a work queue or the membership in a ring that has metrics."""
 
-    def statistics(self) -> InformerStatistics | QueueStatistics:
+    def statistics(self) -> InformerStatistics | QueueStatistics | RingStatistics:
         """Return its current numbers. Callable from any thread."""
 
 
@@ -110,6 +110,22 @@ class InformerStatistics(msgspec.Struct, frozen=True):
             return 0.0
         digits = self.resource_version
         return float(digits[-15:]) if digits.isascii() and digits.isdecimal() else None
+
+
+class RingStatistics(msgspec.Struct, frozen=True):
+    """The numbers of a ring as one replica sees it.
+
+    Attributes:
+        name: of the ring.
+        member: the name of the replica.
+        owners: the owner of each slot; "" for none.
+        unowned: for how many seconds the slot that has waited longest has had no living owner; 0 for none.
+    """
+
+    name: str
+    member: str
+    owners: tuple[str, ...]
+    unowned: float
 
 
 class QueueStatistics(msgspec.Struct, frozen=True):

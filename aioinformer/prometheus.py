@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from aioinformer.errors import UsageError
-from aioinformer.metrics import QueueStatistics
+from aioinformer.metrics import QueueStatistics, RingStatistics
 from aioinformer.reflector.state import Phase
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _INFORMER: Final = ("name", "group", "version", "resource", "scope")
 _PHASE: Final = (*_INFORMER[:4], "phase", "scope")
 _REASON: Final = (*_INFORMER[:4], "reason", "scope")
 _QUEUE: Final = ("name",)
+_RING: Final = ("name", "member")
 
 
 class PrometheusMetrics(Collector):
@@ -74,20 +75,25 @@ class PrometheusMetrics(Collector):
         """Yield the metrics without values."""
         yield from _informer_metrics([])
         yield from _queue_metrics([])
+        yield from _ring_metrics([])
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics with their current values."""
         informers: list[InformerStatistics] = []
         queues: list[QueueStatistics] = []
+        rings: list[RingStatistics] = []
         for reference in tuple(self._sources.values()):
             source = reference()
             numbers = source.statistics() if source is not None else None
             if isinstance(numbers, QueueStatistics):
                 queues.append(numbers)
+            elif isinstance(numbers, RingStatistics):
+                rings.append(numbers)
             elif numbers is not None and not _has_ended(numbers):
                 informers.append(numbers)
         yield from _informer_metrics(informers)
         yield from _queue_metrics(queues)
+        yield from _ring_metrics(rings)
 
 
 def _informer_metrics(informers: Sequence[InformerStatistics]) -> list[Metric]:
@@ -197,12 +203,29 @@ def _queue_metrics(queues: Sequence[QueueStatistics]) -> list[Metric]:
     return [depth, adds, retries, waited, worked, unfinished, longest]
 
 
+def _ring_metrics(rings: Sequence[RingStatistics]) -> list[Metric]:
+    unowned = GaugeMetricFamily(
+        "ring_unowned_slots_seconds",
+        "For how long the slot that has waited longest has had no living owner; 0 for none.",
+        labels=_RING,
+    )
+    owner = GaugeMetricFamily("ring_slot_owner", "1 for the owner of a slot.", labels=(*_RING, "slot", "owner"))
+    for each in rings:
+        labels = _labels(each)
+        unowned.add_metric(labels, each.unowned)
+        for slot, name in enumerate(each.owners):
+            owner.add_metric((*labels, str(slot), name), 1)
+    return [unowned, owner]
+
+
 def _add(histogram: HistogramMetricFamily, labels: tuple[str, ...], durations: Durations) -> None:
     counts = [(str(bound), float(count)) for bound, count in zip(durations.bounds, durations.buckets, strict=True)]
     histogram.add_metric(labels, [*counts, ("+Inf", float(durations.count))], durations.total)
 
 
-def _labels(numbers: InformerStatistics | QueueStatistics) -> tuple[str, ...]:
+def _labels(numbers: InformerStatistics | QueueStatistics | RingStatistics) -> tuple[str, ...]:
+    if isinstance(numbers, RingStatistics):
+        return (numbers.name, numbers.member)
     if isinstance(numbers, QueueStatistics):
         return (numbers.name,)
     identity, resource = numbers.identity, numbers.identity.resource
@@ -210,7 +233,9 @@ def _labels(numbers: InformerStatistics | QueueStatistics) -> tuple[str, ...]:
     return (*labels, identity.scope) if identity.scope else labels
 
 
-def _has_ended(numbers: InformerStatistics | QueueStatistics) -> bool:
+def _has_ended(numbers: InformerStatistics | QueueStatistics | RingStatistics) -> bool:
+    if isinstance(numbers, RingStatistics):
+        return False
     if isinstance(numbers, QueueStatistics):
         return numbers.shutting_down
     return not numbers.identity.reserved

@@ -119,6 +119,15 @@ class Client(Accessors):
         """
         return self._copy(self.namespace, wrap(self._sender), self._settings)
 
+    def outside_ring(self) -> Client:
+        """Return a client for writes that do not belong to the ring of the manager, such as to one summary object.
+
+        In a run of a controller that shares a ring, other clients write only while this replica owns the slot of the
+        run's object, and no other objects of the controller's resource whose slots it does not own. This one does not
+        check that, so several replicas may write at the same time: use preconditions. Elsewhere, it changes nothing.
+        """
+        return self._copy(self.namespace, self._sender.outside_ring(), self._settings)
+
     def _copy(self, namespace: str, sender: Sender, settings: Settings) -> Client:
         other = object.__new__(type(self))
         other.transport, other.namespace = self.transport, namespace

@@ -102,6 +102,10 @@ class Sender:
         self.logged = set() if logged is None else logged
         self.random = random
 
+    def outside_ring(self) -> Sender:
+        """Return a sender whose writes need not belong to the ring: this one, if it knows of no ring."""
+        return self
+
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request, and return the body of the answer.
 

@@ -98,6 +98,8 @@ class Progress:
 def readiness(snapshot: ManagerSnapshot) -> Health:
     """Return whether the controllers of a manager have synced, see all of their objects, and their caches are fresh."""
     checks = {"manager": "" if snapshot["running"] else "it does not run"}
+    if (ring := snapshot["ring"]) is not None:
+        checks["ring"] = ring["waits_for"] or ring["gap"]
     for name, each in snapshot["controllers"].items():
         failure, waits = snapshot["failed"].get(name, ""), each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"

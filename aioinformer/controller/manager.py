@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from aioinformer.controller.declaration import Controller, checked_list, controller
 from aioinformer.controller.health import Health, readiness
+from aioinformer.controller.report import ManagerSnapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.controller.running.attached import Restart, Settings
 from aioinformer.controller.running.session import ControllerFailed, Session, signals_to
@@ -33,6 +34,7 @@ from aioinformer.handlers.resync import checked_period
 from aioinformer.leaderelection.leadership import LeaderElection
 from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_metrics, check_seconds
+from aioinformer.ring.membership import ControllerRing
 from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.controller.declaration import ControllerOptions, Writes
-    from aioinformer.controller.report import ManagerSnapshot, StopReport
+    from aioinformer.controller.report import StopReport
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.events import Recorder
@@ -75,6 +77,9 @@ class Manager:
         namespaces: of namespaced resources; none for all.
         leader_election: only the leader runs the controllers with `elected=True`; None: this process runs all.
 
+        ring: a `ControllerRing`, or the name of one: the replicas share the objects of the controllers with
+            `elected=True`, and each reconciles those in its slots of the ring; instead of `leader_election`.
+
         health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
@@ -90,7 +95,7 @@ class Manager:
         recorder: records Events instead of the manager's own; not in a dry run, unless you call it yourself.
 
     Attributes:
-        name, client, namespaces, leader_election, dry_run, grace, restart: as given.
+        name, client, namespaces, leader_election, ring, dry_run, grace, restart: as given.
 
     Raises:
         UsageError: an argument is invalid.
@@ -105,6 +110,7 @@ class Manager:
         client: Transport | Connection | ApiClient | str | None = None,
         namespaces: Iterable[str] = (),
         leader_election: LeaderElection | None = None,
+        ring: ControllerRing | str | None = None,
         # Operation
         health_port: int | None = None,
         health_host: str = "",
@@ -124,6 +130,14 @@ class Manager:
             Client(client)  # checks the type; a transport is made at the start
         if leader_election is not None and not isinstance(leader_election, LeaderElection):
             raise UsageError(f"Manager: leader_election must be LeaderElection(…), not {leader_election!r}")
+        ring = ControllerRing(ring) if isinstance(ring, str) else ring
+        if ring is not None and not isinstance(ring, ControllerRing):
+            raise UsageError(f"Manager: ring must be a name such as 'widgets', or ControllerRing(…), not {ring!r}")
+        if ring is not None and leader_election is not None:
+            raise OptionError(
+                "Manager: pass ring or leader_election, not both: with a ring, all replicas work, each on its objects; "
+                "with leader_election, one works on all of them"
+            )
         if not isinstance(restart, Restart):
             raise UsageError(f"Manager: restart must be Restart(…), not {restart!r}")
         if factory is not None and not isinstance(factory, SharedInformerFactory):
@@ -144,6 +158,7 @@ class Manager:
         self.name = name
         self.client = client
         self.leader_election = leader_election
+        self.ring = ring
         self.health_port = health_port
         self.health_host = health_host
         self.dry_run = dry_run
@@ -403,7 +418,9 @@ class Manager:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
         if self._session is not None:
             return self._session.snapshot()
-        return {"name": self.name, "running": False, "leader": None, "controllers": {}, "failed": {}, "informers": None}
+        return ManagerSnapshot(
+            name=self.name, running=False, leader=None, ring=None, controllers={}, failed={}, informers=None
+        )
 
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aioinformer.informer.snapshots import FactorySnapshot
+    from aioinformer.ring import RingSnapshot
 
 
 class RunningSnapshot(TypedDict):
@@ -82,6 +83,7 @@ class ManagerSnapshot(TypedDict):
         name: of the manager.
         running: whether it was started and has not stopped.
         leader: whether it leads; None without leader election.
+        ring: the ring as this replica sees it; None without one.
         controllers: the controllers by name.
         failed: the controllers that have failed, for good or until their restart, and why.
         informers: the informers; None before the start.
@@ -90,6 +92,7 @@ class ManagerSnapshot(TypedDict):
     name: str
     running: bool
     leader: bool | None
+    ring: RingSnapshot | None
     controllers: dict[str, ControllerSnapshot]
     failed: dict[str, str]
     informers: FactorySnapshot | None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+    from aioinformer.ring import SlotGrant
 
     T_co = TypeVar("T_co", covariant=True, default=Any)
 else:
@@ -83,7 +84,8 @@ class Request(Generic[T_co]):
         attempt: 1 for the first attempt; it grows with each failed attempt, until one succeeds.
         enqueued: when the first cause arrived, in seconds of the event loop's clock.
         priority: of the request.
-        term: the term of leadership; None if the controller needs none.
+        term: the term of leadership, or the right to work in the slot of the object in a ring; None if the controller
+            needs none.
         dry_run: whether writes and Events are logged and not sent. Ask it before your own calls to other systems.
         finalizer: the finalizer that this run uses; see `finalizing`.
         release: removes the finalizer, once the block of `finalizing` has cleaned up; None before.
@@ -117,7 +119,7 @@ class Request(Generic[T_co]):
         attempt: int = 1,
         enqueued: float = 0.0,
         priority: int = NORMAL_PRIORITY,
-        term: Term | None = None,
+        term: Term | SlotGrant | None = None,
         resource: Resource[T_co] | None = None,
         dry_run: bool = False,
     ) -> None:

@@ -84,7 +84,7 @@ class InformerBuilder:
         key: InformerKey,
         options: Mapping[str, Any],
         making: Making,
-        source: Callable[[str], ListWatch[Any]] | None = None,
+        source: Callable[[str], ListWatch[Any]] | ListWatch[Any] | None = None,
     ) -> I:
         """Return a new informer.
 

@@ -7,6 +7,6 @@ __getattr__, __dir__ = _lazy_exports(
     {
         "consistency": "ConsistencyDetector ENVIRONMENT_VARIABLE InconsistentList consistency_mode",
         "pager": "read_page",
-        "sharding": "HASHES NAMESPACE ShardRange ShardSelector UID parse_shard_selector shard_hash",
+        "aioinformer.resources.shards": "HASHES NAMESPACE ShardRange ShardSelector UID parse_shard_selector shard_hash",
     },
 )

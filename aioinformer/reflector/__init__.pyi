@@ -4,10 +4,10 @@ from aioinformer.reflector.consistency import ConsistencyDetector as Consistency
 from aioinformer.reflector.consistency import InconsistentList as InconsistentList
 from aioinformer.reflector.consistency import consistency_mode as consistency_mode
 from aioinformer.reflector.pager import read_page as read_page
-from aioinformer.reflector.sharding import HASHES as HASHES
-from aioinformer.reflector.sharding import NAMESPACE as NAMESPACE
-from aioinformer.reflector.sharding import UID as UID
-from aioinformer.reflector.sharding import ShardRange as ShardRange
-from aioinformer.reflector.sharding import ShardSelector as ShardSelector
-from aioinformer.reflector.sharding import parse_shard_selector as parse_shard_selector
-from aioinformer.reflector.sharding import shard_hash as shard_hash
+from aioinformer.resources.shards import HASHES as HASHES
+from aioinformer.resources.shards import NAMESPACE as NAMESPACE
+from aioinformer.resources.shards import UID as UID
+from aioinformer.resources.shards import ShardRange as ShardRange
+from aioinformer.resources.shards import ShardSelector as ShardSelector
+from aioinformer.resources.shards import parse_shard_selector as parse_shard_selector
+from aioinformer.resources.shards import shard_hash as shard_hash

@@ -1,4 +1,4 @@
-"""Shards of a collection: `ShardedListWatch` lists and watches one, and selectors say which objects belong to it.
+"""`ShardedListWatch` lists and watches one shard of a collection.
 
 The request names the shard. A server that does not support shards ignores this parameter and sends all objects, so
 objects of other shards are also dropped here, before they are cached. This costs network traffic, and the decoding of
@@ -13,17 +13,14 @@ streaming list it is removed: its objects have no order, and an ordinary bookmar
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from aioinformer.concurrency import Slicer
-from aioinformer.errors import ApiError, DecodeError, FrameTooLarge, OptionError, SelectorError
+from aioinformer.errors import ApiError, DecodeError, FrameTooLarge
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.watch_decoder import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
@@ -38,125 +35,15 @@ if TYPE_CHECKING:
     from aioinformer.reflector.options import ListOptions
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.selectors import FieldSelector, LabelSelector
+    from aioinformer.resources.shards import ShardSelector
     from aioinformer.transport import Response, Transport
     from aioinformer.transport.auth.credentials import Connection
 
 
 T = TypeVar("T")
 
-UID: Final = "object.metadata.uid"
-NAMESPACE: Final = "object.metadata.namespace"
-
-#: The number of hashes.
-HASHES: Final = 1 << 64
-
-_OFFSET: Final = 0xCBF29CE484222325
-_PRIME: Final = 0x100000001B3
-
-_RANGE: Final = re.compile(
-    r"shardRange\(\s*(object\.metadata\.(?:uid|namespace))\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*\)"
-)
-
-
-def shard_hash(value: str) -> int:
-    """Return the hash of a uid or namespace, which determines the shard of an object."""
-    result = _OFFSET
-    for byte in value.encode():
-        result = (result ^ byte) * _PRIME % HASHES
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class ShardRange:
-    """A range of hashes of a field.
-
-    Attributes:
-        start: the first hash.
-        end: the hash after the last one, up to 2**64.
-        field: "object.metadata.uid" or "object.metadata.namespace".
-    """
-
-    start: int
-    end: int
-    field: str = UID
-
-    def __post_init__(self) -> None:
-        if self.field not in (UID, NAMESPACE):
-            raise OptionError(f"field of a shard must be {UID!r} or {NAMESPACE!r}, not {self.field!r}")
-        if not 0 <= self.start < self.end <= HASHES:
-            raise OptionError(f"a shard must be 0 <= start < end <= 2**64, not {self.start:#x} and {self.end:#x}")
-
-    def __str__(self) -> str:
-        return f"shardRange({self.field}, '{self.start:#018x}', '{self.end:#018x}')"
-
-
-@dataclass(frozen=True, slots=True)
-class ShardSelector:
-    """Selects the objects whose hashes are in any of several ranges.
-
-    Attributes:
-        ranges: at least one.
-    """
-
-    ranges: tuple[ShardRange, ...]
-
-    def __post_init__(self) -> None:
-        if not self.ranges:
-            raise OptionError("a shard selector must have at least one range; leave it out to select everything")
-
-    def matches(self, uid: str, namespace: str) -> bool:
-        """Return whether an object is selected.
-
-        Args:
-            uid: of the object.
-            namespace: of the object, "" if it has none.
-        """
-        hashes: dict[str, int] = {}
-        for part in self.ranges:
-            if part.field not in hashes:
-                hashes[part.field] = shard_hash(uid if part.field == UID else namespace)
-            if part.start <= hashes[part.field] < part.end:
-                return True
-        return False
-
-    def __str__(self) -> str:
-        return " || ".join(map(str, self.ranges))
-
-
-def shard_selectors(count: int, field: str = UID) -> tuple[ShardSelector, ...]:
-    """Return selectors of shards of equal size. Each object belongs to exactly one of them.
-
-    Args:
-        count: the number of shards.
-        field: the hashed field. The uid spreads objects evenly; the namespace keeps a namespace in one shard.
-
-    Raises:
-        OptionError: the number or the field is invalid.
-    """
-    if not 1 <= count <= HASHES:
-        raise OptionError(f"count of shards must be at least 1, not {count!r}")
-    bounds = [HASHES * number // count for number in range(count + 1)]
-    return tuple(ShardSelector((ShardRange(start, end, field),)) for start, end in pairwise(bounds))
-
-
-def parse_shard_selector(text: str) -> ShardSelector:
-    """Parse a selector in the API's syntax: ranges joined by `||`.
-
-    Raises:
-        SelectorError: the text is not a selector.
-    """
-    ranges = []
-    for part in text.split("||"):
-        match = _RANGE.fullmatch(part.strip())
-        if match is None:
-            raise SelectorError(
-                f"{part.strip()!r} is not a range of a shard selector; write shardRange({UID}, '0x…', '0x…')"
-            )
-        try:
-            ranges.append(ShardRange(int(match[2], 16), int(match[3], 16), match[1]))
-        except OptionError as error:
-            raise SelectorError(f"{part.strip()!r}: {error}") from None
-    return ShardSelector(tuple(ranges))
+#: The most ranges of a selector in a URL. With more, objects of other shards are dropped here.
+_MOST_RANGES: Final = 32
 
 
 class ShardedListWatch(ListWatch[T]):
@@ -173,6 +60,7 @@ class ShardedListWatch(ListWatch[T]):
         tweak: changes the options of every list and watch in place.
 
         metadata_only: request PartialObjectMetadata.
+        of_owner: an object belongs to the shard of the uid of its controller. The server cannot select these objects.
 
     Attributes:
         shard: as given.
@@ -197,11 +85,13 @@ class ShardedListWatch(ListWatch[T]):
         # Form
         *,
         metadata_only: bool = False,
+        of_owner: bool = False,
     ) -> None:
         super().__init__(
             transport, resource, namespace, label_selector, field_selector, tweak, metadata_only=metadata_only
         )
         self.shard = shard
+        self._of_owner = of_owner
         self.left_out = 0
 
     def only_metadata(self) -> Self:
@@ -212,7 +102,8 @@ class ShardedListWatch(ListWatch[T]):
 
     async def request(self, options: ListOptions) -> Response:
         """Send a list or a watch, with the selectors added. The response contains only objects of the shard."""
-        options.shard_selector = str(self.shard)
+        if not self._of_owner and len(self.shard.ranges) <= _MOST_RANGES:
+            options.shard_selector = str(self.shard)
         response = await super().request(options)
         if response.status != 200:
             return response
@@ -222,22 +113,39 @@ class ShardedListWatch(ListWatch[T]):
         """Do the same as `ListWatch.excludes`; objects of other shards are excluded, too."""
         metadata = metadata_of(item)
         uid = metadata_field(metadata, "uid", "uid") or ""
+        if self._of_owner:
+            references = metadata_field(metadata, "owner_references", "ownerReferences") or () if whole else ()
+            controllers = (each for each in references if metadata_field(each, "controller", "controller"))
+            uid = next((metadata_field(each, "uid", "uid") for each in controllers), "")
+            if whole and not uid:
+                return "it has no controller, and belongs to no shard"
         if uid and not self.shard.matches(uid, metadata_field(metadata, "namespace", "namespace") or ""):
             return "it belongs to another shard"
         return super().excludes(item, whole=whole)
 
     def includes(self, metadata: _Meta | None) -> bool:
         """Return whether an object belongs to the shard, and count it if not. Objects without metadata are kept."""
-        if metadata is None or self.shard.matches(metadata.uid or "", metadata.namespace or ""):
+        if metadata is None:
+            return True
+        uid = metadata.uid
+        if self._of_owner:
+            uid = next((each.uid for each in metadata.owner_references or () if each.controller), "")
+        if (uid or not self._of_owner) and self.shard.matches(uid or "", metadata.namespace or ""):
             return True
         self.left_out += 1
         return False
+
+
+class _Owner(msgspec.Struct, gc=False):
+    uid: str = ""
+    controller: bool | None = False
 
 
 class _Meta(msgspec.Struct, gc=False, rename="camel"):
     uid: str | None = ""
     namespace: str | None = ""
     resource_version: str | None = ""
+    owner_references: list[_Owner] | None = None
     annotations: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -255,7 +163,10 @@ _decode_whole_line = msgspec.json.Decoder(_Line).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 #: The members of objects and events that are read.
 _OBJECT = {
-    "metadata": {"uid": None, "namespace": None, "resourceVersion": None, "annotations": {INITIAL_EVENTS_END: None}}
+    "metadata": {
+        **dict.fromkeys(("uid", "namespace", "resourceVersion", "ownerReferences")),
+        "annotations": {INITIAL_EVENTS_END: None},
+    }
 }
 _CHANGES: Final = (ADDED, MODIFIED, DELETED)
 _EVENT = {"type": None, "object": _OBJECT}

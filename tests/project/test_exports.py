@@ -25,6 +25,7 @@ ROOMS = (
     "workqueue",
     "leaderelection",
     "events",
+    "ring",
     "testing",
 )
 

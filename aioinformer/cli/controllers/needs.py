@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CLUSTER: Final = ""
 
 _EVENTS: Resource[Any] = Resource("", "v1", "events", kind="Event")
+_CONFIG_MAPS: Resource[Any] = Resource("", "v1", "configmaps", kind="ConfigMap")
 _LEASES: Resource[Any] = Resource("coordination.k8s.io", "v1", "leases", kind="Lease")
 #: In the order in which people read them.
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -101,6 +102,14 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
         yield Rule(_LEASES, "", ("get", "update"), election.namespace, (election.name,), why)
         sooner = ("replicas notice a release or deletion of the Lease at once, instead of at their next try",)
         yield Rule(_LEASES, "", ("watch",), election.namespace, (election.name,), sooner)
+    if (ring := manager.ring) is not None:
+        why = (f"the ring {ring.name}: each replica has a Lease, and removes those of dead ones",)
+        yield Rule(_LEASES, "", ("create", "get", "list", "update", "delete"), ring.namespace, reasons=why)
+        why = (f"the ring {ring.name}: its object says which replica owns which slot",)
+        yield Rule(_CONFIG_MAPS, "", ("create",), ring.namespace, reasons=why)
+        yield Rule(_CONFIG_MAPS, "", ("get", "update"), ring.namespace, (ring.object,), why)
+        sooner = ("replicas notice a change of the ring at once, instead of at their next read",)
+        yield Rule(_CONFIG_MAPS, "", ("watch",), ring.namespace, (ring.object,), sooner)
 
 
 def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

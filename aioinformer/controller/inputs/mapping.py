@@ -92,6 +92,7 @@ class Input(Generic[T]):
         enqueue: Enqueue,
         *,
         loops: LoopDetector | None = None,
+        on_gone: Callable[[ObjectName, str], object] | None = None,
     ) -> HandlerRegistration[Any]:
         """Register a handler that enqueues the keys for each change. Missing indices are added to the informers.
 
@@ -102,6 +103,7 @@ class Input(Generic[T]):
             primary: the informer of the controller's own resource.
             enqueue: called with each key; it must not raise.
             loops: gets the states of updated objects.
+            on_gone: called with the key and the uid of a deleted object, before its keys are enqueued.
 
         Raises:
             InformerStopped: an informer has stopped.
@@ -111,7 +113,7 @@ class Input(Generic[T]):
             if missing := merge_indexers(each.get_indexer(), indexers):
                 each.add_indexers(missing)
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
-        handler = _Handler(self, primary, enqueue, loops, whole)
+        handler = _Handler(self, primary, enqueue, loops, whole, on_gone=on_gone)
         handler.registration = informer.add_event_handler(handler, self._resync_period())
         return handler.registration
 
@@ -170,6 +172,7 @@ class _Handler(msgspec.Struct):
     #: The states whose keys cannot be found, and the timer of the next attempt.
     retries: dict[ObjectName, tuple[list[Any], asyncio.TimerHandle]] = {}
     failing: list[Any] = []
+    on_gone: Callable[[ObjectName, str], object] | None = None
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         trigger: ChangeTrigger = "initial" if is_in_initial_list else "added"
@@ -199,6 +202,8 @@ class _Handler(msgspec.Struct):
         self._pass_on(key, change)
 
     def _pass_on(self, key: ObjectName, change: Change, states: list[Any] | None = None, attempt: int = 0) -> None:
+        if self.on_gone is not None and change.trigger == "deleted":
+            self.on_gone(key, uid_of(change.old))
         if self.retries:
             states = self._with_earlier(key, states or [change.old, change.new])
         cause = Cause(change.trigger, self.input.resource.group_resource, str(key))

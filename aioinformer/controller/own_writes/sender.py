@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
+from aioinformer.controller.own_writes.bounds import with_uid
 from aioinformer.controller.own_writes.dry_run import pretend
 from aioinformer.errors import (
     AioinformerError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.requests import Settings
     from aioinformer.client.targets import Target
+    from aioinformer.controller.own_writes.bounds import Bounds
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Request, Response
 
@@ -116,7 +118,14 @@ class RecordingSender(Sender):
     """
 
     def __init__(
-        self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, fence: Fence | None, log: Log | None
+        self,
+        sender: Sender,
+        policy: WritePolicy,
+        begin: Begin,
+        cached: Cached,
+        fence: Fence | None,
+        log: Log | None,
+        bounds: Bounds | None = None,
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._policy = policy
@@ -124,6 +133,13 @@ class RecordingSender(Sender):
         self._cached = cached
         self._fence = fence or policy.fence
         self._log = log or policy.log
+        self._bounds = bounds
+
+    def outside_ring(self) -> RecordingSender:
+        """Return a sender whose writes need not belong to the ring."""
+        if self._bounds is None:
+            return self
+        return RecordingSender(self, self._policy, self._begin, self._cached, self._bounds.outside, self._log)
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
@@ -137,8 +153,10 @@ class RecordingSender(Sender):
         target = check = None
         if request.method != "GET":
             target = target_of(request)
+            if self._bounds is not None and target is not None and (uid := self._bounds.uid_of(target)):
+                request = with_uid(request, target, uid)
             if self._fence is not None:
-                request = replace(request, check=(check := SendCheck(self._fence)))
+                request = replace(request, check=(check := SendCheck(self._fence_of(target))))
         if target is None:
             if policy.dry_run and request.method != "GET":
                 raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
@@ -160,6 +178,19 @@ class RecordingSender(Sender):
             raise
         end(answer)
         return answer
+
+    def _fence_of(self, target: Target | None) -> Fence:
+        """Return the fence of a write, with the bounds of the run."""
+        fence, bounds = self._fence, self._bounds
+        assert fence is not None
+        if bounds is None or target is None:
+            return fence
+
+        def fenced() -> float | None:
+            bounds.check(target)
+            return fence()
+
+        return fenced
 
     async def _pretend(self, target: Target, request: Request) -> bytes:
         selected = "".join(f" with {name} {value}" for name, value in request.query if name.endswith("Selector"))

@@ -24,7 +24,7 @@ from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.report import ControllerReport, ControllerSnapshot
-from aioinformer.controller.request import NORMAL_PRIORITY, Request, TerminalError
+from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning, Request, TerminalError
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
 from aioinformer.controller.running.attempts import (
     Attempt,
@@ -39,13 +39,14 @@ from aioinformer.controller.running.attempts import (
     subject_of,
 )
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
+from aioinformer.controller.running.share import Share
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.logs import get_logger
 from aioinformer.workqueue.queue import QueueShutDown
-from aioinformer.workqueue.requests.outcomes import Park, Unfinished
+from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 from aioinformer.workqueue.waiting import loop_time
 
@@ -95,6 +96,12 @@ class ActiveController:
         self.synced = Latch()
         self.permitted = False
         self._services = services
+        #: The part of the keys that this replica runs; None for all.
+        self.share: Share | None = None
+        if services.membership is not None and controller.elected:
+            membership, caches, select = services.membership, services.caches, services.select_slots
+            self.share = Share(controller.name, membership, self.inputs, caches, self.queue, own, select)
+            self.inputs.note_deleted = self.share.note_deleted
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._stalls = Stalls(controller.name, _log)
@@ -119,9 +126,13 @@ class ActiveController:
         """
         if not self.inputs.includes(key):
             raise UsageError(f"controller {self.name} does not watch the namespace of {key}")
+        if self.share is not None and not self.share.admits(key):
+            raise NotRunning(f"controller {self.name} does not run {key} in this replica: it does not own the slot")
         self.queue.add(key, cause, priority=priority, after=after)
 
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
+        if self.share is not None and not self.share.admits(key):
+            return
         if self.permitted:
             self.queue.add(key, cause, priority=priority)
         else:
@@ -150,6 +161,8 @@ class ActiveController:
             following.result()
         finally:
             self._closing = True
+            if self.share is not None:
+                await self.share.close()
             owned = [each for each in (following, self._next_worker, *self._settling.values()) if each is not None]
             for task in owned:
                 task.cancel()
@@ -184,6 +197,38 @@ class ActiveController:
                 self._add_as_standby(key, cause, NORMAL_PRIORITY)
         if worker is not None:
             await asyncio.wait({worker}, timeout=CLEANING_UP)  # it may be closing the response to a list
+
+    def change_share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
+        """Work in other slots of the ring from now on.
+
+        Args:
+            gained: the slots in which work may begin.
+            lost: the slots in which none may begin. Attempts have the grace of the manager to end.
+            ended: the slots in which attempts must end at once.
+        """
+        if self.share is None or self._closing:
+            return
+        self.share.lose(lost | ended)
+        self._cut_slots(ended)
+        if handed_over := lost - ended:
+            grace = self._services.settings.grace
+            asyncio.get_running_loop().call_later(grace, self._cut_slots, handed_over)
+        if gained:
+            self.share.gain(gained, self.synced.wait)
+
+    def _cut_slots(self, slots: set[int]) -> None:
+        """Cancel the attempts in slots, unless these may be worked in again."""
+        assert self.share is not None
+        slots = slots - self.share.membership.accepted
+        if cut := [task for task, each in self._attempts.items() if each.slot in slots and not each.cut]:
+            reason = "their slot of the ring is lost"
+            create_task(self._cut(cut, reason, CLEANING_UP), name=f"controller {self.name}: cancels attempts")
+
+    def busy(self) -> set[int]:
+        """Return the slots of the ring in which attempts run that may still act."""
+        running = self._attempts.values()
+        held = (each for each in running if not each.abandoned or (each.threads is not None and each.threads.running))
+        return {each.slot for each in held if each.slot is not None}
 
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
         """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
@@ -309,6 +354,11 @@ class ActiveController:
         if self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return None
+        if self.share is not None:
+            attempt.term = self.share.grant(run.key)
+            if attempt.term is None:
+                self.queue.finish(run, Finished())  # another replica runs the key
+                return None
         task.set_name(f"controller {self.name}: {key}")
         try:
             request, function = self._request(attempt, key)
@@ -346,10 +396,12 @@ class ActiveController:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
+        share, outside = self.share, attempt.before_outside_write
+        bounds = None if share is None else share.bounds(self.controller.resource, run.key, outside)
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name, bounds),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -391,6 +443,8 @@ class ActiveController:
             self._fail(error)
         else:
             self._begin_worker()
+        if self.share is not None and attempt is not None and attempt.slot not in self.share.membership.accepted:
+            self.share.membership.wake()  # it may be handed over now
 
     def _conclude(self, attempt: Attempt, now: float, name: str, outcome: Outcome) -> None:
         run = attempt.run

@@ -10,17 +10,18 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
+from aioinformer.ring.informers import RingInformers
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from kubernetes_asyncio.client import ApiClient
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
+    from aioinformer.ring import ControllerRing, Membership
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -83,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     client: Transport | Connection | ApiClient | str | None
     namespaces: tuple[str, ...]
     leader_election: LeaderElection | None
+    ring: ControllerRing | None
     health_port: int | None
     health_host: str
     dry_run: bool
@@ -105,6 +108,8 @@ class Services(msgspec.Struct, frozen=True):
         event: records an Event: object, type, reason, message.
         caches: compares the caches with the server when a term of leadership begins.
         seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
+        membership: in the ring of the manager; None without one.
+        select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
         guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
     """
 
@@ -114,6 +119,8 @@ class Services(msgspec.Struct, frozen=True):
     event: Callable[[Any, str, str, str], None]
     caches: CurrentCaches
     seen_by_leader: Callable[[], float]
+    membership: Membership | None = None
+    select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
     guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 
@@ -130,9 +137,14 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class Inputs:
-    """The inputs of one running controller. `add` is called with each key, its cause and its priority."""
+    """The inputs of one running controller. `add` is called with each key, its cause and its priority.
+
+    Before that, `note_deleted` is called with the key and the uid of each object of the primary that is gone, if it is
+    set before `attach`.
+    """
 
     def __init__(self, controller: Controller[Any], informers: Informers, add: Enqueue, loops: LoopDetector) -> None:
+        self.note_deleted: Callable[[ObjectName, str], object] | None = None
         self._controller = controller
         self._informers = informers
         self._enqueue = add
@@ -154,13 +166,14 @@ class Inputs:
         primary = declared.primary()
         try:
             for each in (primary, *declared.owns, *declared.watches):
-                informer = self._informers.acquire(each.resource, each.options)
+                informer = self._acquire(each)
                 self._acquired.append(informer)
                 for indexed, indexers in ((informer, each.indexers()), (self.primary, each.primary_indexers())):
                     if missing := merge_indexers(indexed.get_indexer(), indexers):
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
-                registration = each.attach(informer, self.primary, self._add, loops=self._loops)
+                gone = self.note_deleted if each is primary else None
+                registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
                 self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()
@@ -172,6 +185,13 @@ class Inputs:
         self.primary.undecodable_handlers.append(self._on_undecodable)
         for key, reason in self.primary.undecodable().items():
             self._on_undecodable(key, reason, "")
+
+    def _acquire(self, each: Input[Any]) -> SharedIndexInformer[Any]:
+        if self.note_deleted is None or not isinstance(self._informers, RingInformers):
+            return self._informers.acquire(each.resource, each.options)
+        by_owner = isinstance(each, Owns) and each.controller_only
+        part: Any = "slots" if isinstance(each, Primary) else "owned" if by_owner else ""
+        return self._informers.acquire(each.resource, each.options, part)
 
     async def detach(self) -> None:
         """Remove the handlers, and release the informers. May be repeated."""

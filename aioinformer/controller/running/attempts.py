@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.controller.own_writes.bounds import Bounds
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs, Services
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
+    from aioinformer.ring import SlotGrant
     from aioinformer.workqueue.requests.outcomes import Run
 
 R = TypeVar("R")
@@ -90,6 +92,7 @@ class RequestContext(msgspec.Struct, eq=False):
     own: OwnWrites
     services: Services
     name: str
+    bounds: Bounds | None = None
     _log: RequestLog | None = None
 
     @property
@@ -99,8 +102,8 @@ class RequestContext(msgspec.Struct, eq=False):
         return self._log
 
     def client(self, key: ObjectName) -> Client:
-        """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self.own.client(key, fence=self.attempt.before_write, log=self.log)
+        """Return a client that records its writes for this key, and refuses them once the right to write is lost."""
+        return self.own.client(key, fence=self.attempt.before_write, log=self.log, bounds=self.bounds)
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
@@ -135,7 +138,7 @@ class Attempt(msgspec.Struct, eq=False):
 
     Attributes:
         run: of the queue.
-        term: the term of leadership; None if the controller needs none.
+        term: the term of leadership, or the right to work in a slot of a ring; None if the controller needs none.
         follows: another attempt ran in its task before, and may have left something that cancels the task.
         cut: why it was cancelled because its controller stops working; "" if it was not.
         expired: why it was cancelled because of the timeout; "" if it was not.
@@ -148,7 +151,7 @@ class Attempt(msgspec.Struct, eq=False):
     """
 
     run: Run
-    term: Term | None
+    term: Term | SlotGrant | None
     follows: bool = False
     cut: str = ""
     expired: str = ""
@@ -159,11 +162,22 @@ class Attempt(msgspec.Struct, eq=False):
     threads: Threads | None = None
     timer: asyncio.TimerHandle | None = None
 
+    @property
+    def slot(self) -> int | None:
+        """The slot of the ring in which it works; None without a ring."""
+        return getattr(self.term, "slot", None)
+
     def before_write(self) -> float | None:
         """Check that the reconciler may write; return after how many seconds to ask again, None for never."""
         self.wrote = True
         self.check("write")
         return None if self.term is None else self.term.remaining
+
+    def before_outside_write(self) -> float | None:
+        """Check that the reconciler may write what does not belong to the ring."""
+        self.wrote = True
+        self.check("write", outside=True)
+        return None
 
     def before_thread(self) -> None:
         """Check that the reconciler may begin a thread."""
@@ -171,14 +185,14 @@ class Attempt(msgspec.Struct, eq=False):
         if self.ended:
             raise UsageError(f"the run for {self.run.key} has ended: await its threads in it")
 
-    def check(self, what: str) -> None:
-        """Check that the reconciler may act.
+    def check(self, what: str, *, outside: bool = False) -> None:
+        """Check that the reconciler may act, in its term or slot unless `outside` of it.
 
         Raises:
-            LeadershipLost: the term is over.
+            LeadershipLost: the term is over, or the slot is lost.
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
-        if self.term is not None:
+        if self.term is not None and not outside:
             self.term.check()
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")

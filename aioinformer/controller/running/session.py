@@ -11,6 +11,7 @@ import asyncio
 import random
 import signal
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.client.client import Client
@@ -23,6 +24,8 @@ from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
+from aioinformer.resources.references import ObjectReference
+from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from aioinformer.factory.pool import Informers
     from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
+    from aioinformer.ring import Membership
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
@@ -56,6 +60,7 @@ class Session:
         failed: name -> error of the controllers that have failed for good.
         informers: where the informers come from; None before they exist.
         leadership: None without leader election.
+        membership: in the ring; None without one.
         report: how the stop went; None before its end.
     """
 
@@ -64,6 +69,7 @@ class Session:
         self.failed: dict[str, BaseException] = {}
         self.informers: Informers | None = None
         self.leadership: Leadership | None = None
+        self.membership: Membership | None = None
         self.report: StopReport | None = None
         self._settings = settings
         self._declared = list(controllers)
@@ -159,6 +165,9 @@ class Session:
                     if self.leadership is not None:
                         name = f"manager {settings.name}: leadership"
                         leading = tasks.create_task(self.leadership.run(self._lead), name=name)
+                    sharing = None
+                    if self.membership is not None:
+                        sharing = tasks.create_task(self.membership.run(), name=f"manager {settings.name}: ring")
                     self._opened.set()
                     try:
                         await asyncio.wait({self._ending})
@@ -168,6 +177,8 @@ class Session:
                         await self._patiently(create_task(self._stop_controllers(), name="stop of controllers"))
                         if leading is not None:
                             leading.cancel()
+                        if sharing is not None:
+                            await self._patiently(create_task(self._leave(sharing), name="leaving the ring"))
         except BaseException as error:
             cause = collapsed(error)
             was_cancelled = isinstance(cause, asyncio.CancelledError)
@@ -192,15 +203,32 @@ class Session:
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
         else:
-            self.informers = InformerPool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
+            shared = None if settings.dry_run else settings.ring
+            pool: Any = InformerPool if shared is None else partial(RingInformers, shared)
+            self.informers = pool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
         stack.push_async_callback(self.informers.stop)
+        event = await self._events(stack, transport)
+        if settings.ring is not None and not settings.dry_run:
+            from aioinformer.ring import Membership
+
+            where = ObjectReference("v1", "ConfigMap", settings.ring.object, settings.ring.namespace)
+            self.membership = Membership(
+                transport,
+                settings.ring,
+                on_change=self._share,
+                busy=self._busy,
+                metrics=settings.metrics,
+                on_trouble=lambda reason, message: event(where, "Warning", reason, message),
+            )
         self._services = Services(
             settings=settings,
             client=Client(transport),
             informers=self.informers,
-            event=await self._events(stack, transport),
+            event=event,
             caches=CurrentCaches(random.random),
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
+            membership=self.membership,
+            select_slots=self._select_slots,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -258,6 +286,8 @@ class Session:
     def _permit(self, active: ActiveController) -> None:
         if self.leadership is None or not active.controller.elected:
             active.permit()
+            if self.membership is not None and (accepted := set(self.membership.accepted)):
+                active.change_share(accepted, set(), set())
         elif self._term is not None:
             active.permit(self._term)
 
@@ -282,6 +312,35 @@ class Session:
                     names = ", ".join(threads.values())
                     _log.error("the Lease is not released, and must expire: threads go on: %s", names)
 
+    def _share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
+        for each in self.controllers.values():
+            each.active.change_share(gained, lost, ended)
+        if lost and not gained and not self.is_ending():
+            asyncio.get_running_loop().call_later(self._settings.grace, self._shrink)
+
+    async def _select_slots(self) -> None:
+        """Let the caches have the objects of the slots in which this process works, or has attempts that end."""
+        if self.membership is not None and isinstance(self.informers, RingInformers):
+            await self.informers.select(self.membership.accepted | self._busy())
+
+    def _shrink(self) -> None:
+        if self._tasks is not None:
+            self._tasks.create_task(self._select_slots(), name=f"manager {self._settings.name}: drops lost slots")
+
+    def _busy(self) -> set[int]:
+        """Return the slots of the ring in which attempts run."""
+        return {slot for each in self.controllers.values() for slot in each.active.busy()}
+
+    async def _leave(self, sharing: asyncio.Task[None]) -> None:
+        """Leave the ring, unless something of this process goes on that the others must not overlap."""
+        assert self.membership is not None
+        if busy := self._busy():
+            _log.error("%s: its Lease must expire: attempts go on in the slots %s", self.membership, sorted(busy))
+        elif not sharing.done():
+            await self.membership.leave(self.membership.ring.options.renew_deadline)
+        sharing.cancel()
+        await asyncio.wait({sharing})
+
     def _elected(self) -> list[ActiveController]:
         return [each.active for each in self.controllers.values() if each.controller.elected]
 
@@ -304,6 +363,8 @@ class Session:
         checks = self._progress.check(snapshots, asyncio.get_running_loop().time())
         if self.leadership is not None:
             checks["leadership"] = self.leadership.failure()
+        if self.membership is not None:
+            checks["ring"] = self.membership.failure()
         return Health(checks)
 
     def _patience(self, name: str) -> float:
@@ -317,6 +378,7 @@ class Session:
             "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
+            "ring": None if self.membership is None else self.membership.snapshot(),
             "controllers": {name: each.active.snapshot() for name, each in self.controllers.items()},
             "failed": {
                 **{name: each.restarting for name, each in self.controllers.items() if each.restarting},

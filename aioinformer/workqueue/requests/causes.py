@@ -21,7 +21,7 @@ class Cause(msgspec.Struct, frozen=True):
 
     Attributes:
         trigger: what happened. "result" is a `Result` of an earlier run, "requested" a call of `enqueue`, "takeover"
-            the begin of a term of leadership.
+            the begin of a term of leadership, or of the work in a slot of a ring.
         resource: `group_resource` of the object that changed, such as "configmaps"; the name of a source.
         key: of the object that changed; "" if there is none.
         fields: paths of fields that differ, if they were compared.

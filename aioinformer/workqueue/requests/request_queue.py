@@ -219,6 +219,15 @@ class RequestQueue:
         self._update()
         return retried
 
+    def forget(self, key: ObjectName) -> bool:
+        """Drop what is requested for a key, its failures, and why it is parked; return whether that is possible.
+
+        It is not if the key runs, or if a source or a caller has requested it.
+        """
+        dropped = self._schedule.forget(key, loop_time())
+        self._update()
+        return dropped
+
     def shut_down(self) -> None:
         """Accept no more requests, and drop those that have not started: workers in `get` end. Runs can be finished."""
         self._schedule.drain(loop_time(), shut_down=True)

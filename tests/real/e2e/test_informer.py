@@ -22,7 +22,8 @@ from aioinformer import (
 from aioinformer.events.broadcaster import EventBroadcaster
 from aioinformer.events.sink import CoreEventSink, SeriesEventSink, discover_event_sink
 from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import ShardedListWatch, shard_selectors
+from aioinformer.reflector.sharding import ShardedListWatch
+from aioinformer.resources.shards import shard_selectors
 from tests.real.e2e.witnesses import CONFIG_MAPS
 from tests.support.model_stubs import MODULES, constants, misfits
 

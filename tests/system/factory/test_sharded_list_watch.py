@@ -14,8 +14,9 @@ from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import HASHES, ShardedListWatch, ShardRange, ShardSelector, shard_selectors
+from aioinformer.reflector.sharding import ShardedListWatch
 from aioinformer.resources.resource import Resource
+from aioinformer.resources.shards import HASHES, ShardRange, ShardSelector, shard_selectors
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.support.lease_server import Answer

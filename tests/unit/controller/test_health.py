@@ -195,7 +195,7 @@ def informers(**changes: Any) -> Any:
     ],
 )
 def test_cache_that_does_not_follow_the_server_is_not_fresh(changes: dict[str, Any], reason: str) -> None:
-    whole: Any = {"running": True, "controllers": {}, "failed": {}, "informers": informers(**changes)}
+    whole: Any = {"running": True, "ring": None, "controllers": {}, "failed": {}, "informers": informers(**changes)}
     assert readiness(whole).checks["cache v1/configmaps"] == reason
 
 
@@ -229,7 +229,13 @@ def test_controller_that_has_failed_for_good_is_not_ready() -> None:
         "maps": {"phase": "failed", "waits_for": [], "undecodable": {}},
         "others": {"phase": "syncing", "waits_for": ["v1/pods: forbidden"], "undecodable": {}},
     }
-    whole: Any = {"running": True, "controllers": controllers, "failed": {"maps": "it crashed"}, "informers": None}
+    whole: Any = {
+        "running": True,
+        "ring": None,
+        "controllers": controllers,
+        "failed": {"maps": "it crashed"},
+        "informers": None,
+    }
     assert readiness(whole).reasons == (
         "controller maps: it crashed",
         "controller others: not synced: v1/pods: forbidden",

@@ -15,7 +15,8 @@ from aioinformer.errors import ApiError, DecodeError, Expired, OptionError, Sele
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.pager import ListPager
-from aioinformer.reflector.sharding import (
+from aioinformer.resources.resource import Resource
+from aioinformer.resources.shards import (
     HASHES,
     NAMESPACE,
     ShardRange,
@@ -24,7 +25,6 @@ from aioinformer.reflector.sharding import (
     shard_hash,
     shard_selectors,
 )
-from aioinformer.resources.resource import Resource
 from tests.support.collection import PODS, Response, cut
 
 if TYPE_CHECKING:

@@ -1,0 +1,159 @@
+"""`Share`: the part of a controller's objects that its replica reconciles, by the slots that it owns in a ring.
+
+A key belongs to the slot of its object: of the cached one, or of the one that was deleted last under this name. Keys of
+other slots are dropped where they arrive, and again before they run. When a slot is gained, all of its objects run, and
+so do those that have been deleted lately, once the caches have all that the server had then: the last writes of the
+former owner. When a slot is lost, its keys leave the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from aioinformer.concurrency import create_task
+from aioinformer.controller.own_writes.bounds import Bounds
+from aioinformer.controller.request import LOW_PRIORITY, Cause
+from aioinformer.controller.running.catching_up import CatchUp
+from aioinformer.resources.keys import ObjectName
+from aioinformer.ring import SlotLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from aioinformer.client.targets import Target
+    from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.controller.own_writes.own_writes import OwnWrites
+    from aioinformer.controller.running.attached import Inputs
+    from aioinformer.resources.resource import Resource
+    from aioinformer.ring import Membership, SlotGrant
+    from aioinformer.workqueue.requests.request_queue import RequestQueue
+
+_GAINED: Final = Cause("takeover")
+#: Seconds for which the uid of a deleted object is known, and within which its deletion runs in a slot that is gained.
+_REMEMBERED: Final = 600.0
+_LATELY: Final = 120.0
+
+
+class Share:
+    """The slots in which one controller works.
+
+    Args:
+        name: of the controller.
+        membership: in the ring.
+        inputs: of the controller.
+        caches: of the manager.
+        queue, own: of the controller.
+        select: waits until the caches have the slots of this replica.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        membership: Membership,
+        inputs: Inputs,
+        caches: CurrentCaches,
+        queue: RequestQueue,
+        own: OwnWrites,
+        select: Callable[[], Coroutine[Any, Any, None]] | None,
+    ) -> None:
+        self.membership = membership
+        self._name = name
+        self._inputs = inputs
+        self._caches = caches
+        self._queue = queue
+        self._own = own
+        self._select = select
+        #: The slots in which the caches are current.
+        self._ready: set[int] = set()
+        #: Deleted objects of the primary: the uid, and when the deletion was noticed. The oldest are the first.
+        self._former: OrderedDict[ObjectName, tuple[str, float]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def slot_of(self, key: ObjectName) -> int | None:
+        """Return the slot of a key; None if it is not known, because its object never was in the cache."""
+        uid = self.uid_of(key)
+        return self.membership.slot_of(uid, key.namespace) if uid or self.membership.ring.by == "namespace" else None
+
+    def uid_of(self, key: ObjectName) -> str:
+        """Return the uid of the object of a key, or of the one that was deleted last under this name; "" for none."""
+        record = self._inputs.primary.get_indexer().store.item(str(key))
+        return record.uid if record is not None else self._former.get(key, ("", 0.0))[0]
+
+    def admits(self, key: ObjectName) -> bool:
+        """Return whether a key belongs to a slot in which this replica works."""
+        return self.slot_of(key) in self._ready
+
+    def grant(self, key: ObjectName) -> SlotGrant | None:
+        """Return the right to run a key now; None if this replica does not have it."""
+        slot = self.slot_of(key)
+        return self.membership.grant(slot) if slot is not None and slot in self._ready else None
+
+    def bounds(self, resource: Resource[Any], key: ObjectName, outside: Callable[[], float | None]) -> Bounds:
+        """Return the bounds of the writes of one run: objects of its resource are in slots of this replica.
+
+        `outside` is the fence of writes outside of the ring.
+        """
+        uid = self.uid_of(key)
+
+        def key_of(target: Target) -> ObjectName | None:
+            primary = (target.group, target.plural) == (resource.group, resource.plural)
+            return ObjectName(target.namespace, target.name) if primary else None
+
+        def check(target: Target) -> None:
+            other = key_of(target)
+            if other not in (None, key) and target.verb != "create" and (not target.name or not self.grant(other)):
+                why = "its slot, or the slot of an object in it, may be that of another replica"
+                raise SlotLost(
+                    f"{target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
+                )
+
+        def uid_of(target: Target) -> str:
+            return uid if key_of(target) == key and target.subresource in ("", "status") else ""
+
+        return Bounds(check, uid_of, outside)
+
+    def note_deleted(self, key: ObjectName, uid: str) -> None:
+        """Note the uid of an object of the primary that is gone."""
+        now = asyncio.get_running_loop().time()
+        self._former[key] = uid, now
+        self._former.move_to_end(key)
+        while next(iter(self._former.values()))[1] < now - _REMEMBERED:
+            self._former.popitem(last=False)
+
+    def gain(self, slots: set[int], synced: Callable[[], Any]) -> None:
+        """Begin to work in slots, once the caches are current; `synced` waits for the first lists."""
+        task = create_task(self._take(slots, synced), name=f"controller {self._name}: takes {len(slots)} slots")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def lose(self, slots: set[int]) -> None:
+        """Begin no more work in slots, and forget what is requested there."""
+        self._ready -= slots
+        for key in {each for each, _ in self._queue.waiting()} | self._queue.parked().keys():
+            if self.slot_of(key) not in self._ready:
+                self._queue.forget(key)
+
+    async def close(self) -> None:
+        """End what takes slots."""
+        for task in (tasks := list(self._tasks)):
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _take(self, slots: set[int], synced: Callable[[], Any]) -> None:
+        catch_up = CatchUp(self._name, self._inputs.informers, self._caches)
+        catch_up.begin()
+        if self._select is not None:
+            await self._select()
+        await synced()
+        await catch_up.wait()
+        slots &= self.membership.accepted
+        self._ready |= slots
+        now = asyncio.get_running_loop().time()
+        gone = [key for key, (_, at) in self._former.items() if at >= now - _LATELY]
+        for key in [*self._inputs.keys(), *gone]:
+            if self.slot_of(key) in slots:
+                self._own.forget(key)  # the caches have its earlier writes
+                self._queue.add(key, _GAINED, priority=LOW_PRIORITY)

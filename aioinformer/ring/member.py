@@ -1,0 +1,426 @@
+"""The decisions of one replica about its ring, computed from Leases and the ring object without loop, clock or network.
+
+Each replica has a Lease, which it renews, and writes the ring by compare-and-swap. The rules:
+
+- A life of a replica is identified by the uid of its Lease. Who loses the Lease begins another life, and owns nothing.
+- A member owns the slots that the last ring that it has read gives to its life. It may work until `renew_deadline`
+  after it sent the last renewal that succeeded, and after it sent the last read or write that showed this ring.
+- A member is dead if its Lease was seen unchanged for the Lease's duration by the observer's own clock, *and* the
+  observer has then deleted exactly this version of it. So no renewal came in between, and none can come later. A Lease
+  that is missing counts from the first list without it that was sent after the ring with its uid was read.
+- A slot changes its owner by a write of the owner, or by a write of anybody after the owner's death. The owner gives up
+  a slot before it sends this write, and takes it back only when the ring has changed in another way: until then, the
+  write may still arrive.
+- A ring object that is new *forms*: nothing is owned until a member has seen it for the longest duration of a Lease.
+  Until then, a replica that was cut off may still work by the ring that was deleted.
+- Members write what anyone may write one after the other, by a rank.
+- Times are those of one monotonic clock in the process. An answer counts from when it came for what others did, and
+  from when the request was sent for what this replica may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from aioinformer.errors import AioinformerError, ApiError, UsageError
+from aioinformer.resources.versions import version_number
+from aioinformer.ring.table import By, Entry, Ring, RingDamaged, Slot, decode, planned
+
+if TYPE_CHECKING:
+    from aioinformer.leaderelection.lease import LeaderElectionOptions
+
+#: Seconds between two members that would write the same, and the number of members that take turns.
+_TURN: Final = 0.125
+_TURNS: Final = 8
+_NEVER: Final = float("-inf")
+
+
+class RingRefused(UsageError):
+    """This replica cannot take part in the ring as it is configured."""
+
+
+class CreateLease(NamedTuple):
+    """Create the own Lease."""
+
+
+class ReadLease(NamedTuple):
+    """Read the own Lease."""
+
+
+class RenewLease(NamedTuple):
+    """Write the own Lease, provided that it has this version still."""
+
+    uid: str
+    version: str
+
+
+class DeleteLease(NamedTuple):
+    """Delete a Lease, provided that it has this uid, and this version unless that is ""."""
+
+    name: str
+    uid: str
+    version: str
+
+
+class WriteRing(NamedTuple):
+    """Create the ring object, or replace its content, provided that it has this uid and version still."""
+
+    ring: Ring
+    uid: str = ""
+    version: str = ""
+
+
+LeaseRequest: TypeAlias = CreateLease | ReadLease | RenewLease
+Write: TypeAlias = DeleteLease | WriteRing
+Answer: TypeAlias = Mapping[str, Any] | AioinformerError
+
+
+@dataclass(slots=True)
+class SeenLease:
+    """A Lease of the ring as the last list had it, and since when it has not changed."""
+
+    uid: str
+    version: str
+    holder: str
+    seconds: int
+    since: float
+    changes: int = 0
+
+
+class Member:
+    """One replica's view of its ring.
+
+    The caller sends `lease_request` every retry period. Beside that, in this order and again and again, it reads the
+    ring, lists the Leases *after* that answer, and sends `next_write`.
+
+    Args:
+        name: of the replica and its Lease, unique in the ring.
+        holder: identifies the process: the name and a random part. It is the holder of the Lease.
+        times: of the Lease; see `LeaderElectionOptions`.
+        slots: how many the ring has.
+        by: what is hashed.
+
+    Attributes:
+        name, holder: as given.
+        ring: the ring that was read last; None if there is none that can be used.
+        version: the resourceVersion of the ring object that was read last; "" for none.
+        mine: the slots that this replica owns; see `deadline`.
+        busy: the slots in which something runs. Set it before `next_write`.
+        leaving: the replica has ended its work, owns nothing any more, and leaves the ring.
+        left: it has left the ring, and its Lease is deleted.
+        problem: why the ring cannot be used; "" if it can.
+        seen: the Leases of the ring by the names of their members.
+        unowned: slot -> since when no living member begins work in it, as far as is known.
+    """
+
+    def __init__(self, name: str, holder: str, times: LeaderElectionOptions, slots: int, by: By) -> None:
+        self.name = name
+        self.holder = holder
+        self.ring: Ring | None = None
+        self.mine: dict[int, Slot] = {}
+        self.busy: set[int] = set()
+        self.leaving = self.left = False
+        self.problem = ""
+        self.seen: dict[str, SeenLease] = {}
+        self.unowned: dict[int, float] = {}
+        self._times = times
+        self._slots = slots
+        self._by = by
+        self._lease = self._lease_version = ""
+        self._lease_unread = False
+        self._renewed_at = _NEVER
+        self._former: set[str] = set()
+        self._absent = False
+        self._uid = self.version = ""
+        #: The epoch of the ring object that was read last, and the highest of all.
+        self._epoch_here = self._epoch = -1
+        self._ring_since = self._read_at = _NEVER
+        #: How many seconds this replica lets others go first.
+        self._turn = 0.0
+        #: Slots that were given up -> the version on which the write was based.
+        self._given_up: dict[int, str] = {}
+        self._missing: dict[tuple[str, str], float] = {}
+        self._dead: set[tuple[str, str]] = set()
+
+    # What this replica may do.
+
+    @property
+    def deadline(self) -> float:
+        """When this replica may work in its slots no longer, unless a renewal and a read of the ring succeed."""
+        return min(self._renewed_at, self._read_at) + self._times.renew_deadline
+
+    def accepts(self, slot: int) -> bool:
+        """Return whether work may begin in a slot, until the deadline."""
+        return slot in self.mine and not self.mine[slot].to
+
+    def _refresh(self) -> None:
+        self.mine = {}
+        if self.ring is not None and self._lease and not self.leaving:
+            owned = self.ring.owned(self.name, self._lease)
+            self.mine = {slot: each for slot, each in owned.items() if slot not in self._given_up}
+
+    def leave(self) -> None:
+        """Begin to leave the ring. Nothing of this replica may run any more."""
+        self.leaving = True
+        self._refresh()
+
+    # The own Lease.
+
+    def lease_request(self) -> LeaseRequest:
+        """Return what to send about the own Lease now."""
+        if not self._lease:
+            return CreateLease()
+        return ReadLease() if self._lease_unread else RenewLease(self._lease, self._lease_version)
+
+    def lease_answered(self, request: LeaseRequest, answer: Answer, sent: float) -> None:
+        """Take the answer to a request about the own Lease into account; `sent` is when the request was sent."""
+        if isinstance(request, RenewLease) and request.uid != self._lease:
+            return  # it was lost meanwhile
+        if isinstance(answer, AioinformerError):
+            status = answer.status if isinstance(answer, ApiError) else 0
+            if status == 404:
+                self._lose()
+            self._lease_unread = status == 409 and bool(self._lease)
+            return
+        uid, version = _identity(answer)
+        if isinstance(request, CreateLease) and not self._lease:
+            self._lease, self._lease_version, self._renewed_at = uid, version, sent
+        elif uid != self._lease:
+            self._lose()
+        elif isinstance(request, ReadLease):
+            self._lease_version, self._lease_unread = version, False
+        else:
+            self._lease_version = version
+            self._renewed_at = max(self._renewed_at, sent)
+        self._refresh()
+
+    def _lose(self) -> None:
+        """End this life: the Lease is gone. Another replica may have seen that at once."""
+        if self._lease:
+            self._former.add(self._lease)
+        self._lease = self._lease_version = ""
+        self._lease_unread, self._renewed_at = False, _NEVER
+        self._refresh()
+
+    # Observations.
+
+    def ring_read(self, answer: Answer, sent: float, now: float) -> None:
+        """Take an answer with the ring object into account, to a read or a write.
+
+        Raises:
+            RingRefused: the ring has another form than this replica is configured for.
+        """
+        if isinstance(answer, ApiError) and answer.status == 404:
+            self.ring, self._absent, self.problem = None, True, ""
+            self._uid = self.version = ""
+        elif isinstance(answer, AioinformerError):
+            return  # what was known counts until the deadline
+        else:
+            self._take(answer, sent, now)
+        self._refresh()
+
+    def _take(self, answer: Mapping[str, Any], sent: float, now: float) -> None:
+        uid, version = _identity(answer)
+        self._absent = False
+        if uid != self._uid:
+            self._uid, self._ring_since, self._epoch_here = uid, now, -1
+            self._given_up.clear()
+        elif version == self.version:
+            self._read_at = max(self._read_at, sent) if self.ring is not None else self._read_at
+            return
+        elif version_number(version) < version_number(self.version):
+            return  # an answer that was overtaken
+        self.version, self.ring, self.problem = version, None, ""
+        try:
+            ring = decode(answer)
+            if ring.epoch <= self._epoch_here:
+                raise RingDamaged("an older ring was put back by hand; delete the ConfigMap, and another ring is made")
+        except RingDamaged as error:
+            self.problem = str(error)
+            return
+        if (len(ring.slots), ring.by) != (self._slots, self._by):
+            raise RingRefused(
+                f"the ring has {len(ring.slots)} slots by {ring.by}, and this replica is configured for {self._slots} "
+                f"by {self._by}; configure the same, or scale all replicas to 0 and delete the ConfigMap"
+            )
+        self.ring, self._read_at, self._turn = ring, sent, _turn(ring, self.name)
+        self._epoch_here, self._epoch = ring.epoch, max(self._epoch, ring.epoch)
+        self._given_up = {slot: based for slot, based in self._given_up.items() if based == version}
+
+    def leases_listed(self, leases: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Take a list of the Leases of the ring into account, which was sent after the ring had been read.
+
+        Args:
+            leases: the Lease objects; each has the name of its member.
+            now: when the answer came.
+
+        Raises:
+            RingRefused: another process uses the name of this replica.
+        """
+        before, self.seen = self.seen, {}
+        for lease in leases:
+            spec = lease.get("spec") or {}
+            holder, (uid, version), name = spec.get("holderIdentity"), _identity(lease), lease["metadata"]["name"]
+            seen = before.get(name)
+            if seen is None or seen.uid != uid:
+                seen = SeenLease(
+                    uid,
+                    version,
+                    str(holder or ""),
+                    int(spec.get("leaseDurationSeconds") or self._times.lease_duration),
+                    now,
+                )
+            elif seen.version != version:
+                seen.version, seen.since, seen.changes = version, now, seen.changes + 1
+            self.seen[name] = seen
+        self._check_own_name()
+        current = {(name, entry.lease) for name, entry in self.ring.members.items()} if self.ring is not None else set()
+        listed = {(name, seen.uid) for name, seen in self.seen.items()}
+        self._missing = {each: self._missing.get(each, now) for each in current - listed}
+        self._dead &= current
+        self._note_unowned(now)
+
+    def _check_own_name(self) -> None:
+        own = self.seen.get(self.name)
+        if own is None or own.uid == self._lease:
+            return
+        if own.holder == self.holder:  # the answer to its creation was lost
+            if not self._lease and own.uid not in self._former:
+                self._lease, self._lease_version, self._lease_unread = own.uid, own.version, False
+        elif own.changes > 1:  # the first may be the last one of a process that has ended
+            raise RingRefused(
+                f"another process, {own.holder}, is the member {self.name} of this ring; give each replica a name of "
+                "its own, such as that of its pod"
+            )
+
+    def _note_unowned(self, now: float) -> None:
+        ring, known, self.unowned = self.ring, self.unowned, {}
+        late = 2 * self._times.retry_period + 1
+        for number, slot in enumerate(ring.slots if ring is not None and ring.of else (Slot(),) * self._slots):
+            seen, entry = self.seen.get(slot.owner), ring.members.get(slot.owner) if ring is not None else None
+            if seen is None or entry is None or seen.uid != entry.lease or slot.to:
+                self.unowned[number] = known.get(number, now)
+            elif now - seen.since > late and slot.owner != self.name:
+                self.unowned[number] = known.get(number, seen.since)
+
+    # Writes.
+
+    def next_write(self, now: float) -> Write | None:
+        """Return what to write now; None for nothing. What it gives up is given up with this call."""
+        return self._next(now)[0]
+
+    def wake_at(self, now: float) -> float:
+        """Return when `next_write` may return something although nothing was observed; infinity for never."""
+        return self._next(now, dry=True)[1]
+
+    def _next(self, now: float, *, dry: bool = False) -> tuple[Write | None, float]:
+        due = float("inf")
+        own = self.seen.get(self.name)
+        for name, seen in self.seen.items():
+            foreign = own is seen and seen.holder != self.holder
+            if seen.uid == self._lease or (own is seen and not foreign):
+                continue
+            if not foreign and not self._is_alive(now):
+                continue
+            at = seen.since + seen.seconds + (0.0 if foreign else self._turn)
+            if at <= now:
+                return DeleteLease(name, seen.uid, seen.version), now
+            due = min(due, at)
+        if self.leaving:
+            return self._leave(), due
+        if not self._is_alive(now) or self.problem:
+            return None, due
+        if self.ring is None:
+            first = Ring((Slot(),) * self._slots, self._by, self._epoch + 1, {self.name: self._entry()})
+            return (WriteRing(first) if self._absent else None), due
+        ring, given_up, at = self._proposed(self.ring, now)
+        if ring == self.ring:
+            return None, min(due, at)
+        if not dry:
+            self._given_up.update(dict.fromkeys(given_up, self.version))
+            self._refresh()
+        return WriteRing(replace(ring, epoch=self.ring.epoch + 1), self._uid, self.version), now
+
+    def _proposed(self, ring: Ring, now: float) -> tuple[Ring, list[int], float]:
+        """Return the next ring, the slots that this replica hands over with it, and when to look again."""
+        turn, due, members = self._turn, float("inf"), dict(ring.members)
+        for name, entry in ring.members.items():
+            since = self._missing.get((name, entry.lease))
+            at = now if (name, entry.lease) in self._dead else since and since + entry.seconds + turn
+            if at is not None and at <= now:
+                del members[name]
+            elif at is not None:
+                due = min(due, at)
+        of = ring.of
+        if not of:
+            longest = max([self._times.lease_duration, *(each.seconds for each in self.seen.values())])
+            at = self._ring_since + longest + turn
+            of, due = (self._uid, due) if at <= now else ("", min(due, at))
+        known, slots = members.get(self.name), list(ring.slots)
+        if known is None or (known.lease in self._former and not self.busy):
+            slots = _without(slots, self.name) if known is not None else slots
+            members[self.name] = self._entry()
+        given_up, epoch = [], ring.epoch + 1
+        for number, slot in enumerate(slots):
+            if slot.owner == self.name and slot.to in members and slot.to and number not in self.busy:
+                slots[number] = Slot(slot.to, epoch)
+                given_up.append(number)
+        return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), given_up, due
+
+    def write_answered(self, write: Write, answer: Answer, sent: float, now: float) -> None:
+        """Take the answer to a write into account.
+
+        Raises:
+            RingRefused: as `ring_read`.
+        """
+        if isinstance(write, WriteRing):
+            if not isinstance(answer, AioinformerError):
+                self.ring_read(answer, sent, now)
+        elif isinstance(answer, AioinformerError):
+            if write.uid == self._lease and isinstance(answer, ApiError) and answer.status in (404, 409):
+                self.left = self.leaving
+        elif write.uid == self._lease:
+            self.left = True
+        else:
+            self._dead.add((write.name, write.uid))
+            self.seen.pop(write.name, None)
+
+    def _leave(self) -> Write | None:
+        ring = self.ring
+        if ring is None or self.name not in ring.members:
+            if not self._lease:
+                self.left = True
+                return None
+            return DeleteLease(self.name, self._lease, "")
+        if ring.members[self.name].lease not in (self._lease, *self._former):
+            return None
+        members = {name: each for name, each in ring.members.items() if name != self.name}
+        freed = replace(ring, slots=tuple(_without(ring.slots, self.name)), members=members)
+        return WriteRing(replace(planned(freed, ring.epoch + 1), epoch=ring.epoch + 1), self._uid, self.version)
+
+    def _entry(self) -> Entry:
+        return Entry(self._lease, int(self._times.lease_duration))
+
+    def _is_alive(self, now: float) -> bool:
+        return bool(self._lease) and now < self._renewed_at + self._times.renew_deadline
+
+
+def _turn(ring: Ring, name: str) -> float:
+    """Return how many seconds a replica lets others go first."""
+    mine = crc32(f"{ring.epoch}/{name}".encode())
+    return _TURN * min(_TURNS, sum(crc32(f"{ring.epoch}/{each}".encode()) < mine for each in ring.members))
+
+
+def _without(slots: Iterable[Slot], name: str) -> list[Slot]:
+    """Return the slots, those of a member free."""
+    return [Slot("", each.epoch, each.to) if each.owner == name else each for each in slots]
+
+
+def _identity(obj: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata["uid"], metadata["resourceVersion"]

@@ -1,0 +1,493 @@
+"""`Membership`: the task that takes part in a ring for one process. It renews the Lease, and reads and writes the ring.
+
+`member` decides; this module sends the requests, keeps the deadline, and reports which slots are gained and lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as random_module
+import re
+import socket
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+from uuid import uuid4
+
+from aioinformer.client.client import Client
+from aioinformer.concurrency import TaskGroup
+from aioinformer.errors import AioinformerError, ApiError, OptionError, TransportError
+from aioinformer.informer.watch import RetryWatcher
+from aioinformer.leaderelection.elector import LeadershipLost, check_election
+from aioinformer.leaderelection.leadership import TOLERANCE
+from aioinformer.leaderelection.lease import LeaderElectionOptions
+from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
+from aioinformer.logs import get_logger
+from aioinformer.metrics import RingStatistics
+from aioinformer.reflector.listwatch import ListWatch
+from aioinformer.resources.resource import Resource
+from aioinformer.ring.member import CreateLease, DeleteLease, Member, ReadLease, RenewLease, RingRefused
+from aioinformer.ring.table import By, encode, is_slot_count, slot_of
+from aioinformer.transport.clients import transport_of
+from aioinformer.transport.slots import InLane
+from aioinformer.workqueue.waiting import loop_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from aioinformer.metrics import MetricsProvider
+    from aioinformer.ring.member import LeaseRequest, Write
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+
+_log = get_logger("aioinformer.ring")
+
+CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="ConfigMap", model="V1ConfigMap")
+#: On each Lease and on the ring object, with the name of the ring.
+LABEL: Final = "aioinformer/ring"
+#: Seconds between two requests about the own Lease if one has shown that another is needed at once.
+_SOON: Final = 0.2
+#: Seconds until another watch of the ring is requested.
+_WATCH_PAUSE: Final = 30.0
+#: The most characters of the names of a ring and a member; an object has 253.
+_LONGEST: Final = 100
+#: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
+_PATIENCE: Final = 10.0
+
+
+class ControllerRing:
+    """Replicas of a manager that share its objects: each reconciles those in the slots that it owns.
+
+    Args:
+        name: of the ring. The ring object is the ConfigMap `<name>-ring`, and the Leases are `<name>-<member>`.
+        namespace: of the ConfigMap and the Leases.
+        slots: how many parts there are: a power of two up to 1,024, the same for all replicas. Have several for each.
+        by: what decides about the slot: the "uid" of an object, or of its controller for owned ones; or the
+            "namespace". Many namespaces with similar names fall into few slots.
+        member: a unique name for this replica; the host name and a random part by default.
+        options: the times of the Leases.
+
+    Attributes:
+        name, namespace, slots, by, member, options: as given.
+        object: the name of the ConfigMap.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str = "default",
+        *,
+        slots: int = 64,
+        by: By = "uid",
+        member: str | None = None,
+        options: LeaderElectionOptions | None = None,
+    ) -> None:
+        check_election("ControllerRing: ", name, namespace, member, options)
+        if not is_slot_count(slots):
+            raise OptionError(f"ControllerRing: slots must be a power of two from 1 to 1024, not {slots!r}")
+        if by not in ("uid", "namespace"):
+            raise OptionError(f"ControllerRing: by must be 'uid' or 'namespace', not {by!r}")
+        if options is not None and options.coordinated:
+            raise OptionError("ControllerRing: the Leases of a ring take part in no coordinated election")
+        for what, value in (("name", name), ("member", member or "")):
+            if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", value) or len(value) > _LONGEST:
+                raise OptionError(
+                    f"ControllerRing: {what} must have only lower-case letters, digits, '-' and '.', as the names of "
+                    f"objects, and at most {_LONGEST} characters, not {value!r}"
+                )
+        self.name = name
+        self.object = f"{name}-ring"
+        self.namespace = namespace
+        self.slots = slots
+        self.by: By = by
+        self.member = member
+        self.options = options or LeaderElectionOptions()
+
+
+class SlotLost(LeadershipLost):
+    """This process does not own the slot of an object any more. What was to be written was not sent."""
+
+
+class SlotGrant:
+    """The right to work in a slot, as long as this replica owns it: what a `Term` is for a leader.
+
+    Attributes:
+        identity: the name of the member.
+        slot: the number of the slot.
+        token: the epoch in which this replica got the slot. It grows with each owner, so it can fence writes.
+    """
+
+    def __init__(self, membership: Membership, slot: int, token: int) -> None:
+        self._membership = membership
+        self.identity = membership.name
+        self.slot = slot
+        self.token = token
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the right ends unless it is renewed; 0 or less once it has ended."""
+        return self._membership._remaining(self)
+
+    def check(self) -> None:
+        """Return if this process owns the slot, and raise otherwise.
+
+        Raises:
+            SlotLost: it does not, even if the run has not been cancelled yet.
+        """
+        if self.remaining <= 0:
+            raise SlotLost(f"{self.identity} does not own slot {self.slot} any more")
+
+
+class RingSnapshot(TypedDict):
+    """The state of a ring as one replica sees it.
+
+    Attributes:
+        name: namespace and name of the ring object.
+        member: the name of this replica.
+        epoch: of the ring; -1 if none was read.
+        remaining: seconds for which this replica may work unless it renews its Lease; 0 or less if it may not.
+        owners: the members, and how many slots each owns.
+        slots: the owner of each slot; "" for none.
+        mine: the slots in which this replica begins work.
+        unowned: slots without a living owner that begins work in them, and for how many seconds.
+        waits_for: why this replica does not have all of its slots; "" if it has.
+        gap: which slots have had no owner for too long, and why; "" for none.
+    """
+
+    name: str
+    member: str
+    epoch: int
+    remaining: float
+    owners: dict[str, int]
+    slots: list[str]
+    mine: list[int]
+    unowned: dict[int, float]
+    waits_for: str
+    gap: str
+
+
+class Membership:
+    """Takes part in a ring as long as `run` runs.
+
+    Args:
+        transport: sends the requests.
+        ring: the ring and its times.
+        on_change: called with the slots in which work may begin from now on, those in which it may not any more, and
+            those in which running work must end at once.
+        busy: returns the slots in which something runs.
+        on_trouble: called with a reason and a message for an Event, once for each trouble.
+        metrics: gets the figures of the ring, under its name.
+        random: returns numbers in [0, 1), for the watch.
+
+    Attributes:
+        ring: as given.
+        name: of this member.
+        accepted: the slots in which work may begin.
+        wake: call it to look at the ring at once, such as when the work in a slot has ended.
+    """
+
+    def __init__(
+        self,
+        transport: Transport | Connection,
+        ring: ControllerRing,
+        *,
+        on_change: Callable[[set[int], set[int], set[int]], object],
+        busy: Callable[[], Collection[int]],
+        on_trouble: Callable[[str, str], object] = lambda reason, message: None,
+        metrics: MetricsProvider | None = None,
+        random: Callable[[], float] = random_module.random,
+    ) -> None:
+        host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")
+        self.ring = ring
+        self.name = f"{ring.name}-{ring.member or f'{host[:_LONGEST]}-{uuid4().hex[:8]}'}"
+        self.accepted: frozenset[int] = frozenset()
+        self._on_change = on_change
+        self._busy = busy
+        self._on_trouble = on_trouble
+        self._random = random
+        self._options = ring.options
+        self._member = Member(self.name, f"{self.name}_{uuid4().hex}", self._options, ring.slots, ring.by)
+        own = Client(InLane(transport_of(transport), "lease"), namespace=ring.namespace, retry=False)
+        self._leases = own.resource(LEASES, decoder=decode_lease)
+        self._objects = own.resource(CONFIG_MAPS, decoder=decode_lease)
+        fields = {"metadata.name": ring.object}
+        self._watched = ListWatch(transport_of(transport), CONFIG_MAPS, ring.namespace, field_selector=fields)
+        self._wake = asyncio.Event()
+        self.wake = self._wake.set
+        self._timer: asyncio.TimerHandle | None = None
+        self._working: set[int] = set()
+        self._errors: dict[str, str] = {}
+        self._listed_at = float("-inf")
+        self._reported: set[str] = set()
+        if metrics is not None:
+            metrics.register(self)
+
+    # What this process may do.
+
+    def slot_of(self, uid: str, namespace: str) -> int:
+        """Return the slot of an object, by its uid or its namespace."""
+        return slot_of(uid if self.ring.by == "uid" else namespace, self.ring.slots)
+
+    def grant(self, slot: int) -> SlotGrant | None:
+        """Return the right to begin work in a slot now; None if this process does not have it."""
+        owned = self._member.mine.get(slot)
+        if owned is None or owned.to or self._member.deadline <= asyncio.get_running_loop().time():
+            return None
+        return SlotGrant(self, slot, owned.epoch)
+
+    def _remaining(self, grant: SlotGrant) -> float:
+        owned = self._member.mine.get(grant.slot)
+        if owned is None or owned.epoch != grant.token:
+            return 0.0
+        return self._member.deadline - asyncio.get_running_loop().time()
+
+    def _settle(self) -> None:
+        """Report what has changed for this process, and set the timer of the deadline."""
+        loop, member = asyncio.get_running_loop(), self._member
+        now, deadline = loop.time(), member.deadline
+        working = set(member.mine) if now < deadline else set()
+        accepted = frozenset(slot for slot in working if member.accepts(slot))
+        gained, lost, ended = accepted - self.accepted, self.accepted - accepted, self._working - working
+        self.accepted, self._working = accepted, working
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(deadline, self._settle) if working else None
+        if gained or lost or ended:
+            _log.info(
+                "%s: %d slots are gained, %d are lost; it works in %d", self, len(gained), len(lost), len(accepted)
+            )
+            self._on_change(set(gained), set(lost), ended)
+
+    # Running.
+
+    async def run(self) -> None:
+        """Take part until cancelled, or until `leave` has left the ring.
+
+        Raises:
+            RingRefused: this replica cannot take part as it is configured.
+        """
+        try:
+            async with TaskGroup() as tasks:
+                others = [
+                    tasks.create_task(self._renew(), name=f"{self}: renewal"),
+                    tasks.create_task(self._follow(), name=f"{self}: watch"),
+                ]
+                await self._observe()
+                for task in others:
+                    task.cancel()
+        except BaseExceptionGroup as group:
+            raise next((each for each in group.exceptions if isinstance(each, RingRefused)), group) from None
+        finally:
+            self._member.leave()  # without a write: the Lease expires, if it was not deleted
+            self._settle()
+
+    async def leave(self, seconds: float) -> None:
+        """Give up all slots by a write, and delete the Lease, within this time. Nothing may run in a slot any more."""
+        self._member.leave()
+        self._settle()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while not self._member.left and loop.time() < until:
+            self._wake.set()
+            await asyncio.sleep(0.02)
+        if not self._member.left:
+            _log.warning("%s has not left within %g s: its slots are taken when its Lease has expired", self, seconds)
+
+    async def _renew(self) -> None:
+        loop, member = asyncio.get_running_loop(), self._member
+        while not member.leaving:
+            request, sent = member.lease_request(), loop.time()
+            answer = await self._send(f"{type(request).__name__} {self.name}", self._of_lease(request))
+            member.lease_answered(request, answer, sent)
+            self._settle()
+            soon = isinstance(request, ReadLease) or getattr(answer, "status", 0) in (404, 409)
+            if isinstance(request, CreateLease):
+                self.wake()
+                soon = False
+            await asyncio.sleep(_SOON if soon else self._options.retry_period)
+
+    async def _observe(self) -> None:
+        loop, member = asyncio.get_running_loop(), self._member
+        while not member.left:
+            self._wake.clear()
+            sent = loop.time()
+            answer = await self._send("the ring", self._objects.get(self.ring.object))
+            member.ring_read(answer, sent, loop.time())
+            self._settle()
+            if loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving:
+                await self._list()
+            member.busy = set(self._busy())
+            write = member.next_write(loop.time())
+            if write is not None:
+                self._settle()  # what the write gives up ends before it is sent
+                sent = loop.time()
+                what = "the deletion of a Lease" if isinstance(write, DeleteLease) else "the write of the ring"
+                answer = await self._send(what, self._of_write(write))
+                member.write_answered(write, answer, sent, loop.time())
+                self._settle()
+                if not isinstance(answer, AioinformerError) or getattr(answer, "status", 0) in (404, 409):
+                    self._listed_at = float("-inf")  # another member was faster, or there is more to do
+                    await asyncio.sleep(_SOON * self._random())
+                    continue
+            self._report(loop.time())
+            pause = min(self._options.retry_period, max(0.05, member.wake_at(loop.time()) - loop.time()))
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _list(self) -> None:
+        loop = asyncio.get_running_loop()
+        answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
+        if not isinstance(answer, AioinformerError):
+            self._listed_at = loop.time()
+            self._member.leases_listed(answer, self._listed_at)
+
+    async def _follow(self) -> None:
+        """Watch the ring object: each event makes the next look an early one. It is not needed for anything else."""
+        while True:
+            version = self._member.version
+            if version:
+                try:
+                    async with RetryWatcher(
+                        self._watched, version, decoder=decode_lease, random=self._random
+                    ) as events:
+                        async for _ in events:
+                            self._wake.set()
+                except AioinformerError as error:
+                    _log.debug("the watch of %s ended: %s", self, error)
+                    await asyncio.sleep(0.0 if getattr(error, "status", 0) == 410 else _WATCH_PAUSE)
+            await asyncio.sleep(self._options.retry_period)
+
+    # Requests.
+
+    async def _send(self, what: str, request: Any) -> Any:
+        """Return the answer to a request, or the error."""
+        seconds = self._options.request_timeout
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await request
+        except TimeoutError:
+            answer = TransportError(f"no answer within {seconds:g} s")
+        except AioinformerError as error:
+            answer = error
+        status = answer.status if isinstance(answer, ApiError) else 0
+        trouble = ""
+        if isinstance(answer, AioinformerError) and status not in (404, 409):
+            remedy = "; grant it: `aioinformer check` prints the roles" if status == 403 else ""
+            trouble = f"{what}: {answer}{remedy}"
+        if trouble and self._errors.get(what) != trouble:
+            _log.warning("%s: %s", self, trouble)
+        self._errors[what] = trouble
+        return answer
+
+    async def _of_lease(self, request: LeaseRequest) -> Mapping[str, Any]:
+        if isinstance(request, ReadLease):
+            return await self._leases.get(self.name)
+        metadata: dict[str, Any] = {"name": self.name, "labels": {LABEL: self.ring.name}}
+        spec = {
+            "holderIdentity": self._member.holder,
+            "leaseDurationSeconds": int(self._options.lease_duration),
+            "renewTime": wall_clock(),
+        }
+        if isinstance(request, RenewLease):
+            metadata |= {"uid": request.uid, "resourceVersion": request.version}
+            return await self._leases.replace({"metadata": metadata, "spec": spec})
+        return await self._leases.create({"metadata": metadata, "spec": spec})
+
+    async def _of_write(self, write: Write) -> Any:
+        if isinstance(write, DeleteLease):
+            return await self._leases.delete(write.name, uid=write.uid, resource_version=write.version)
+        metadata: dict[str, Any] = {"name": self.ring.object, "labels": {LABEL: self.ring.name}}
+        content = {"metadata": metadata, "data": encode(write.ring)}
+        if not write.uid:
+            return await self._objects.create(content)
+        metadata |= {"uid": write.uid, "resourceVersion": write.version}
+        return await self._objects.replace(content)
+
+    # Reports.
+
+    def _problem(self) -> str:
+        """Return why this replica cannot take part now; "" if it can."""
+        if self._member.problem:
+            return f"the ConfigMap {self.ring.namespace}/{self.ring.object} is unusable: {self._member.problem}"
+        return next((each for each in self._errors.values() if each), "")
+
+    def _waits_for(self) -> str:
+        """Return why this replica is not a member that has all of its slots; "" if it is one."""
+        ring = self._member.ring
+        if problem := self._problem():
+            return problem
+        if ring is None or not ring.of:
+            return "the ring forms: no slot is owned for the duration of a Lease, which may still be in use"
+        if self.name not in ring.members:
+            return "this replica has not joined yet"
+        return (
+            f"{len(due)} slots are on the way" if (due := [each for each in ring.slots if each.to == self.name]) else ""
+        )
+
+    def _gap(self) -> str:
+        """Return which slots have had no owner for too long, and why; "" for none."""
+        limit, now = self._options.lease_duration + _PATIENCE, asyncio.get_running_loop().time()
+        slots = sorted(slot for slot, since in self._member.unowned.items() if now - since > limit)
+        if not slots:
+            return ""
+        ring, first = self._member.ring, slots[0]
+        if reason := self._problem():
+            pass
+        elif ring is None or not ring.members:
+            reason = "there is no ring, or no member"
+        elif ring.slots[first].to:
+            reason = f"{ring.slots[first].owner} hands slot {first} over, and has runs in it that do not end"
+        else:
+            reason = f"{ring.slots[first].owner or 'no member'} owns slot {first}, and is not alive"
+        named = ", ".join(map(str, slots[:8])) + ("…" if len(slots) > 8 else "")
+        return f"slots without an owner for more than {limit:g} s: {named}; {reason}"
+
+    def _report(self, now: float) -> None:
+        """Log each trouble once, and pass it on for an Event."""
+        troubles = {"SlotsUnowned": self._gap(), "RingUnusable": self._member.problem and self._problem()}
+        for reason, message in troubles.items():
+            if message and reason not in self._reported:
+                _log.error("%s: %s", self, message)
+                self._on_trouble(reason, message)
+                self._reported.add(reason)
+            elif not message:
+                self._reported.discard(reason)
+
+    def failure(self) -> str:
+        """Return why this process must be restarted: attempts outlive the Lease by far; "" if it need not."""
+        late = asyncio.get_running_loop().time() - self._member.deadline - self._options.lease_duration
+        if (busy := self._busy()) and late > TOLERANCE:
+            return f"attempts in the slots {sorted(busy)} still run, and the Lease expired long ago"
+        return ""
+
+    def statistics(self) -> RingStatistics:
+        """Return the figures of the ring for metrics."""
+        ring = self._member.ring
+        times = [loop_time() - since for since in list(self._member.unowned.values())]
+        owners = () if ring is None else tuple(each.owner for each in ring.slots)
+        return RingStatistics(self.ring.name, self.name, owners, max(times, default=0.0))
+
+    def snapshot(self) -> RingSnapshot:
+        """Return the state of the ring as this replica sees it."""
+        member, now = self._member, asyncio.get_running_loop().time()
+        ring = member.ring
+        owners = [] if ring is None else [each.owner for each in ring.slots]
+        return {
+            "name": f"{self.ring.namespace}/{self.ring.object}",
+            "member": self.name,
+            "epoch": -1 if ring is None else ring.epoch,
+            "remaining": max(-1.0, member.deadline - now),
+            "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
+            "slots": owners,
+            "mine": sorted(self.accepted),
+            "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
+            "waits_for": self._waits_for(),
+            "gap": self._gap(),
+        }
+
+    def __str__(self) -> str:
+        return f"ring {self.ring.namespace}/{self.ring.object}, member {self.name}"

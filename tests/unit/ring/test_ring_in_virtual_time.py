@@ -1,0 +1,104 @@
+"""The protocol of the ring under faults, from seeds; its bounds on moves; and bugs that the simulation must find."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from math import ceil
+
+import pytest
+
+from aioinformer.ring.member import RingRefused
+from tests.unit.ring.planted import PLANTED, Planted
+from tests.unit.ring.simulation import BOUND, Violation, World, quiet, run
+
+#: In which seeds a planted bug is looked for.
+SEEDS = range(1, 25)
+
+
+@pytest.mark.parametrize("seed", range(1, 26))
+def test_one_owner_under_faults(seed: int) -> None:
+    run(seed)
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_planted_bugs_are_found(bug: Planted) -> None:
+    with ExitStack() as stack:
+        bug.plant(stack)
+        assert any(is_violated(seed) for seed in SEEDS)
+
+
+def is_violated(seed: int) -> bool:
+    try:
+        run(seed)
+    except Violation:
+        return True
+    return False
+
+
+def started(count: int, slots: int = 64) -> World:
+    world = World(1, slots=slots, faults=False)
+    for _ in range(count):
+        world.add()
+    world.run_until(BOUND + 10)
+    assert not world.unowned()
+    world.moves = [0] * slots
+    return world
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 19])
+def test_join_moves_a_share(count: int) -> None:
+    world = started(count)
+    world.add()
+    world.run_until(world.now + 30)
+    assert 0 < sum(world.moves) <= ceil(1.5 * 64 / (count + 1))
+    quiet(world)
+
+
+@pytest.mark.parametrize("joins_first", [True, False])
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_rolling_restart_moves_each_slot_twice(count: int, joins_first: bool) -> None:
+    world = started(count)
+    for old in list(world.replicas):
+        if joins_first:
+            world.add()
+            world.run_until(world.now + 20)
+        old.leaving = True
+        world.run_until(world.now + 20)
+        if not joins_first:
+            world.add()
+            world.run_until(world.now + 20)
+    assert max(world.moves) <= 2
+    quiet(world)
+
+
+def test_ring_that_nobody_holds_is_taken_at_once() -> None:
+    world = started(2)
+    for each in world.replicas:
+        each.leaving = True
+    world.run_until(world.now + 20)
+    assert not world.living()
+    world.add()
+    world.run_until(world.now + 1)
+    assert not world.unowned()
+
+
+def test_leaving_hands_over_at_once() -> None:
+    world = started(3)
+    world.replicas[1].leaving = True
+    world.run_until(world.now + 9)  # its work ends before
+    assert not world.unowned()
+
+
+def test_two_replicas_of_one_name_are_refused() -> None:
+    world = started(2)
+    world.add(world.replicas[0].member.name)
+    with pytest.raises(RingRefused, match="another process"):
+        world.run_until(world.now + 30)
+
+
+def test_restart_under_the_same_name_waits_for_the_lease() -> None:
+    world = started(2)
+    world.replicas[0].dead = True
+    world.add(world.replicas[0].member.name)
+    world.run_until(world.now + BOUND)
+    quiet(world)
