@@ -262,7 +262,7 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     if not isinstance(result, Result):
         return outcome_of_invalid_result(result)
     if result.parked:
-        return "parked", Park(result.parked)
+        return "parked", Park(result.parked, kind="result")
     after = result.after
     if result.at is not None:
         after = max(0.0, (result.at - datetime.now(UTC)).total_seconds())
@@ -275,7 +275,7 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     if _all(leaves, NothingToDo):
         return "success", Finished()
     if _all(leaves, TerminalError):
-        return "parked", Park(_text(leaves[0]))
+        return "parked", Park(_text(leaves[0]), kind="terminal")
     if _all(leaves, RetryAfter):
         seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
         return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
