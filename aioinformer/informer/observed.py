@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.errors import USER_ERRORS, Stale, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.informer.health import FailingIndices
 from aioinformer.informer.outages import Outages
@@ -92,9 +92,23 @@ class ObservedInformer(InformerCache[T]):
         return self._failing_indices.degrade(state)
 
     def staleness(self) -> float:
-        """Return for how many seconds the cache has not followed the server; 0 while it follows."""
-        since = self.state.stale_since
+        """Return for how many seconds the cache has not followed the server; 0 while it follows.
+
+        A connection that has silently died is noticed after `idle_timeout` at the latest, and counts from then on.
+        """
+        state = self.state
+        since = state.since if state.stale_since is None and state.phase is Phase.STOPPED else state.stale_since
         return 0.0 if since is None else max(0.0, time() - since)
+
+    def check_fresh(self, within: float) -> None:
+        """Check that the cache has synced, and has followed the server within the last `within` seconds.
+
+        Raises:
+            Stale: it has not.
+        """
+        age = self.staleness()
+        if age > within or not self.has_synced():
+            raise Stale(self.name, age, str(self.state))
 
     @property
     def skipped(self) -> int:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
-    from aioinformer.controller.own_writes.sender import Fence, Log
+    from aioinformer.controller.own_writes.sender import Fence, Guard, Log
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport
@@ -114,13 +114,17 @@ class OwnWrites:
         """Return the number of keys with writes that the caches may not show yet."""
         return len(self._keys)
 
-    def client(self, key: ObjectName, *, fence: Fence | None = None, log: Log | None = None) -> Client:
+    def client(
+        self, key: ObjectName, *, fence: Fence | None = None, guard: Guard | None = None, log: Log | None = None
+    ) -> Client:
         """Return a client that records its writes for a key.
 
-        The fence, such as that of the current term, and the log are used instead of those of the policy.
+        The fence, such as that of the current term, and the log are used instead of those of the policy. The guard is
+        called with the target before the fence.
         """
+        begin = partial(self.begin, key)
         return self._client.with_sender(
-            lambda sender: RecordingSender(sender, self.policy, partial(self.begin, key), self.cached, fence, log)
+            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log, guard)
         )
 
     def pending(self, key: ObjectName) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+#: Raises if a write of this target must not be sent now.
+Guard: TypeAlias = "Callable[[Target], None]"
 Begin: TypeAlias = "Callable[[Target, Request], Callable[..., None]]"
 Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
@@ -112,17 +115,26 @@ class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
     `begin` is called before each write and returns what is called after it: see `OwnWrites.begin` and `end`. `cached`
-    returns the cached object of a target. The fence and the log are used instead of those of the policy.
+    returns the cached object of a target. The fence and the log are used instead of those of the policy. The guard is
+    called before the fence when the bytes of a write leave, except for a dry run.
     """
 
     def __init__(
-        self, sender: Sender, policy: WritePolicy, begin: Begin, cached: Cached, fence: Fence | None, log: Log | None
+        self,
+        sender: Sender,
+        policy: WritePolicy,
+        begin: Begin,
+        cached: Cached,
+        fence: Fence | None,
+        log: Log | None,
+        guard: Guard | None = None,
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
         self._policy = policy
         self._begin = begin
         self._cached = cached
         self._fence = fence or policy.fence
+        self._guard = guard
         self._log = log or policy.log
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
@@ -138,7 +150,10 @@ class RecordingSender(Sender):
         if request.method != "GET":
             target = target_of(request)
             if self._fence is not None:
-                request = replace(request, check=(check := SendCheck(self._fence)))
+                fence = self._fence
+                if self._guard is not None and target is not None and not settings.dry_run:
+                    fence = partial(_guarded, self._guard, target, fence)
+                request = replace(request, check=(check := SendCheck(fence)))
         if target is None:
             if policy.dry_run and request.method != "GET":
                 raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
@@ -220,6 +235,11 @@ class _Renewal:
             granted = self._fence()
             self._limit.reschedule(None if granted is None else self._loop.time() + granted)
             self.timer = self._loop.call_later(max((granted or 0.0) / 2, _LEAST), self._ask)
+
+
+def _guarded(guard: Guard, target: Target, fence: Fence) -> float | None:
+    guard(target)
+    return fence()
 
 
 def _must_be_read(error: BaseException) -> bool:

@@ -96,6 +96,8 @@ class ActiveController:
         self.synced = Latch()
         self.permitted = False
         self._services = services
+        limit = controller.max_staleness
+        self._max_staleness = services.settings.max_staleness if limit is None else limit
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._stalls = Stalls(controller.name, _log)
@@ -343,7 +345,7 @@ class ActiveController:
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name, self._max_staleness),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,

@@ -90,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace: float
     restart: Restart
     resync_period: float
+    max_staleness: float | None
     metrics: MetricsProvider | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
@@ -217,6 +218,15 @@ class Inputs:
         except DecodeError:
             return True
         return False
+
+    def check_fresh(self, limit: float | None) -> None:
+        """Check that all caches have followed the server within the last `limit` seconds; None for no limit.
+
+        Raises:
+            Stale: one has not.
+        """
+        for informer in self._acquired if limit is not None else ():
+            informer.check_fresh(limit)
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""

@@ -24,7 +24,7 @@ from aioinformer.controller.request import (
     TerminalError,
 )
 from aioinformer.controller.running.threads import Threads
-from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
+from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, Stale, TransportError, UsageError
 from aioinformer.functions import origin
 from aioinformer.handlers.stalls import Steps
 from aioinformer.leaderelection.elector import LeadershipLost
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.client.targets import Target
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs, Services
@@ -53,13 +54,27 @@ R = TypeVar("R")
 _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED = (Retry, RetryAfter, ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
+_EXPECTED = (
+    Retry,
+    RetryAfter,
+    ApiError,
+    TransportError,
+    Stale,
+    StaleCache,
+    ReconcileTimeout,
+    ConnectionError,
+    TimeoutError,
+)
 #: Errors of use that may pass without a change of the program.
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 #: The most seconds between two runs of a key that waits for the garbage collector.
 _LONGEST_WAIT: Final = 30.0
+#: Seconds after which a key runs again whose run needs fresher inputs.
+_STALE_PAUSE: Final = 5.0
+#: Verbs of requests that are not sent while an input is stale.
+_DELETING: Final = frozenset({"delete", "deletecollection"})
 #: Outcomes that are no reason for a warning.
 _QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
 _SUCCESS: Final = ("success", Finished())
@@ -83,13 +98,14 @@ class RequestLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class RequestContext(msgspec.Struct, eq=False):
-    """The `Context` of an attempt, of which `name` is the controller's."""
+    """The `Context` of an attempt. `name` is the controller's; `max_staleness` is that of its inputs, for deletes."""
 
     attempt: Attempt
     inputs: Inputs
     own: OwnWrites
     services: Services
     name: str
+    max_staleness: float | None = None
     _log: RequestLog | None = None
 
     @property
@@ -99,8 +115,18 @@ class RequestContext(msgspec.Struct, eq=False):
         return self._log
 
     def client(self, key: ObjectName) -> Client:
-        """Return a client that records its writes for this key, and refuses them after the term of leadership."""
-        return self.own.client(key, fence=self.attempt.before_write, log=self.log)
+        """Return a client that records its writes for this key, and refuses them after the term of leadership.
+
+        It refuses deletes, and the release of a finalizer, while an input is stale.
+        """
+        return self.own.client(key, fence=self.attempt.before_write, guard=self._guard, log=self.log)
+
+    def check_fresh(self) -> None:
+        self.inputs.check_fresh(self.max_staleness)
+
+    def _guard(self, target: Target) -> None:
+        if self.attempt.released or target.verb in _DELETING or target.subresource == "eviction":
+            self.check_fresh()
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
@@ -283,6 +309,8 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
     if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
         return "stale", Unfinished(error, 1.0, counted=False)
+    if _all(leaves, Stale):
+        return "stale", Unfinished(error, _STALE_PAUSE, counted=False, reason=_text(leaves[0]))
     if _all(leaves, LeadershipLost):
         return "cancelled", Unfinished(error, 0.0, counted=False)
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):

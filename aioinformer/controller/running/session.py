@@ -189,7 +189,13 @@ class Session:
         if settings.health_port is not None:
             host, port, metrics = settings.health_host, settings.health_port, settings.metrics
             await stack.enter_async_context(
-                HealthServer(self.alive, lambda: readiness(self.snapshot()), host=host, port=port, metrics=metrics)
+                HealthServer(
+                    self.alive,
+                    lambda: readiness(self.snapshot(), settings.max_staleness),
+                    host=host,
+                    port=port,
+                    metrics=metrics,
+                )
             )
         transport = await self._connect(stack)
         if settings.factory is not None:
@@ -337,7 +343,7 @@ class Session:
         controllers = (each.active.statistics() for each in tuple(self.controllers.values()))
         return ManagerStatistics(
             name=self._settings.name,
-            ready=bool(readiness(snapshot)),
+            ready=bool(readiness(snapshot, self._settings.max_staleness)),
             ended=self.report is not None,
             controllers=tuple(
                 replace(each, phase="failed") if each.name in snapshot["failed"] else each for each in controllers
