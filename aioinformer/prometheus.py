@@ -11,6 +11,7 @@ and words of this package. No label and no value contains content of objects.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
@@ -221,48 +222,27 @@ def _queue_metrics(queues: Sequence[QueueStatistics]) -> list[Metric]:
 
 
 def _controller_metrics(controllers: Sequence[ControllerStatistics]) -> list[Metric]:
+    gauge, counter = partial(GaugeMetricFamily, labels=_CONTROLLER), partial(CounterMetricFamily, labels=_CONTROLLER)
+    histogram = partial(HistogramMetricFamily, labels=_CONTROLLER)
+    by_result, by_phase, by_reason, by_input = ((*_CONTROLLER, each) for each in ("result", "phase", "reason", "input"))
     prefix = "controller_runtime_"
-    results = CounterMetricFamily(f"{prefix}reconcile", "Attempts, by result.", labels=(*_CONTROLLER, "result"))
-    errors = CounterMetricFamily(
-        f"{prefix}reconcile_errors", "Attempts that ended with an error or the timeout.", labels=_CONTROLLER
+    results = counter(f"{prefix}reconcile", "Attempts, by result.", labels=by_result)
+    errors = counter(f"{prefix}reconcile_errors", "Attempts that ended with an error or the timeout.")
+    worked = histogram(f"{prefix}reconcile_time_seconds", "Durations of attempts.")
+    active = gauge(f"{prefix}active_workers", "Attempts that run.")
+    most = gauge(f"{prefix}max_concurrent_reconciles", "Workers of the controller.")
+    phase = gauge("controller_phase", "1 for the current phase of the controller, else 0.", labels=by_phase)
+    answered = histogram("controller_change_to_end_seconds", "From a change to the end of the run that answers it.")
+    parked = gauge(
+        "controller_parked_keys", "Keys that wait for a change, by the kind of the reason.", labels=by_reason
     )
-    worked = HistogramMetricFamily(f"{prefix}reconcile_time_seconds", "Durations of attempts.", labels=_CONTROLLER)
-    active = GaugeMetricFamily(f"{prefix}active_workers", "Attempts that run.", labels=_CONTROLLER)
-    most = GaugeMetricFamily(f"{prefix}max_concurrent_reconciles", "Workers of the controller.", labels=_CONTROLLER)
-    phase = GaugeMetricFamily(
-        "controller_phase", "1 for the current phase of the controller, else 0.", labels=(*_CONTROLLER, "phase")
-    )
-    answered = HistogramMetricFamily(
-        "controller_change_to_end_seconds",
-        "Durations from a change to the end of the run that answers it, retries included.",
-        labels=_CONTROLLER,
-    )
-    parked = GaugeMetricFamily(
-        "controller_parked_keys",
-        "Keys that wait for a change, by the kind of the reason.",
-        labels=(*_CONTROLLER, "reason"),
-    )
-    failing = GaugeMetricFamily("controller_failing_keys", "Keys whose last attempt failed.", labels=_CONTROLLER)
-    oldest = GaugeMetricFamily(
-        "controller_oldest_key_seconds",
-        "The longest time for which a ready key waits for a worker.",
-        labels=_CONTROLLER,
-    )
-    loops = CounterMetricFamily(
-        "controller_self_caused_runs", "Runs that the writes of the runs before have caused.", labels=_CONTROLLER
-    )
-    writes = GaugeMetricFamily(
-        "controller_own_writes", "Keys with writes that the caches may not show yet.", labels=_CONTROLLER
-    )
-    waits = HistogramMetricFamily(
-        "controller_own_write_wait_seconds", "Durations for which keys wait for their own writes.", labels=_CONTROLLER
-    )
-    inputs = CounterMetricFamily(
-        "controller_input_errors", "Exceptions of the functions of an input.", labels=(*_CONTROLLER, "input")
-    )
-    lost = CounterMetricFamily(
-        "controller_lost_changes", "Objects for whose changes no keys were found.", labels=(*_CONTROLLER, "input")
-    )
+    failing = gauge("controller_failing_keys", "Keys whose last attempt did not succeed.")
+    oldest = gauge("controller_oldest_key_seconds", "The longest time for which a ready key waits for a worker.")
+    loops = counter("controller_self_caused_runs", "Runs that the writes of the runs before have caused.")
+    writes = gauge("controller_own_writes", "Keys with writes that the caches may not show yet.")
+    waits = histogram("controller_own_write_wait_seconds", "Durations for which keys wait for their own writes.")
+    inputs = counter("controller_input_errors", "Exceptions of the functions of an input.", labels=by_input)
+    lost = counter("controller_lost_changes", "Objects for whose changes no keys were found.", labels=by_input)
     for each in controllers:
         labels = (each.name,)
         for result, count in {"success": 0, "error": 0, **each.results}.items():

@@ -37,12 +37,13 @@ class Alert(msgspec.Struct, frozen=True):
     severity: str = "warning"
 
 
+def _rate(metric: str) -> str:
+    return f"rate({metric}[$__rate_interval])"
+
+
 def _percentile(metric: str, by: str) -> dict[str, str]:
-    return {
-        f"{{{{{by}}}}} {share:.0%}": f"histogram_quantile({share}, "
-        f"sum by ({by}, le) (rate({metric}_bucket[$__rate_interval])))"
-        for share in (0.5, 0.99)
-    }
+    rates = f"sum by ({by}, le) ({_rate(f'{metric}_bucket')})"
+    return {f"{{{{{by}}}}} {share:.0%}": f"histogram_quantile({share}, {rates})" for share in (0.5, 0.99)}
 
 
 PANELS: Final = (
@@ -51,10 +52,7 @@ PANELS: Final = (
     Panel("Phases of controllers", {"{{controller}} {{phase}}": "controller_phase == 1"}),
     Panel(
         "Attempts a second, by result",
-        {
-            "{{controller}} {{result}}": "sum by (controller, result) (rate(controller_runtime_reconcile_total"
-            "[$__rate_interval]))"
-        },
+        {"{{controller}} {{result}}": f"sum by (controller, result) ({_rate('controller_runtime_reconcile_total')})"},
     ),
     Panel("Duration of attempts", _percentile("controller_runtime_reconcile_time_seconds", "controller"), "s"),
     Panel("From a change to the end of its run", _percentile("controller_change_to_end_seconds", "controller"), "s"),
@@ -83,8 +81,8 @@ PANELS: Final = (
     Panel(
         "Errors of functions of inputs, and lost changes, a second",
         {
-            "{{controller}} {{input}}": "rate(controller_input_errors_total[$__rate_interval])",
-            "{{controller}} {{input}} lost": "rate(controller_lost_changes_total[$__rate_interval])",
+            "{{controller}} {{input}}": _rate("controller_input_errors_total"),
+            "{{controller}} {{input}} lost": _rate("controller_lost_changes_total"),
         },
     ),
     Panel("Staleness of caches", {"{{name}} {{resource}}": "informer_stale_seconds"}, "s"),
@@ -92,11 +90,11 @@ PANELS: Final = (
     Panel("Pending notifications", {"{{name}} {{resource}}": "informer_pending_notifications"}),
     Panel(
         "Lists a second, by reason",
-        {"{{name}} {{resource}} {{reason}}": "rate(reflector_relists_total[$__rate_interval])"},
+        {"{{name}} {{resource}} {{reason}}": _rate("reflector_relists_total")},
     ),
     Panel(
         "Requests a second",
-        {"{{method}} {{code}}": "sum by (method, code) (rate(rest_client_requests_total[$__rate_interval]))"},
+        {"{{method}} {{code}}": f"sum by (method, code) ({_rate('rest_client_requests_total')})"},
     ),
     Panel("Duration of requests", _percentile("rest_client_request_duration_seconds", "verb"), "s"),
 )
@@ -188,12 +186,7 @@ def dashboard() -> bytes:
             "type": "timeseries",
             "title": each.title,
             "datasource": {"type": "prometheus", "uid": "${datasource}"},
-            "gridPos": {
-                "h": _HEIGHT,
-                "w": width,
-                "x": number % _IN_A_ROW * width,
-                "y": number // _IN_A_ROW * _HEIGHT,
-            },
+            "gridPos": {"h": _HEIGHT, "w": width, "x": number % _IN_A_ROW * width, "y": number // _IN_A_ROW * _HEIGHT},
             "fieldConfig": {"defaults": {"unit": each.unit, "min": 0}, "overrides": []},
             "targets": [
                 {"refId": chr(ord("A") + at), "expr": expression, "legendFormat": legend}
@@ -203,16 +196,9 @@ def dashboard() -> bytes:
         for number, each in enumerate(PANELS)
     ]
     variable = {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}
-    document = {
-        "uid": "aioinformer",
-        "title": "aioinformer",
-        "schemaVersion": 39,
-        "refresh": "30s",
-        "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": [variable]},
-        "panels": panels,
-    }
-    return msgspec.json.format(msgspec.json.encode(document)) + b"\n"
+    head = {"uid": "aioinformer", "title": "aioinformer", "schemaVersion": 39, "refresh": "30s"}
+    shown = {"time": {"from": "now-1h", "to": "now"}, "templating": {"list": [variable]}, "panels": panels}
+    return msgspec.json.format(msgspec.json.encode({**head, **shown})) + b"\n"
 
 
 def alert_rules() -> bytes:

@@ -61,7 +61,7 @@ async def test_no_delete_is_sent_while_an_input_is_stale(
 
     @manager.controller(core_v1.CONFIG_MAPS, watches=[Watch(core_v1.SECRETS, to=lambda obj: [])])
     async def maps(request: Request[Any]) -> None:
-        if request.name != "parent" or request.object.data is None:
+        if request.name != "parent" or request.object is None or request.object.data is None:
             return
         core = request.client.core.v1
         await core.services.patch("default/kept", {"metadata": {"labels": {"seen": "yes"}}})
@@ -162,9 +162,9 @@ async def test_limit_of_a_controller_replaces_that_of_the_manager(api_server: Ap
         if request.name == "parent":
             try:
                 request.check_fresh()
-                ends[request.log.extra["controller"]] = "fresh"  # type: ignore[index, assignment]
+                ends[request.log.extra["controller"]] = "fresh"  # type: ignore[index]
             except Stale:
-                ends[request.log.extra["controller"]] = "stale"  # type: ignore[index, assignment]
+                ends[request.log.extra["controller"]] = "stale"  # type: ignore[index]
 
     watches = [Watch(core_v1.SECRETS, to=lambda obj: [])]
     for name, limit in (("strict", 0.0), ("lenient", 3600.0), ("default", None)):
