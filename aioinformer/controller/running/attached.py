@@ -225,8 +225,9 @@ class Inputs:
         Raises:
             Stale: one has not.
         """
-        for informer in self._acquired if limit is not None else ():
-            informer.check_fresh(limit)
+        if limit is not None:
+            for informer in self._acquired:
+                informer.check_fresh(limit)
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
