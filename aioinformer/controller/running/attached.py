@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -219,15 +220,12 @@ class Inputs:
             return True
         return False
 
-    def check_fresh(self, limit: float | None) -> None:
-        """Check that all caches have followed the server within the last `limit` seconds; None for no limit.
+    def freshness(self, limit: float | None) -> Callable[[], None]:
+        """Return a function that raises `Stale` if a cache has not followed the server for more than `limit` seconds.
 
-        Raises:
-            Stale: one has not.
+        It does not keep the controller in memory. None is no limit.
         """
-        if limit is not None:
-            for informer in self._acquired:
-                informer.check_fresh(limit)
+        return partial(_check_fresh, self._acquired, limit)
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
@@ -338,6 +336,12 @@ class Inputs:
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):
             self._enqueue(key, cause, priority)
+
+
+def _check_fresh(informers: list[SharedIndexInformer[Any]], limit: float | None) -> None:
+    if limit is not None:
+        for informer in informers:
+            informer.check_fresh(limit)
 
 
 async def _until_end(attached: Attached) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -119,14 +120,11 @@ class RequestContext(msgspec.Struct, eq=False):
 
         It refuses deletes, and the release of a finalizer, while an input is stale.
         """
-        return self.own.client(key, fence=self.attempt.before_write, guard=self._guard, log=self.log)
+        guard = partial(_guard, self.attempt, self.inputs.freshness(self.max_staleness))
+        return self.own.client(key, fence=self.attempt.before_write, guard=guard, log=self.log)
 
     def check_fresh(self) -> None:
-        self.inputs.check_fresh(self.max_staleness)
-
-    def _guard(self, target: Target) -> None:
-        if self.attempt.released or target.verb in _DELETING or target.subresource == "eviction":
-            self.check_fresh()
+        self.inputs.freshness(self.max_staleness)()
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
@@ -235,6 +233,11 @@ class AttemptSteps(Steps):
     def throw(self, *error: Any) -> Any:
         """Take a step that begins with an exception."""
         return self._context.run(super().throw, *error)
+
+
+def _guard(attempt: Attempt, check_fresh: Callable[[], None], target: Target) -> None:
+    if attempt.released or target.verb in _DELETING or target.subresource == "eviction":
+        check_fresh()
 
 
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
