@@ -28,7 +28,7 @@ __getattr__, __dir__ = _lazy_exports(
         "errors": (
             "AioinformerError AlreadyExists AlreadyOwned ApiError ApiNotFound Conflict DecodeError Expired "
             "FIFOClosed Forbidden FormerOwner FrameTooLarge Gone IndexNotFound InformerStopped Invalid "
-            "KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge SelectorError "
+            "KeyFuncError NotFound OptionError ProcessingError ResourceVersionTooLarge SelectorError Stale "
             "TooManyRequests TransportError UnknownOption UsageError WriteOutcomeUnknown"
         ),
         "events.broadcaster": "EventBroadcaster",

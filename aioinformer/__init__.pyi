@@ -53,6 +53,7 @@ from aioinformer.errors import OptionError as OptionError
 from aioinformer.errors import ProcessingError as ProcessingError
 from aioinformer.errors import ResourceVersionTooLarge as ResourceVersionTooLarge
 from aioinformer.errors import SelectorError as SelectorError
+from aioinformer.errors import Stale as Stale
 from aioinformer.errors import TooManyRequests as TooManyRequests
 from aioinformer.errors import TransportError as TransportError
 from aioinformer.errors import UnknownOption as UnknownOption

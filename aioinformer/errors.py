@@ -11,6 +11,7 @@ AioinformerError
 ├── NotFound                  the object is not in the cache (also a KeyError)
 ├── AlreadyOwned              the object has another controller
 │   └── FormerOwner           its controller is the former object of the same name
+├── Stale                     a cache has not followed the server for too long
 ├── FIFOClosed                the queue is closed and empty
 ├── KeyFuncError              an object has no valid key
 ├── DecodeError               the server sent bytes that cannot be decoded
@@ -137,6 +138,29 @@ class FormerOwner(AlreadyOwned):
     """
 
     _text = "{} belongs to the former {} {} (uid {})"
+
+
+class Stale(AioinformerError):
+    """A cache has not followed the server for longer than allowed.
+
+    Args:
+        subject: the informer, as logs name it.
+        age: for how many seconds.
+        cause: why: the state of the informer.
+
+    Attributes:
+        age: as given.
+        cause: as given.
+    """
+
+    def __init__(self, subject: str, age: float, cause: str) -> None:
+        super().__init__(f"{subject} has not followed the server for {age:.0f} s: {cause}")
+        self.age = age
+        self.cause = cause
+        self._subject = subject
+
+    def __reduce__(self) -> tuple[type[Stale], tuple[str, float, str]]:
+        return type(self), (self._subject, self.age, self.cause)
 
 
 class FIFOClosed(AioinformerError):

@@ -104,9 +104,12 @@ class Trace:
         logger: gets the line.
         what: names the operation and its owner; without content of objects.
         clock: a monotonic clock, in seconds.
+
+    Attributes:
+        objects: how many objects were counted.
     """
 
-    __slots__ = ("_begun", "_clock", "_logger", "_objects", "_pages", "_steps", "_warn_at", "_what")
+    __slots__ = ("_begun", "_clock", "_logger", "_pages", "_steps", "_warn_at", "_what", "objects")
 
     def __init__(self, logger: logging.Logger, what: str, clock: Callable[[], float]) -> None:
         self._logger = logger
@@ -114,7 +117,7 @@ class Trace:
         self._clock = clock
         self._begun = clock()
         self._steps: list[tuple[float, str]] = []
-        self._objects = self._pages = 0
+        self.objects = self._pages = 0
         self._warn_at = _MANY_PAGES
 
     @property
@@ -128,13 +131,13 @@ class Trace:
 
     def count(self, objects: int = 0, *, pages: int = 0) -> None:
         """Count objects and pages of a list. Warn after 10 s and 5,000 pages, and whenever their number has doubled."""
-        self._objects += objects
+        self.objects += objects
         self._pages += pages
         if self._pages >= self._warn_at and self.seconds >= _LONG_LIST:
             self._warn_at = 2 * self._pages
             self._logger.warning(
                 "%s has not ended after %d pages with %d objects in %.0f s: does the server repeat continue tokens?",
-                *(self._what, self._pages, self._objects, self.seconds),
+                *(self._what, self._pages, self.objects, self.seconds),
             )
 
     def log_if_long(self, threshold: float) -> None:

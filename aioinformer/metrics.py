@@ -1,8 +1,8 @@
-"""Metrics of informers and work queues: the protocols, the statistics, and the names of informers.
+"""Metrics: the protocols, the statistics, and the names of informers.
 
-An informer or queue registers with a `MetricsProvider`, which reads its statistics when it needs them, usually once a
-scrape. Between reads, counters change once a batch, list or watch, and only if there is a provider. So metrics cost
-next to nothing, and nothing without a provider.
+An informer, a queue, a manager, an elector or the requests of a transport register with a `MetricsProvider`, which
+reads their statistics when it needs them, usually once a scrape. Between reads, counters change once a batch, list,
+watch, run or request. So metrics cost next to nothing.
 
 `aioinformer.prometheus` has a provider for Prometheus. A provider for another system is a class with one method.
 """
@@ -13,7 +13,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
 import msgspec
@@ -32,21 +32,38 @@ _log = get_logger(__name__)
 DURATION_BOUNDS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
 #: Upper bounds in seconds, those of client-go: 1 ms to 10 s.
 PROCESSING_BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: Upper bounds in seconds, those of controller-runtime: 5 ms to a minute.
+RUN_BOUNDS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    *(1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0),
+    *(30.0, 40.0, 50.0, 60.0),
+)
+#: Both in one histogram, so that a run is counted once for two metrics.
+WORK_BOUNDS: Final = tuple(sorted({*DURATION_BOUNDS, *RUN_BOUNDS}))
+#: Upper bounds in seconds: from a change to the end of its run, or to the own writes in the caches.
+DELAY_BOUNDS: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0)
+#: Upper bounds in seconds, those of client-go: 5 ms to a minute.
+ANSWER_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 #: Upper bounds in seconds: lists take from milliseconds to minutes, and watches last as long as the server allows.
 REQUEST_BOUNDS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
 #: Names in use. A name is free again once nothing refers to it.
 _names: WeakValueDictionary[str, InformerName] = WeakValueDictionary()
+#: The counters of requests by provider and server: transports for the same server share them.
+_requests: WeakValueDictionary[tuple[int, str], RequestCounters] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
 class MetricsProvider(Protocol):
-    """Collects the metrics of informers and work queues."""
+    """Collects the metrics of informers, work queues, managers, electors and requests."""
 
     def register(self, source: MetricsSource) -> None:
         """Add a source, and read its statistics whenever metrics are needed.
 
         The provider must refer to the source weakly. Otherwise an informer or queue that has ended stays in memory.
+        There may be more kinds of statistics in later versions: ignore those that you do not know.
+
+        A source may be registered more than once, which has no further effect.
 
         Raises:
             UsageError: another source has the same name, and their metrics would mix.
@@ -54,9 +71,9 @@ class MetricsProvider(Protocol):
 
 
 class MetricsSource(Protocol):
-    """An informer, a work queue or the membership in a ring that has metrics."""
+    """An informer, a work queue, a manager, an elector, the membership in a ring, or the requests to a server."""
 
-    def statistics(self) -> InformerStatistics | QueueStatistics | RingStatistics:
+    def statistics(self) -> Statistics:
         """Return its current numbers. Callable from any thread."""
 
 
@@ -82,6 +99,8 @@ class InformerStatistics(msgspec.Struct, frozen=True):
         skipped: how often such an object was skipped.
         last_event_age: seconds since the server last sent anything; None if it never did.
         relists: lists that became necessary, by reason; attempts of one relist count once.
+        stale: seconds since the cache ceased to follow the server; 0 while it follows.
+        longest_call: seconds since the call of a handler began that has not returned; the longest one.
     """
 
     identity: InformerNameAndResource
@@ -102,6 +121,8 @@ class InformerStatistics(msgspec.Struct, frozen=True):
     skipped: int = 0
     last_event_age: float | None = None
     relists: Mapping[str, int] = msgspec.field(default_factory=dict)
+    stale: float = 0.0
+    longest_call: float = 0.0
 
     @property
     def version_number(self) -> float | None:
@@ -158,6 +179,95 @@ class QueueStatistics(msgspec.Struct, frozen=True):
     shutting_down: bool = False
 
 
+class ControllerStatistics(msgspec.Struct, frozen=True):
+    """The numbers of one controller; times in seconds.
+
+    Attributes:
+        name: of the controller.
+        phase: as in `ControllerSnapshot`.
+        workers: how many keys are reconciled at a time.
+        active: the attempts that run.
+        results: the attempts so far, by result.
+        worked: durations of the attempts.
+        answered: durations from a change to the end of the run that answers it, retries included.
+        parked: the keys that are parked now, by the kind of the reason: see `Parked`.
+        failing: the keys whose last attempt did not succeed.
+        oldest: for how long the oldest key that is ready has waited for a worker; 0 for none.
+        loops: how many runs have triggered themselves.
+        own_writes: keys with writes that the caches may not show yet.
+        write_waits: durations for which keys have waited for their own writes.
+        input_errors: exceptions of the functions of inputs, by input.
+        lost_changes: objects for whose changes no keys were found in the end, by input.
+    """
+
+    name: str
+    phase: str
+    workers: int
+    active: int
+    results: Mapping[str, int]
+    worked: Durations
+    answered: Durations
+    parked: Mapping[str, int]
+    failing: int
+    oldest: float
+    loops: int
+    own_writes: int
+    write_waits: Durations
+    input_errors: Mapping[str, int]
+    lost_changes: Mapping[str, int]
+
+
+class ManagerStatistics(msgspec.Struct, frozen=True):
+    """The numbers of one manager and its controllers.
+
+    Attributes:
+        name: of the manager.
+        ready: the result of `Manager.ready`.
+        ended: whether it has stopped.
+        controllers: its controllers.
+    """
+
+    name: str
+    ready: bool
+    ended: bool
+    controllers: tuple[ControllerStatistics, ...]
+
+
+class ElectorStatistics(msgspec.Struct, frozen=True):
+    """The numbers of one elector.
+
+    Attributes:
+        name: namespace and name of the Lease.
+        leading: whether this process leads.
+        slow_paths: renewals so far that needed more than one request.
+        ended: whether it does not compete any more.
+    """
+
+    name: str
+    leading: bool
+    slow_paths: int
+    ended: bool
+
+
+class RequestStatistics(msgspec.Struct, frozen=True):
+    """The requests to one server; times in seconds.
+
+    Attributes:
+        host: address and port of the server.
+        answers: the number of requests, by method and status; the status is "<error>" if there was no answer.
+        durations: by method: from sending a request to the head of its answer. Watches are left out.
+    """
+
+    host: str
+    answers: Mapping[tuple[str, str], int]
+    durations: Mapping[str, Durations]
+
+
+Statistics: TypeAlias = (
+    InformerStatistics | QueueStatistics | ManagerStatistics | ElectorStatistics | RequestStatistics | RingStatistics
+)
+
+
 class Durations(msgspec.Struct, frozen=True):
     """A histogram of durations.
 
@@ -172,6 +282,11 @@ class Durations(msgspec.Struct, frozen=True):
     total: float
     buckets: tuple[int, ...]
     bounds: tuple[float, ...]
+
+    def within(self, bounds: Sequence[float]) -> Durations:
+        """Return the histogram with some of its bounds."""
+        counts = dict(zip(self.bounds, self.buckets, strict=True))
+        return Durations(self.count, self.total, tuple(counts[bound] for bound in bounds), tuple(bounds))
 
 
 class InformerName:
@@ -348,3 +463,65 @@ class DurationCounter:
         """Return the histogram as it is now."""
         below = tuple(accumulate(self._counts))
         return Durations(below[-1], self._total, below[:-1], self._bounds)
+
+
+class RunDurations(DurationCounter):
+    """Counts the durations of runs, and with the same call the time from a change to the end of its run.
+
+    Attributes:
+        answered: the latter.
+    """
+
+    __slots__ = ("answered",)
+
+    def __init__(self) -> None:
+        super().__init__(WORK_BOUNDS)
+        self.answered = DurationCounter(DELAY_BOUNDS)
+
+    def observe_run(self, worked: float, answered: float) -> None:
+        """Count a run that has ended, and the change that it answers."""
+        self._counts[bisect_left(WORK_BOUNDS, worked)] += 1
+        self._total += worked
+        other = self.answered
+        other._counts[bisect_left(DELAY_BOUNDS, answered)] += 1
+        other._total += answered
+
+
+class RequestCounters:
+    """Counts the requests to one server."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._answers: Counter[tuple[str, str]] = Counter()
+        self._durations: dict[str, DurationCounter] = {}
+
+    def count(self, method: str, code: str, seconds: float | None) -> None:
+        """Count a request: its method, the status of the answer, and the time to its head, None for a watch."""
+        self._answers[method, code] += 1
+        if seconds is not None:
+            if (durations := self._durations.get(method)) is None:
+                durations = self._durations[method] = DurationCounter(ANSWER_BOUNDS)
+            durations.observe(seconds)
+
+    def statistics(self) -> RequestStatistics:
+        """Return the numbers. Any thread may call this."""
+        durations = {method: each.snapshot() for method, each in self._durations.copy().items()}
+        return RequestStatistics(self._host, self._answers.copy(), durations)
+
+
+def count_requests(transport: object, metrics: MetricsProvider) -> None:
+    """Let a transport count its requests. Transports of the user do not count."""
+    count = getattr(transport, "count_requests", None)
+    if count is None:
+        return
+
+    def counters(host: str) -> RequestCounters:
+        key = (id(metrics), host)
+        if (known := _requests.get(key)) is None:
+            known = _requests[key] = RequestCounters(host)
+        return known
+
+    try:
+        metrics.register(count(counters))
+    except Exception:
+        _log.exception("the metrics provider raised, so metrics do not show the requests of %r", transport)

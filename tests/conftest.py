@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -65,6 +66,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [
         selection.describe(config),
         selection.versions(),
+        *([] if shutil.which("promtool") else ["promtool: missing, the tests of the alert rules are skipped"]),
         *(["full run: not recorded, this is no git checkout"] if unrecorded else []),
     ]
 

@@ -46,6 +46,9 @@ class CacheOwner(Protocol):
     def undecodable(self) -> dict[str, str]:
         """Return the objects whose last version does not decode: key -> why."""
 
+    def check_fresh(self, within: float) -> None:
+        """Raise Stale if the cache has not followed the server within the last `within` seconds."""
+
     async def wait_for(self, written: Any, /, *, timeout: float | None = ...) -> Any:  # noqa: ASYNC109
         """Wait until the cache shows a write."""
 
@@ -122,6 +125,29 @@ class _Reader(Generic[T]):
         if self._owner is None:
             raise UsageError("after: this lister reads a store that no informer fills")
         await self._owner.wait_for(written, timeout=timeout)
+        return self
+
+    def fresh(self, *, within: float) -> Self:
+        """Return this lister if its cache is fresh: `pods = lister.fresh(within=5).list()`.
+
+        The cache is fresh while a watch follows the server. After a failure, it is as old as the failure. A connection
+        that has silently died is noticed after the informer's `idle_timeout` at the latest, so the cache may be older
+        than `within` by that time.
+
+        Args:
+            within: for how many seconds the cache may not have followed the server.
+
+        Raises:
+            Stale: it has not for longer, or has not synced; the error has `age` and `cause`.
+            UsageError: `within` is not a number, 0 or more; the informer was never started; or the lister does not
+                belong to an informer.
+        """
+        if type(within) not in (int, float) or not within >= 0:
+            raise UsageError(f"fresh: within must be seconds, 0 or more, not {within!r}")
+        if self._owner is None:
+            raise UsageError("fresh: this lister reads a store that no informer fills")
+        self._owner.check_readable()
+        self._owner.check_fresh(within)
         return self
 
     def undecodable(self) -> builtins.list[str]:

@@ -7,6 +7,7 @@ import secrets
 import sys
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -361,6 +362,26 @@ def check(
     loaded = chosen_manager(manager, namespaces)
     options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
+
+
+@cli.command(short_help="Write a Grafana dashboard and alert rules.")
+@click.option(
+    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder to write to."
+)
+def dashboards(output: Path) -> None:
+    """Write a Grafana dashboard and Prometheus alert rules for the metrics of controllers and informers.
+
+    The files are aioinformer-dashboard.json, which Grafana imports, and aioinformer-alerts.yaml, for
+    rule_files of Prometheus. Existing files of these names are replaced.
+
+    \b
+    Example:
+      aioinformer dashboards -o monitoring
+    """
+    from aioinformer.cli.controllers.dashboards import write
+
+    for path in write(output):
+        click.echo(path)
 
 
 @cli.command(short_help="Run controllers.")

@@ -46,6 +46,7 @@ class ControllerOptions(TypedDict, Generic[Writes], total=False):
     queue: QueueOptions | None
     writes: Writes | None
     elected: bool
+    max_staleness: float | None
     informer: InformerOptions[Any] | None
 
 
@@ -74,6 +75,8 @@ class Controller(Generic[T]):
             None: its writes are not checked.
 
         elected: whether only the leader runs it, if the manager has leader election.
+        max_staleness: seconds for which the cache of an input may not have followed the server, until `request.client`
+            sends no delete, and `finalizing` no cleanup; None for that of the manager.
         informer: options of the primary's informer; see `InformerOptions`.
 
     Attributes:
@@ -106,6 +109,7 @@ class Controller(Generic[T]):
         writes: Writes | None = None,
         # Operation
         elected: bool = True,
+        max_staleness: float | None = None,
         informer: InformerOptions[Any] | None = None,
     ) -> None:
         if not _NAME.fullmatch(str(name)):
@@ -140,6 +144,9 @@ class Controller(Generic[T]):
         if not isinstance(elected, bool):
             raise OptionError(f"{where}: elected must be True or False, not {elected!r}")
         self.elected = elected
+        if max_staleness is not None:
+            check_seconds(max_staleness, f"{where}: max_staleness")
+        self.max_staleness = max_staleness
         if informer is not None and not isinstance(informer, Mapping):
             raise UsageError(f"{where}: informer must be a mapping such as {{'namespace': 'shop'}}, not {informer!r}")
         if informer is not None and {"when", "resync_period"} & set(informer):

@@ -95,8 +95,13 @@ class Progress:
         return f"{snapshot['ready']} requests wait for {free} free workers, and none has begun for {now - since:.0f} s"
 
 
-def readiness(snapshot: ManagerSnapshot) -> Health:
-    """Return whether the controllers of a manager have synced, see all of their objects, and their caches are fresh."""
+def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) -> Health:
+    """Return whether the controllers of a manager have synced, see all of their objects, and their caches are fresh.
+
+    Args:
+        max_staleness: seconds for which a cache that has synced may not have followed the server; None for no limit.
+    """
+    limit = float("inf") if max_staleness is None else max_staleness
     checks = {"manager": "" if snapshot["running"] else "it does not run"}
     if (ring := snapshot["ring"]) is not None:
         checks["ring"] = ring["waits_for"] or ring["gap"]
@@ -111,7 +116,7 @@ def readiness(snapshot: ManagerSnapshot) -> Health:
     for name, cache in caches["informers"].items():
         stale, state = cache["stale_since"], f"{cache['phase']}: {cache['reason']}"
         age = 0.0 if stale is None or not cache["synced"] else caches["time"] - stale
-        checks[f"cache {name}"] = f"not fresh for {age:.0f} s: {state}" if age > STALE else ""
+        checks[f"cache {name}"] = f"not fresh for {age:.0f} s: {state}" if age > limit else ""
         if cache["phase"] == "stopped":
             checks[f"cache {name}"] = state.removesuffix(": ")
     return Health(checks)

@@ -22,7 +22,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from aioinformer.controller.declaration import Controller, checked_list, controller
-from aioinformer.controller.health import Health, readiness
+from aioinformer.controller.health import STALE, Health, readiness
 from aioinformer.controller.report import ManagerSnapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
 from aioinformer.controller.running.attached import Restart, Settings
@@ -89,6 +89,9 @@ class Manager:
         grace: seconds that running attempts have to end at the stop, before they are cancelled.
         restart: when a controller that has failed is restarted.
         resync_period: seconds between runs for all objects, for controllers without a source `Every`; 0 for never.
+        max_staleness: seconds for which a cache may not have followed the server, until the manager is not ready, and
+            controllers send no delete and begin no cleanup of `finalizing`; None for no limit. They begin when the loss
+            is noticed: for a connection that has silently died, after `idle_timeout` (90 s) at the latest.
 
         metrics: collects the metrics of informers and queues.
         factory: of the embedding service: its informers are shared, and it is neither stopped nor entered.
@@ -119,6 +122,7 @@ class Manager:
         grace: float = 10.0,
         restart: Restart = Restart(),  # noqa: B008 - immutable
         resync_period: float = 0.0,
+        max_staleness: float | None = STALE,
         # Parts of the embedding service
         metrics: MetricsProvider | None = None,
         factory: SharedInformerFactory | None = None,
@@ -166,6 +170,9 @@ class Manager:
         self.grace = grace
         self.restart = restart
         self.resync_period = checked_period(resync_period, "Manager: resync_period")
+        if max_staleness is not None:
+            check_seconds(max_staleness, "Manager: max_staleness")
+        self.max_staleness = max_staleness
         self.metrics = metrics
         self.factory = factory
         self.recorder = recorder
@@ -412,7 +419,7 @@ class Manager:
 
         A standby that waits for the leadership is ready.
         """
-        return readiness(self.snapshot())
+        return readiness(self.snapshot(), self.max_staleness)
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""

@@ -66,6 +66,9 @@ class Context(Protocol):
     def record(self, key: ObjectName) -> Record | None:
         """Return what the cache of the primary stores of an object."""
 
+    def check_fresh(self) -> None:
+        """Raise Stale if an input is staler than the controller allows."""
+
     async def observe(self, key: ObjectName) -> None:
         """Wait until the caches have the recorded writes of a key."""
 
@@ -172,7 +175,11 @@ class Request(Generic[T_co]):
 
     @property
     def client(self) -> Client:
-        """A client whose writes are recorded: the next run of this key waits until the caches have them."""
+        """A client whose writes are recorded: the next run of this key waits until the caches have them.
+
+        While an input is staler than `max_staleness` of the controller, deletes and evictions raise `Stale`, and are
+        not sent.
+        """
         if self._client is None:
             self._client = self._context.client(self.key)
         return self._client
@@ -215,6 +222,16 @@ class Request(Generic[T_co]):
             return None
         version = metadata_field(metadata, "resource_version", "resourceVersion")
         return record if version == record.resource_version else None
+
+    def check_fresh(self) -> None:
+        """Check that no input is staler than `max_staleness` allows: before you delete something outside the cluster.
+
+        `client` checks it itself before each delete and eviction, and `finalizing` before the cleanup.
+
+        Raises:
+            Stale: an input is staler. If the run ends with it, the key is retried, and this is not counted.
+        """
+        self._context.check_fresh()
 
     async def finish(self) -> None:
         """End a run that returned None: remove the finalizer if `finalizing` has cleaned up.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aioinformer.functions import plain_function
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.metrics import identity_for, name_for
+from aioinformer.metrics import count_requests, identity_for, name_for
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import check_metrics, check_options
 from aioinformer.resources.scopes import Scope, check_namespace, key_of
@@ -62,6 +62,8 @@ class InformerBuilder:
         self._metrics = metrics
         self.client = Client(client, argument)
         self.name = name_for(name, metrics)
+        if metrics is not None:
+            count_requests(self.client.transport, metrics)
 
     def key(self, resource: Resource[Any], options: Mapping[str, Any]) -> InformerKey:
         """Return the key of the informer of a resource."""

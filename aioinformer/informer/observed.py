@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from aioinformer.errors import USER_ERRORS, UsageError
+from aioinformer.errors import USER_ERRORS, Stale, UsageError
 from aioinformer.functions import plain_function
 from aioinformer.informer.health import FailingIndices
 from aioinformer.informer.outages import Outages
@@ -91,6 +91,25 @@ class ObservedInformer(InformerCache[T]):
             return replace(state, phase=Phase.STOPPED)
         return self._failing_indices.degrade(state)
 
+    def staleness(self) -> float:
+        """Return for how many seconds the cache has not followed the server; 0 while it follows.
+
+        A connection that has silently died is noticed after `idle_timeout` at the latest, and counts from then on.
+        """
+        state = self.state
+        since = state.since if state.stale_since is None and state.phase is Phase.STOPPED else state.stale_since
+        return 0.0 if since is None else max(0.0, time() - since)
+
+    def check_fresh(self, within: float) -> None:
+        """Check that the cache has synced, and has followed the server within the last `within` seconds.
+
+        Raises:
+            Stale: it has not.
+        """
+        age = self.staleness()
+        if age > within or not self.has_synced():
+            raise Stale(self.name, age, str(self.state))
+
     @property
     def skipped(self) -> int:
         """The number of objects so far that could not be decoded, were refused, or are of another kind or namespace."""
@@ -106,12 +125,13 @@ class ObservedInformer(InformerCache[T]):
         if counters is None or identity is None:
             raise UsageError(f"{self.name} counts nothing: pass metrics, or an identifier that no other informer has")
         processor = self._pipeline.processor
+        listeners = tuple(processor.listeners)
         return InformerStatistics(
             identity=identity,
             objects=len(self._indexer),
             resource_version=self._indexer.last_store_sync_resource_version(),
             queued=self._pipeline.queued,
-            pending=max((listener.pending for listener in tuple(processor.listeners)), default=0),
+            pending=max((listener.pending for listener in listeners), default=0),
             processing=counters.processing.snapshot(),
             lists=counters.lists.snapshot(),
             listed=counters.listed,
@@ -125,6 +145,8 @@ class ObservedInformer(InformerCache[T]):
             skipped=self._undecodable.skipped,
             last_event_age=None if state.last_event is None else max(0.0, time() - state.last_event),
             relists=counters.relists.copy(),
+            stale=self.staleness(),
+            longest_call=max((call.seconds for each in listeners if (call := each.call()) is not None), default=0.0),
         )
 
     def snapshot(self) -> InformerSnapshot:

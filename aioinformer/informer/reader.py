@@ -152,6 +152,10 @@ class InformerCache(Generic[T]):
         """
         self._undecodable.check(key)
 
+    def check_fresh(self, within: float) -> None:
+        """Check that the cache follows the server; `ObservedInformer` knows."""
+        raise NotImplementedError
+
     def is_ready(self) -> bool:
         """Return whether the informer runs, has synced, and enough objects can be decoded.
 

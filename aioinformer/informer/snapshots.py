@@ -90,6 +90,7 @@ class SourceSnapshot(TypedDict):
         last_event_age: seconds since then.
         attempts: how many consecutive attempts have failed.
         next_retry: when the next attempt is due; None if no retry is scheduled.
+        listing: how far the list in progress is; "" without one.
     """
 
     phase: str
@@ -102,6 +103,7 @@ class SourceSnapshot(TypedDict):
     last_event_age: float | None
     attempts: int
     next_retry: float | None
+    listing: str
 
 
 class ScopeSnapshot(TypedDict):
@@ -192,6 +194,7 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
         reflectors: of the informer.
         version: the resourceVersion up to which all changes were received.
     """
+    reflectors = list(reflectors)
     failing = [each for each in reflectors if each.attempts]
     retries = [each.next_retry for each in failing if each.next_retry is not None]
     return {
@@ -205,6 +208,7 @@ def source_snapshot(state: InformerState, reflectors: Iterable[Reflector], versi
         "last_event_age": None if state.last_event is None else max(0.0, time() - state.last_event),
         "attempts": max((each.attempts for each in failing), default=0),
         "next_retry": min(retries, default=None),
+        "listing": "; ".join(filter(None, (each.progress for each in reflectors))),
     }
 
 

@@ -28,11 +28,15 @@ from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verd
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
 from aioinformer.leaderelection.watch import LeaseWatch
 from aioinformer.logs import get_logger
+from aioinformer.metrics import ElectorStatistics
+from aioinformer.reflector.options import check_metrics
 from aioinformer.transport.clients import transport_of
+from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -111,6 +115,7 @@ class LeaderElector:
         on_new_leader: called with the identity of each new leader that is observed, this process included, and with
             "" when there is none. A plain function; an exception is logged.
         random: returns a number in [0, 1), for the jitter.
+        metrics: reads from time to time whether this process leads, under namespace and name of the Lease.
 
     Attributes:
         identity: the identity of this candidate.
@@ -133,7 +138,9 @@ class LeaderElector:
         # Callbacks
         on_new_leader: Callable[[str], object] | None = None,
         random: Callable[[], float] = random.random,
+        metrics: MetricsProvider | None = None,
     ) -> None:
+        check_metrics(metrics)
         check_election("", name, namespace, identity, options)
         plain_function(on_new_leader, "on_new_leader")
         self.identity = identity or f"{socket.gethostname()}_{uuid4()}"
@@ -146,6 +153,8 @@ class LeaderElector:
         self._random = random
         self._watch = LeaseWatch(transport, name, namespace, self._take_event, random)
         self._competing = False
+        self._metrics = metrics
+        self._name = f"{namespace}/{name}"
         self._term: Term | None = None
         self._scope: asyncio.Timeout | None = None
         self._renewal: asyncio.Task[None] | None = None
@@ -161,7 +170,7 @@ class LeaderElector:
 
         Raises:
             LeadershipLost: on exit, if the leadership ended before the block did.
-            UsageError: this elector already competes or leads.
+            UsageError: this elector already competes or leads; or another one with metrics competes for the Lease.
         """
         running_loop(f"an elector of {self.lease} competes")
         with self._exclusive():
@@ -230,6 +239,10 @@ class LeaderElector:
     def slow_paths(self) -> int:
         """The number of renewals so far that needed more than one request."""
         return self._machine.slow_paths
+
+    def statistics(self) -> ElectorStatistics:
+        """Return the numbers for metrics. Any thread may call this."""
+        return ElectorStatistics(self._name, self.is_leader(), self.slow_paths, not self._competing)
 
     # Acquiring, renewing, ending.
 
@@ -305,12 +318,14 @@ class LeaderElector:
     def _remaining(self, term: Term) -> float:
         if term is not self._term or self._scope is None or self._scope.expired() or not self._machine.claimed:
             return 0.0
-        return self._machine.deadline - asyncio.get_running_loop().time()
+        return self._machine.deadline - loop_time()
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         if self._competing:
             raise UsageError(f"this elector already competes for {self.lease}; use one elector for each block")
+        if self._metrics is not None:
+            self._metrics.register(self)
         self._competing = True
         try:
             yield

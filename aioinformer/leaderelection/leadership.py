@@ -19,6 +19,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from aioinformer.metrics import MetricsProvider
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 
@@ -70,6 +71,7 @@ class Leadership:
 
     Args:
         transport: sends the requests; a `Connection` or a transport.
+        metrics: of the elector.
 
     Attributes:
         term: the current term; None while this process does not lead.
@@ -82,12 +84,15 @@ class Leadership:
         election: LeaderElection,
         *,
         random: Callable[[], float] = random_module.random,
+        metrics: MetricsProvider | None = None,
     ) -> None:
         self.term: Term | None = None
         self.terms = 0
         name, namespace, identity = election.name, election.namespace, election.identity
         options = self._options = election.options
-        self._elector = LeaderElector(transport, name, namespace, identity=identity, options=options, random=random)
+        self._elector = LeaderElector(
+            transport, name, namespace, identity=identity, options=options, random=random, metrics=metrics
+        )
 
     @property
     def identity(self) -> str:

@@ -1,7 +1,8 @@
-"""`ListWatchRecorder`: the figures of one reflector's lists and watches, and the log of slow lists."""
+"""`ListWatchRecorder`: the figures of one reflector's lists and watches, the log of slow lists, and of progress."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from aioinformer.logs import Trace, get_logger
@@ -31,7 +32,7 @@ _SHORT_WATCH: Final = 1.0
 
 
 class ListWatchRecorder:
-    """Counts the lists and watches of one reflector, and logs slow lists.
+    """Counts the lists and watches of one reflector, and logs slow lists, and every 10 s how far the first one is.
 
     Args:
         name: of the reflector.
@@ -39,7 +40,10 @@ class ListWatchRecorder:
         counters: the counters to increment; None to count nothing.
     """
 
-    __slots__ = ("_clock", "_counters", "_events", "_list", "_list_reason", "_name", "_requested_watch", "_watch_since")
+    __slots__ = (
+        *("_clock", "_counters", "_events", "_list", "_list_reason", "_name", "_requested_watch", "_timer", "_total"),
+        "_watch_since",
+    )
 
     def __init__(self, name: str, clock: Callable[[], float], counters: InformerCounters | None) -> None:
         self._name = name
@@ -51,6 +55,24 @@ class ListWatchRecorder:
         self._list_reason = ""
         self._watch_since: float | None = None
         self._events = 0
+        #: How many objects the list in progress will have, as far as the server says so.
+        self._total: int | None = None
+        #: Logs the progress of the first list.
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def progress(self) -> str:
+        """How far the list in progress is, for people; "" without one."""
+        listing, expected = self._list, self._total
+        if listing is None:
+            return ""
+        objects, seconds = listing.objects, listing.seconds
+        rate = objects / seconds if seconds > 0 else 0.0
+        total, left = "", ""
+        if expected is not None:
+            total = f" of {max(expected, objects)}"
+            left = f", about {max(0, expected - objects) / rate:.0f} s left" if rate else ""
+        return f"{objects}{total} objects after {seconds:.0f} s ({rate:.0f} a second{left})"
 
     def record_request(self, step: Send, reason: str = "first") -> None:
         """Record a request before it is sent.
@@ -68,9 +90,12 @@ class ListWatchRecorder:
         if step.initial and self._list is None:
             kind = "streaming list" if step.options.watch else "list"
             self._list = Trace(_log, f"{self._name}: {kind}", self._clock)
+            if reason == "first":
+                self._timer = asyncio.get_running_loop().call_later(SLOW_LIST, self._log_progress)
         elif step.initial and not step.options.continue_token:
             assert self._list is not None
             self._list.step("started again")
+            self._list.objects, self._total = 0, None
 
     def record_answer(self, answer: Answer) -> None:
         """Record an answer before the protocol receives it."""
@@ -86,8 +111,11 @@ class ListWatchRecorder:
                 self._fail_list()
             case Listed(items) if self._list is not None:
                 self._list.count(len(items))
+            case Watched(events) if self._list is not None:
+                self._list.count(len(events))
             case PageEnded() if self._list is not None:
                 self._list.count(pages=1)
+                self._total = None if answer.remaining is None else self._list.objects + answer.remaining
             case Idled():  # ends a list, but not a watch: the next request ends it
                 self._fail_list()
 
@@ -112,13 +140,24 @@ class ListWatchRecorder:
             self._list.step("failed")
             self._end_list()
 
+    def close(self) -> None:
+        """End the log of the progress: the reflector ends."""
+        if self._timer is not None:
+            self._timer.cancel()
+
     def _end_list(self) -> None:
         if self._list is None:
             return
         self._list.log_if_long(SLOW_LIST)
         if self._counters is not None:
             self._counters.lists.observe(self._list.seconds)
-        self._list = None
+        self._list = self._total = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _log_progress(self) -> None:
+        _log.info("%s: the first list has %s", self._name, self.progress)
+        self._timer = asyncio.get_running_loop().call_later(SLOW_LIST, self._log_progress)
 
     def _end_watch(self) -> None:
         since, self._watch_since = self._watch_since, None

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from time import time
+from time import monotonic, time
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
@@ -205,6 +205,11 @@ class Reflector:
         return self._next_retry if self._protocol.state.pace.attempts else None
 
     @property
+    def progress(self) -> str:
+        """How far the list in progress is, for people; "" without one. Any thread may read it."""
+        return self._recorder.progress
+
+    @property
     def skipped(self) -> int:
         """The number of objects so far that could not be decoded or were refused."""
         return self._protocol.state.quarantine.total
@@ -223,6 +228,7 @@ class Reflector:
             try:
                 await self._run_protocol()
             finally:
+                self._recorder.close()
                 self._show(Phase.STOPPED, "")
                 with shielded():
                     await self._close_response()
@@ -395,4 +401,7 @@ class Reflector:
 
 
 def _now() -> float:
-    return asyncio.get_running_loop().time()
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:  # a snapshot in another thread
+        return monotonic()

@@ -180,7 +180,8 @@ class PageParser:
             meta = head.metadata
             if meta is None or not (meta.resource_version or head.kind):
                 raise DecodeError("the list has neither a kind nor a resourceVersion")
-            yield PageEnded(meta.resource_version or "", meta.continue_ or "")
+            left = meta.remaining_item_count
+            yield PageEnded(meta.resource_version or "", meta.continue_ or "", left if type(left) is int else None)
 
 
 class ResponseReader:

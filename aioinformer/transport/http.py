@@ -39,10 +39,11 @@ from aioinformer.transport.slots import DEFAULT_REQUESTS, Slots
 if TYPE_CHECKING:
     import os
     import ssl as ssl_module
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
 
     from aioinformer.transport import Request
+    from aioinformer.transport.messages import Counting
 
 _log = get_logger("aioinformer.transport")
 
@@ -152,6 +153,7 @@ class HttpTransport:
         self._slots = Slots(max_requests)
         self._pool_warned = False
         self._renewal_failure = ""
+        self._counters: Counting | None = None
         self._headers = PrivateHeaders(
             {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
         )
@@ -178,6 +180,12 @@ class HttpTransport:
         if self._contexts is not None:
             await self._contexts.context(Credential())
 
+    def count_requests(self, make: Callable[[str], Counting]) -> Counting:
+        """Return what counts the requests. The first call makes it, from the address of the server."""
+        if self._counters is None:
+            self._counters = make(self._server)
+        return self._counters
+
     async def request(self, request: Request) -> HttpResponse:
         """Send a request; see `aioinformer.transport.Transport`.
 
@@ -192,11 +200,17 @@ class HttpTransport:
         slot = await self._slots.acquire(request, sending, self._header_timeout if total is None else total)
         if sending.waited_for and total is not None:
             request = replace(request, total_timeout=max(total - sending.waited, _LEAST))
+        counters, clock, code = self._counters, asyncio.get_running_loop().time, "<error>"
+        began = clock()
         try:
             response = await self._exchange(request, sending)
+            code = str(response.status)
         except BaseException:
             slot.release()
             raise
+        finally:
+            if counters is not None:
+                counters.count(request.method, code, None if request.late_head else clock() - began)
         if request.paced:
             slot.release()
         response.slot = slot

@@ -23,7 +23,7 @@ from aioinformer.transport.session import TLS
 from aioinformer.transport.slots import DEFAULT_REQUESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from kubernetes_asyncio.client import ApiClient, Configuration
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request
     from aioinformer.transport.auth.tokens import Credentials
     from aioinformer.transport.connections import HttpResponse
+    from aioinformer.transport.messages import Counting
 
 
 class KubernetesTransport:
@@ -90,6 +91,10 @@ class KubernetesTransport:
             UsageError: a file cannot be used; the message names it.
         """
         await self._http.prepare()
+
+    def count_requests(self, make: Callable[[str], Counting]) -> Counting:
+        """Return what counts the requests. The first call makes it, from the address of the server."""
+        return self._http.count_requests(make)
 
     async def request(self, request: Request) -> HttpResponse:
         """Send a request; see `aioinformer.transport.Transport`.

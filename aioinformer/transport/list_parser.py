@@ -29,7 +29,7 @@ The guess and the scanner share the buffer and their position in it, so the file
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -59,6 +59,7 @@ class ListMeta(msgspec.Struct, gc=False, rename="camel"):
 
     resource_version: str | None = ""
     continue_: str | None = msgspec.field(name="continue", default="")
+    remaining_item_count: Any = None  # for people only: no list fails because of it
 
 
 class ListHead(msgspec.Struct, gc=False):

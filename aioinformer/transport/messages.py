@@ -79,6 +79,13 @@ class Sending(msgspec.Struct):
         return f", of them {self.waited:.1f} s waiting for {self.waited_for}" if self.waited_for else ""
 
 
+class Counting(Protocol):
+    """Counts requests."""
+
+    def count(self, method: str, code: str, seconds: float | None) -> None:
+        """Count a request: its method, the status of the answer, and the time to its head, None for a watch."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """An HTTP request.
 

@@ -128,6 +128,9 @@ class Bench:
     async def to_thread(self, call: Callable[[], Any], name: str) -> Any:
         return await asyncio.to_thread(call)
 
+    def check_fresh(self) -> None:
+        pass
+
     async def observe(self, key: ObjectName) -> None:
         pass
 

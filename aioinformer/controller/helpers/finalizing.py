@@ -67,6 +67,9 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     - Being deleted, without the finalizer, or gone: the scope raises `NothingToDo`, which ends the run without an
       error. The cleanup is done, or nothing was ever made.
 
+    While an input is staler than `max_staleness` of the controller, no cleanup begins, and the finalizer is not
+    removed: the run ends with `Stale`, and is retried.
+
     In a dry run, the scope logs what it would do: it adds no finalizer, and raises `NothingToDo` instead of entering
     the block for a cleanup.
 
@@ -80,6 +83,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
         NothingToDo: see above.
         UsageError: the name has no domain; the run has another finalizer; or the object is being deleted, and the block
             ended without a look at `ending`, or with `NothingToDo`. The finalizer stays then.
+        Stale: an input is too stale for the cleanup.
         ApiError: the server refused a patch.
         WriteOutcomeUnknown: the answer to a patch was lost.
         TransportError: there is no answer, and nothing was written.
@@ -96,6 +100,8 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
     if is_ending and request.dry_run:
         request.log.info("dry run: the object is being deleted; the cleanup for the finalizer %s is not done", name)
         raise NothingToDo(f"{request.key} is being deleted, and this is a dry run")
+    if is_ending:
+        request.check_fresh()
     ending = Ending(is_ending)
     try:
         yield ending

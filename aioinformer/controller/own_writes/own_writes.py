@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.client.lists import Page
     from aioinformer.client.targets import Target
     from aioinformer.controller.own_writes.bounds import Bounds
-    from aioinformer.controller.own_writes.sender import Fence, Log
+    from aioinformer.controller.own_writes.sender import Fence, Guard, Log
     from aioinformer.informer.reader import InformerCache
     from aioinformer.resources.keys import ObjectName
     from aioinformer.transport import Request, Transport
@@ -116,16 +116,22 @@ class OwnWrites:
         return len(self._keys)
 
     def client(
-        self, key: ObjectName, *, fence: Fence | None = None, log: Log | None = None, bounds: Bounds | None = None
+        self,
+        key: ObjectName,
+        *,
+        fence: Fence | None = None,
+        guard: Guard | None = None,
+        log: Log | None = None,
+        bounds: Bounds | None = None,
     ) -> Client:
         """Return a client that records its writes for a key.
 
-        The fence, such as that of the current term, and the log are used instead of those of the policy. The bounds
-        limit what the run writes; None for no limit.
+        The fence, such as that of the current term, and the log are used instead of those of the policy. The guard is
+        called with the target before the fence. The bounds limit what the run writes; None for no limit.
         """
         begin = partial(self.begin, key)
         return self._client.with_sender(
-            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log, bounds)
+            lambda sender: RecordingSender(sender, self.policy, begin, self.cached, fence, log, guard, bounds)
         )
 
     def pending(self, key: ObjectName) -> bool:

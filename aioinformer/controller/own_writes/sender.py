@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Raises if a write must not be sent; may return the number of seconds after which its answer is not awaited any more.
 Fence: TypeAlias = "Callable[[], float | None]"
+#: Raises if a write of this target must not be sent now.
+Guard: TypeAlias = "Callable[[Target], None]"
 Begin: TypeAlias = "Callable[[Target, Request], Callable[..., None]]"
 Cached: TypeAlias = "Callable[[Target], Record | None]"
 Log: TypeAlias = "logging.Logger | logging.LoggerAdapter[logging.Logger]"
@@ -114,7 +117,8 @@ class RecordingSender(Sender):
     """Sends the requests of a reconciler's client.
 
     `begin` is called before each write and returns what is called after it: see `OwnWrites.begin` and `end`. `cached`
-    returns the cached object of a target. The fence and the log are used instead of those of the policy.
+    returns the cached object of a target. The fence and the log are used instead of those of the policy. The guard is
+    called before the fence when the bytes of a write leave, except for a dry run.
     """
 
     def __init__(
@@ -125,6 +129,7 @@ class RecordingSender(Sender):
         cached: Cached,
         fence: Fence | None,
         log: Log | None,
+        guard: Guard | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         super().__init__(sender.transport, sender.random, sender.logged)
@@ -132,6 +137,7 @@ class RecordingSender(Sender):
         self._begin = begin
         self._cached = cached
         self._fence = fence or policy.fence
+        self._guard = guard
         self._log = log or policy.log
         self._bounds = bounds
 
@@ -139,7 +145,9 @@ class RecordingSender(Sender):
         """Return a sender whose writes need not belong to the ring."""
         if self._bounds is None:
             return self
-        return RecordingSender(self, self._policy, self._begin, self._cached, self._bounds.outside, self._log)
+        return RecordingSender(
+            self, self._policy, self._begin, self._cached, self._bounds.outside, self._log, self._guard
+        )
 
     async def exchange(self, request: Request, settings: Settings, *, safe: bool) -> bytes:
         """Send a request as any sender, and record it if it is a write.
@@ -156,7 +164,10 @@ class RecordingSender(Sender):
             if self._bounds is not None and target is not None and (uid := self._bounds.uid_of(target)):
                 request = with_uid(request, target, uid)
             if self._fence is not None:
-                request = replace(request, check=(check := SendCheck(self._fence_of(target))))
+                fence = self._fence_of(target)
+                if self._guard is not None and target is not None and not settings.dry_run:
+                    fence = partial(_guarded, self._guard, target, fence)
+                request = replace(request, check=(check := SendCheck(fence)))
         if target is None:
             if policy.dry_run and request.method != "GET":
                 raise UsageError(f"dry run: {request.method} {request.path} is not sent, and has no known answer")
@@ -251,6 +262,11 @@ class _Renewal:
             granted = self._fence()
             self._limit.reschedule(None if granted is None else self._loop.time() + granted)
             self.timer = self._loop.call_later(max((granted or 0.0) / 2, _LEAST), self._ask)
+
+
+def _guarded(guard: Guard, target: Target, fence: Fence) -> float | None:
+    guard(target)
+    return fence()
 
 
 def _must_be_read(error: BaseException) -> bool:

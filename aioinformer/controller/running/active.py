@@ -45,6 +45,7 @@ from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import Stalls
 from aioinformer.logs import get_logger
+from aioinformer.metrics import DELAY_BOUNDS, RUN_BOUNDS, ControllerStatistics, DurationCounter
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
@@ -102,6 +103,8 @@ class ActiveController:
             membership, caches, select = services.membership, services.caches, services.select_slots
             self.share = Share(controller.name, membership, self.inputs, caches, self.queue, own, select)
             self.inputs.note_deleted = self.share.note_deleted
+        limit = controller.max_staleness
+        self._max_staleness = services.settings.max_staleness if limit is None else limit
         self._own = own
         self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
         self._stalls = Stalls(controller.name, _log)
@@ -109,6 +112,7 @@ class ActiveController:
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
+        self._write_waits = DurationCounter(DELAY_BOUNDS)
         #: The task that waits for the next request, or runs attempts that have not waited so far.
         self._next_worker: asyncio.Task[Any] | None = None
         self._failed: asyncio.Future[None] | None = None
@@ -401,7 +405,7 @@ class ActiveController:
         request: Request[Any] = Request(
             run.key,
             obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name, bounds),
+            RequestContext(attempt, self.inputs, self._own, self._services, self.name, bounds, self._max_staleness),
             causes=run.causes,
             causes_left_out=run.causes_left_out,
             attempt=run.attempt,
@@ -465,9 +469,11 @@ class ActiveController:
     async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
         # After an error, the backoff need not wait for the caches: the next run does.
         goes_on = not isinstance(outcome, (Unfinished, Park))
+        began = loop_time()
         try:
             await self._gate.wait(run.key, partial(self.results.update, ("stale",)) if goes_on else None)
         finally:
+            self._write_waits.observe(loop_time() - began)
             del self._settling[run.key]
             outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
             try:
@@ -500,7 +506,7 @@ class ActiveController:
         return "working" if self._catch_up.is_done else "catching up"
 
     def snapshot(self) -> ControllerSnapshot:
-        """Return the state of the controller, as plain data: names and counts, no contents."""
+        """Return the state of the controller, as plain data: names and counts, no contents. Thread-safe."""
         now = self.queue.snapshot()
         return {
             "name": self.name,
@@ -516,9 +522,9 @@ class ActiveController:
                     "causes": [str(cause) for cause in each.run.causes],
                     "threads": [] if each.threads is None else list(each.threads.running.values()),
                 }
-                for each in self._attempts.values()
+                for each in tuple(self._attempts.values())
             ],
-            "settling": [str(key) for key in self._settling],
+            "settling": [str(key) for key in tuple(self._settling)],
             "ready": now.ready,
             "delayed": now.delayed,
             "gone": now.gone,
@@ -527,11 +533,32 @@ class ActiveController:
             "results": dict(self.results),
             "undecodable": {}
             if self.controller.undecodable_handler
-            else {key: reason for key, (reason, _) in self.inputs.undecodable.items()},
+            else {key: reason for key, (reason, _) in self.inputs.undecodable.copy().items()},
             "loops": self._loops.detected,
             "input_errors": self.inputs.counts("errors"),
             "lost_changes": self.inputs.counts("lost"),
         }
+
+    def statistics(self) -> ControllerStatistics:
+        """Return the numbers of the controller for metrics. Thread-safe."""
+        parked, failing, oldest = self.queue.problems()
+        return ControllerStatistics(
+            name=self.name,
+            phase=self.phase,
+            workers=self.controller.workers,
+            active=len(self._attempts),
+            results=self.results.copy(),
+            worked=self.queue.durations.snapshot().within(RUN_BOUNDS),
+            answered=self.queue.durations.answered.snapshot(),
+            parked=parked,
+            failing=failing,
+            oldest=oldest,
+            loops=self._loops.detected,
+            own_writes=len(self._own),
+            write_waits=self._write_waits.snapshot(),
+            input_errors=self.inputs.counts("errors"),
+            lost_changes=self.inputs.counts("lost"),
+        )
 
 
 def _is_cancelled(task: asyncio.Task[Any]) -> bool:

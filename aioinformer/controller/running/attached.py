@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
@@ -93,6 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace: float
     restart: Restart
     resync_period: float
+    max_staleness: float | None
     metrics: MetricsProvider | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
@@ -238,6 +240,13 @@ class Inputs:
             return True
         return False
 
+    def freshness(self, limit: float | None) -> Callable[[], None]:
+        """Return a function that raises `Stale` if a cache has not followed the server for more than `limit` seconds.
+
+        It does not keep the controller in memory. None is no limit.
+        """
+        return partial(_check_fresh, self._acquired, limit)
+
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
         resources = ((each.informer, each.input.resource) for each in self._attached)
@@ -347,6 +356,12 @@ class Inputs:
     def _add(self, key: ObjectName, cause: Cause, priority: int) -> None:
         if self.includes(key):
             self._enqueue(key, cause, priority)
+
+
+def _check_fresh(informers: list[SharedIndexInformer[Any]], limit: float | None) -> None:
+    if limit is not None:
+        for informer in informers:
+            informer.check_fresh(limit)
 
 
 async def _until_end(attached: Attached) -> None:

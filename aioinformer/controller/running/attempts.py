@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -24,7 +25,7 @@ from aioinformer.controller.request import (
     TerminalError,
 )
 from aioinformer.controller.running.threads import Threads
-from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, TransportError, UsageError
+from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, Stale, TransportError, UsageError
 from aioinformer.functions import origin
 from aioinformer.handlers.stalls import Steps
 from aioinformer.leaderelection.elector import LeadershipLost
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
+    from aioinformer.client.targets import Target
     from aioinformer.controller.own_writes.bounds import Bounds
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.request import Request
@@ -55,13 +57,27 @@ R = TypeVar("R")
 _log = get_logger("aioinformer.controller")
 
 #: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED = (Retry, RetryAfter, ApiError, TransportError, StaleCache, ReconcileTimeout, ConnectionError, TimeoutError)
+_EXPECTED = (
+    Retry,
+    RetryAfter,
+    ApiError,
+    TransportError,
+    Stale,
+    StaleCache,
+    ReconcileTimeout,
+    ConnectionError,
+    TimeoutError,
+)
 #: Errors of use that may pass without a change of the program.
 _PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
 #: They end the program. asyncio raises them from the event loop.
 _ENDING: Final = (KeyboardInterrupt, SystemExit)
 #: The most seconds between two runs of a key that waits for the garbage collector.
 _LONGEST_WAIT: Final = 30.0
+#: Seconds after which a key runs again whose run needs fresher inputs.
+_STALE_PAUSE: Final = 5.0
+#: Verbs of requests that are not sent while an input is stale.
+_DELETING: Final = frozenset({"delete", "deletecollection"})
 #: Outcomes that are no reason for a warning.
 _QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
 _SUCCESS: Final = ("success", Finished())
@@ -85,7 +101,7 @@ class RequestLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class RequestContext(msgspec.Struct, eq=False):
-    """The `Context` of an attempt, of which `name` is the controller's."""
+    """The `Context` of an attempt. `name` is the controller's; `max_staleness` is that of its inputs, for deletes."""
 
     attempt: Attempt
     inputs: Inputs
@@ -93,6 +109,7 @@ class RequestContext(msgspec.Struct, eq=False):
     services: Services
     name: str
     bounds: Bounds | None = None
+    max_staleness: float | None = None
     _log: RequestLog | None = None
 
     @property
@@ -102,8 +119,15 @@ class RequestContext(msgspec.Struct, eq=False):
         return self._log
 
     def client(self, key: ObjectName) -> Client:
-        """Return a client that records its writes for this key, and refuses them once the right to write is lost."""
-        return self.own.client(key, fence=self.attempt.before_write, log=self.log, bounds=self.bounds)
+        """Return a client that records its writes for this key, and refuses them once the right to write is lost.
+
+        It refuses deletes, and the release of a finalizer, while an input is stale.
+        """
+        guard = partial(_guard, self.attempt, self.inputs.freshness(self.max_staleness))
+        return self.own.client(key, fence=self.attempt.before_write, guard=guard, log=self.log, bounds=self.bounds)
+
+    def check_fresh(self) -> None:
+        self.inputs.freshness(self.max_staleness)()
 
     def lister(self, resource: Resource[R] | Input[R], *, owned: bool = False) -> Lister[R]:
         lister: Lister[R] = self.inputs.of(resource, owned=owned).informer.lister()
@@ -231,6 +255,11 @@ class AttemptSteps(Steps):
         return self._context.run(super().throw, *error)
 
 
+def _guard(attempt: Attempt, check_fresh: Callable[[], None], target: Target) -> None:
+    if attempt.released or target.verb in _DELETING or target.subresource == "eviction":
+        check_fresh()
+
+
 def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
     """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
 
@@ -285,7 +314,7 @@ def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
     if not isinstance(result, Result):
         return outcome_of_invalid_result(result)
     if result.parked:
-        return "parked", Park(result.parked)
+        return "parked", Park(result.parked, kind="result")
     after = result.after
     if result.at is not None:
         after = max(0.0, (result.at - datetime.now(UTC)).total_seconds())
@@ -298,7 +327,7 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     if _all(leaves, NothingToDo):
         return "success", Finished()
     if _all(leaves, TerminalError):
-        return "parked", Park(_text(leaves[0]))
+        return "parked", Park(_text(leaves[0]), kind="terminal")
     if _all(leaves, RetryAfter):
         seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
         return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
@@ -306,6 +335,8 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
         return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
     if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
         return "stale", Unfinished(error, 1.0, counted=False)
+    if _all(leaves, Stale):
+        return "stale", Unfinished(error, _STALE_PAUSE, counted=False, reason=_text(leaves[0]))
     if _all(leaves, LeadershipLost):
         return "cancelled", Unfinished(error, 0.0, counted=False)
     if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):

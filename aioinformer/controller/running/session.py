@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from aioinformer.client.client import Client
 from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, running_loop, shielded
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
@@ -24,6 +26,7 @@ from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
+from aioinformer.metrics import ManagerStatistics, count_requests
 from aioinformer.resources.references import ObjectReference
 from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
@@ -197,7 +200,13 @@ class Session:
         if settings.health_port is not None:
             host, port, metrics = settings.health_host, settings.health_port, settings.metrics
             await stack.enter_async_context(
-                HealthServer(self.alive, lambda: readiness(self.snapshot()), host=host, port=port, metrics=metrics)
+                HealthServer(
+                    self.alive,
+                    lambda: readiness(self.snapshot(), settings.max_staleness),
+                    host=host,
+                    port=port,
+                    metrics=metrics,
+                )
             )
         transport = await self._connect(stack)
         if settings.factory is not None:
@@ -220,6 +229,9 @@ class Session:
                 metrics=settings.metrics,
                 on_trouble=lambda reason, message: event(where, "Warning", reason, message),
             )
+        if settings.metrics is not None:
+            count_requests(transport, settings.metrics)  # those of a shared factory, too
+            settings.metrics.register(self)
         self._services = Services(
             settings=settings,
             client=Client(transport),
@@ -233,7 +245,7 @@ class Session:
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
 
-            self.leadership = Leadership(transport, settings.leader_election)
+            self.leadership = Leadership(transport, settings.leader_election, metrics=settings.metrics)
         while self._declared:
             await self._attach(self._declared.pop(0))
         self.informers.start()
@@ -379,13 +391,26 @@ class Session:
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
             "ring": None if self.membership is None else self.membership.snapshot(),
-            "controllers": {name: each.active.snapshot() for name, each in self.controllers.items()},
+            "controllers": {name: each.active.snapshot() for name, each in self.controllers.copy().items()},
             "failed": {
-                **{name: each.restarting for name, each in self.controllers.items() if each.restarting},
-                **{name: str(error) for name, error in self.failed.items()},
+                **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
+                **{name: str(error) for name, error in self.failed.copy().items()},
             },
             "informers": None if self.informers is None else self.informers.snapshot(),
         }
+
+    def statistics(self) -> ManagerStatistics:
+        """Return the numbers of the manager and its controllers for metrics. Any thread may call this."""
+        snapshot = self.snapshot()
+        controllers = (each.active.statistics() for each in tuple(self.controllers.values()))
+        return ManagerStatistics(
+            name=self._settings.name,
+            ready=bool(readiness(snapshot, self._settings.max_staleness)),
+            ended=self.report is not None,
+            controllers=tuple(
+                replace(each, phase="failed") if each.name in snapshot["failed"] else each for each in controllers
+            ),
+        )
 
     # Events.
 

@@ -78,10 +78,11 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class PageEnded(msgspec.Struct, frozen=True):
-    """The page is complete; `resource_version` is "" if the list has none."""
+    """The page is complete; `resource_version` is "" if the list has none, `remaining` None if it is not known."""
 
     resource_version: str
     continue_token: str = ""
+    remaining: int | None = None
 
 
 class Watched(msgspec.Struct, frozen=True):

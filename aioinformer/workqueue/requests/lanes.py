@@ -32,7 +32,7 @@ class Entry:
     # Of the request, if there are causes.
     causes: tuple[Cause, ...] = ()
     left_out: int = 0
-    changed: bool = False
+    changed: float | None = None  # when the first change of an input arrived
     enqueued: float = 0.0
     priority: int = 0
     at: float = 0.0

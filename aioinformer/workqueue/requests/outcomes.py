@@ -64,6 +64,7 @@ class Run(msgspec.Struct, eq=False):
         early: it starts before the end of a backoff, because an input changed. If it fails, it does not count.
         released: its worker is free, as `RequestQueue.release` describes.
         conflicts: how many runs in a row before this one ended with a conflict.
+        changed: when the oldest change of an input arrived that the run answers; None for none. A retry keeps it.
     """
 
     key: ObjectName
@@ -77,6 +78,7 @@ class Run(msgspec.Struct, eq=False):
     early: bool = False
     released: bool = False
     conflicts: int = 0
+    changed: float | None = None
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -117,22 +119,28 @@ class Unfinished(msgspec.Struct, frozen=True):
 class Park(msgspec.Struct, frozen=True):
     """The key does not run again before a change of an input or `retry_parked`; the reason is for people.
 
-    The error is for the log, with its traceback.
+    The error is for the log, with its traceback. The kind is that of `Parked`.
     """
 
     reason: str
     error: BaseException | None = None
+    kind: str = "error"
 
 
 Outcome: TypeAlias = Finished | Again | Unfinished | Park
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Why a key does not run; since when, by the event loop's clock; and after which attempt, 1 for the first."""
+    """Why a key does not run; since when, by the event loop's clock; and after which attempt, 1 for the first.
+
+    The kind of the reason is for metrics: "result" (`Result(parked=…)`), "terminal" (`TerminalError`), "attempts"
+    (`max_attempts` have failed), or "error" (a mistake that the same code would repeat).
+    """
 
     reason: str
     since: float
     attempts: int
+    kind: str = "error"
 
 
 class Failing(msgspec.Struct, eq=False):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random as _random
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from aioinformer.concurrency import Slicer
-from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
+from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics, RunDurations
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
-from aioinformer.workqueue.requests.outcomes import QueueOptions
+from aioinformer.workqueue.requests.outcomes import QueueOptions, Unfinished
 from aioinformer.workqueue.requests.schedule import Schedule
 from aioinformer.workqueue.waiting import DueTimer, Getters, loop_time
 
@@ -53,6 +53,9 @@ class RequestQueue:
         name: for statistics and error messages.
         metrics: reads the statistics of the queue. A queue without a name is not registered.
 
+    Attributes:
+        durations: of the runs.
+
     Raises:
         UsageError: the metrics already have a queue of this name.
     """
@@ -78,7 +81,7 @@ class RequestQueue:
         #: Taking a run that is ready does not suspend: without pauses, one worker could block the event loop.
         self._slicer = Slicer()
         self._waited = DurationCounter(DURATION_BOUNDS)
-        self._worked = DurationCounter(DURATION_BOUNDS)
+        self.durations = RunDurations()
         if metrics is not None and name:
             metrics.register(self)
 
@@ -180,7 +183,7 @@ class RequestQueue:
             UsageError: the run is finished.
         """
         if self._schedule.release(run, now := loop_time()):
-            self._worked.observe(now - run.started)
+            self.durations.observe(now - run.started)
             self._update()
 
     def finish(self, run: Run, outcome: Outcome, now: float | None = None) -> Parked | float | None:
@@ -200,8 +203,14 @@ class RequestQueue:
         """
         now, released = loop_time() if now is None else now, run.released
         following = self._schedule.finish(run, outcome, now)
-        if not released:
-            self._worked.observe(now - run.started)
+        changed = run.changed
+        if changed is None or type(outcome) is Unfinished:
+            if not released:
+                self.durations.observe(now - run.started)
+        elif released:
+            self.durations.answered.observe(now - changed)
+        else:
+            self.durations.observe_run(now - run.started, now - changed)
         self._update()
         return following
 
@@ -254,11 +263,17 @@ class RequestQueue:
             adds=schedule.adds,
             retries=schedule.retries,
             waited=self._waited.snapshot(),
-            worked=self._worked.snapshot(),
+            worked=self.durations.snapshot().within(DURATION_BOUNDS),
             unfinished_work=sum(working),
             longest_running=max(working, default=0.0),
             shutting_down=schedule.draining,
         )
+
+    def problems(self) -> tuple[dict[str, int], int, float]:
+        """Return parked keys by kind, how many keys fail, and how long the oldest ready one waits. Thread-safe."""
+        schedule = self._schedule
+        parked, oldest = Counter(each.kind for each in list(schedule.parked.values())), schedule.oldest()
+        return dict(parked), len(schedule.failing), 0.0 if oldest is None else max(0.0, loop_time() - oldest)
 
     def snapshot(self, limit: int = 100) -> QueueSnapshot:
         """Return what runs, waits, fails and is parked; at most `limit` of the failing keys, the oldest ones."""

@@ -116,13 +116,14 @@ class Schedule:
             at += after
             self.retries += 1
         if not entry.causes:
-            entry.causes, entry.changed, entry.priority = (cause,), changed, priority
+            entry.causes, entry.changed, entry.priority = (cause,), now if changed else None, priority
             entry.enqueued, entry.at = now, at
             if entry.state != _RUNNING:
                 self._place(entry, now)
             return
         _merge_causes(entry, (cause,))
-        entry.changed = entry.changed or changed
+        if changed and entry.changed is None:
+            entry.changed = now
         if priority > entry.priority:
             if entry.state == _READY:
                 self.lanes.remove(entry, now)
@@ -157,8 +158,9 @@ class Schedule:
             # A timer may be called slightly early: a run that was due at the end of the backoff is not.
             early=record is not None and record.until > max(now, entry.at),
             conflicts=0 if record is None else record.conflicts,
+            changed=entry.changed,
         )
-        entry.causes, entry.left_out, entry.changed = (), 0, False
+        entry.causes, entry.left_out, entry.changed = (), 0, None
         entry.state, entry.run, entry.started = _RUNNING, run, now
         self.running[entry.key] = run
         return run
@@ -190,14 +192,17 @@ class Schedule:
             at = self._retry_time(self.failing[run.key], outcome, now)
             self._request_again(entry, (_RETRY, *run.causes), at, run.priority, run.enqueued)
             entry.left_out += run.causes_left_out
+            if run.changed is not None:
+                entry.changed = run.changed
         else:
             self.failing.pop(run.key, None)
         if isinstance(outcome, Again):
             priority = run.priority if outcome.priority is None else outcome.priority
             self._request_again(entry, (_RESULT,), outcome.at, priority, now)
-        if reason is not None and not entry.changed:
+        if reason is not None and entry.changed is None:
             entry.causes, entry.left_out, entry.state = (), 0, _PARKED
-            parked = self.parked[run.key] = Parked(reason, now, run.attempt)
+            kind = outcome.kind if isinstance(outcome, Park) else "attempts"
+            parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind)
             return parked
         if entry.causes:
             self._place(entry, now)
@@ -236,6 +241,10 @@ class Schedule:
     def waiting(self) -> list[Entry]:
         """Return the entries with requests."""
         return [each for each in self._entries.values() if each.causes]
+
+    def oldest(self) -> float | None:
+        """Return when the oldest request that is ready became due; None for none. Any thread may call this."""
+        return min((each.at for each in list(self._entries.values()) if each.state == _READY), default=None)
 
     def forget(self, key: ObjectName, now: float) -> bool:
         """Drop the request of a key whose object is gone, its failures, and why it is parked; return whether it can go.
@@ -325,7 +334,7 @@ class Schedule:
         """Merge what the outcome of a run requests with what was requested during the run."""
         later = entry.causes
         if later:
-            at = min(at, self._earliest(entry, entry.at, entry.changed))
+            at = min(at, self._earliest(entry, entry.at, entry.changed is not None))
             priority, enqueued = max(priority, entry.priority), min(enqueued, entry.enqueued)
         entry.causes, entry.at, entry.priority, entry.enqueued = (), at, priority, enqueued
         _merge_causes(entry, (*causes, *later))

@@ -98,7 +98,7 @@ async def test_stop_lets_attempts_finish_within_the_grace() -> None:
         await started()
         before = now()
     assert now() - before == pytest.approx(5, abs=0.1)
-    assert stubborn.ended == ["a", "b"]
+    assert sorted(stubborn.ended) == ["a", "b"]
     assert manager.stop_report is not None
     report = manager.stop_report.controllers["it"]
     assert (report.finished, report.cancelled, report.queued) == (("default/a", "default/b"), {}, 1)

@@ -1,0 +1,168 @@
+"""The metrics of a manager, as Prometheus reads them over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from aioinformer import Client, HttpTransport
+from aioinformer.controller import LeaderElection, Manager, Request, Result, Retry, TerminalError, Watch
+from aioinformer.errors import UsageError
+from aioinformer.models import core_v1
+from aioinformer.prometheus import PrometheusMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.testing import ApiServer
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+class Scraped:
+    """A registry, and the samples in it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.metrics = PrometheusMetrics(self.registry)
+
+    def __call__(self, name: str, /, **labels: str) -> float | None:
+        return self.registry.get_sample_value(name, labels)
+
+    async def reaches(self, value: float, name: str, /, **labels: str) -> None:
+        """Wait until a sample has a value."""
+        await self.until(lambda: self(name, **labels) == value)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Wait until a condition holds."""
+        async with asyncio.timeout(20):
+            while not condition():  # noqa: ASYNC110 - statistics change without an event
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def scraped() -> Scraped:
+    return Scraped()
+
+
+async def test_manager_exports_results_parked_keys_and_durations(api_server: ApiServer, scraped: Scraped) -> None:
+    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics)
+    failed: set[str] = set()
+
+    @manager.controller(core_v1.CONFIG_MAPS)
+    async def maps(request: Request[Any]) -> Result | None:
+        match request.name.partition("-")[0]:
+            case "secretive":
+                raise TerminalError("the password hunter2 is wrong")
+            case "told":
+                return Result(parked="hunter2 again")
+            case "flaky" if request.name not in failed:
+                failed.add(request.name)
+                raise Retry("once")
+            case "later":
+                return Result(after=3600)
+            case "writer":
+                await request.client.core.v1.secrets.create({"metadata": {"name": "made", "namespace": "default"}})
+        return None
+
+    async with manager:
+        await scraped.reaches(1, "controller_phase", controller="maps", phase="working")
+        for name in ("secretive-1", "secretive-2", "told", "flaky", "later", "writer", "plain"):
+            api_server.create("configmaps", config_map(name))
+        total = {"controller": "maps"}
+        await scraped.reaches(3, "controller_runtime_reconcile_total", result="success", **total)
+        await scraped.reaches(8, "controller_runtime_reconcile_time_seconds_count", **total)
+        assert scraped("controller_runtime_reconcile_total", result="parked", **total) == 3
+        assert scraped("controller_runtime_reconcile_total", result="requeue_after", **total) == 1
+        assert scraped("controller_runtime_reconcile_total", result="error", **total) == 1
+        assert scraped("controller_runtime_reconcile_errors_total", **total) == 1
+        assert scraped("controller_runtime_max_concurrent_reconciles", **total) == 4
+        assert scraped("controller_runtime_active_workers", **total) == 0
+        # The failed attempt of `flaky` is no end: the change is answered by the next one.
+        assert scraped("controller_change_to_end_seconds_count", **total) == 7
+        assert scraped("controller_parked_keys", reason="terminal", **total) == 2
+        assert scraped("controller_parked_keys", reason="result", **total) == 1
+        assert scraped("controller_oldest_key_seconds", **total) == 0
+        assert scraped("manager_ready", manager="shop") == 1
+        assert scraped("workqueue_work_duration_seconds_count", name="maps") == 8
+        assert scraped("rest_client_requests_total", code="201", method="POST", host=api_server.url[7:]) == 1
+        answered = scraped("rest_client_request_duration_seconds_count", verb="POST", host=api_server.url[7:])
+        assert answered == 1
+    assert scraped("manager_ready", manager="shop") is None
+
+
+async def test_oldest_key_and_own_write_waits_are_exported(api_server: ApiServer, scraped: Scraped) -> None:
+    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics)
+    go = asyncio.Event()
+
+    def refuse(obj: Any) -> list[str]:
+        raise KeyError("hunter2")
+
+    @manager.controller(core_v1.CONFIG_MAPS, workers=1, watches=[Watch(core_v1.SERVICES, to=refuse)])
+    async def maps(request: Request[Any]) -> None:
+        if request.object and not (request.object.data or {}).get("done"):
+            await request.client.core.v1.configmaps.patch(str(request.key), {"data": {"done": "yes"}})
+            await go.wait()
+
+    async with manager:
+        await scraped.reaches(1, "controller_phase", controller="maps", phase="working")
+        for name in "ab":
+            api_server.create("configmaps", config_map(name))
+        api_server.create("services", {"metadata": {"name": "s", "namespace": "default"}, "spec": {"ports": []}})
+        await scraped.reaches(1, "controller_runtime_active_workers", controller="maps")
+        await scraped.until(lambda: scraped("controller_oldest_key_seconds", controller="maps"))
+        await scraped.until(lambda: "controller_input_errors_total{" in generate_latest(scraped.registry).decode())
+        page = await page_of(scraped)
+        assert "hunter2" not in page
+        assert re.search(r'controller_input_errors_total{controller="maps",input="[^"]*services[^"]*"} 1.0', page)
+        go.set()
+        await scraped.reaches(0, "controller_runtime_active_workers", controller="maps")
+        await scraped.reaches(0, "controller_own_writes", controller="maps")
+
+
+async def page_of(scraped: Scraped) -> str:
+    """Return the text that Prometheus scrapes, made in another thread."""
+    return (await asyncio.to_thread(generate_latest, scraped.registry)).decode()
+
+
+async def test_leader_is_exported_until_it_stops(api_server: ApiServer, scraped: Scraped) -> None:
+    election = LeaderElection("shop", "default")
+    manager = Manager("shop", client=api_server.url, metrics=scraped.metrics, leader_election=election, health_port=0)
+
+    @manager.controller(core_v1.CONFIG_MAPS)
+    async def maps(request: Request[Any]) -> None: ...
+
+    async with manager:
+        await scraped.reaches(1, "leader_election_master_status", name="default/shop")
+        assert scraped("leader_election_slowpath_total", name="default/shop") is not None
+        assert 'leader_election_master_status{name="default/shop"} 1.0' in await page_of(scraped)
+        standby = Manager(
+            "other", client=api_server.url, metrics=(other := Scraped()).metrics, leader_election=election
+        )
+        async with standby:
+            await other.reaches(0, "leader_election_master_status", name="default/shop")
+    assert scraped("leader_election_master_status", name="default/shop") is None
+
+
+async def test_two_managers_of_one_name_need_two_registries(api_server: ApiServer, scraped: Scraped) -> None:
+    async with Manager("shop", client=api_server.url, metrics=scraped.metrics):
+        with pytest.raises(UsageError, match="name='shop' is in use"):
+            async with Manager("shop", client=api_server.url, metrics=scraped.metrics):
+                pass
+    async with Manager("shop", client=api_server.url, metrics=scraped.metrics):
+        assert scraped("manager_ready", manager="shop") == 1
+
+
+async def test_requests_of_two_transports_for_a_server_are_added(api_server: ApiServer, scraped: Scraped) -> None:
+    async with HttpTransport(api_server.url) as one, HttpTransport(api_server.url) as two:
+        for number, transport in enumerate((one, two)):
+            async with Manager(f"shop-{number}", client=transport, metrics=scraped.metrics) as manager:
+                assert manager.ready()
+                await Client(transport).core.v1.namespaces.get("default")
+    assert scraped("rest_client_requests_total", code="200", method="GET", host=api_server.url[7:]) == 2
