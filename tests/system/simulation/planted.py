@@ -100,7 +100,7 @@ def version_advances_before_processing(original: Any, self: Any, config: Any) ->
     process = config.process
 
     def process_late(deltas: Any, is_in_initial_list: bool) -> None:
-        config.on_version(config.queue._version)
+        config.on_version(config.queue.version)
         process(deltas, is_in_initial_list)
 
     config.process = process_late
