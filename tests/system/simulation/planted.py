@@ -152,7 +152,7 @@ def woken_for_any_version(original: Any, version: str, wanted: str) -> bool:
 @planted("a handler that raises is not called again", "handlers.listener.ProcessorListener.count_error")
 def exception_ends_a_listener(original: Any, self: Any) -> None:
     original(self)
-    self._stopped = True
+    self.backlog.close()
 
 
 @planted(
