@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -76,7 +77,7 @@ class LoopDetector:
         self._quiet = quiet
         self._keys = keys
         #: Keys whose last run wrote something, in the order of these runs.
-        self._streaks: dict[ObjectName, _Streak] = {}
+        self._streaks: OrderedDict[ObjectName, _Streak] = OrderedDict()
         #: Those of them whose fields are compared.
         self._hot: dict[ObjectName, _Streak] = {}
         self._quiet_until = float("-inf")
@@ -134,7 +135,7 @@ class LoopDetector:
 
     def _expire(self, now: float) -> None:
         """Forget the keys that last ran long ago, and the oldest one if there is no space for another."""
-        for key in list(self._streaks)[:2]:
+        for key in tuple(islice(self._streaks, 2)):
             if now - self._streaks[key].times[-1] > self._seconds or len(self._streaks) >= self._keys:
                 self.forget(key)
 

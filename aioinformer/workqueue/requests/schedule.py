@@ -23,6 +23,7 @@ Guarantees:
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -74,7 +75,7 @@ class Schedule:
         self._entries: dict[ObjectName, Entry] = {}
         #: When the last runs of keys without a request began, for `min_interval`, in the order of their ends. There may
         #: be very many, so they have no entry. The first one is dropped in time, others at the latest after it.
-        self._resting: dict[ObjectName, float] = {}
+        self._resting: OrderedDict[ObjectName, float] = OrderedDict()  # a dict looks for its first item in O(n)
         #: (time, number, entry) of delayed entries, valid if the entry still has that time.
         self._times: list[tuple[float, int, Entry]] = []
         self._numbers = count()
@@ -217,7 +218,7 @@ class Schedule:
         for _ in range(_SLICE if self._resting else 0):
             if not self._resting or self._end_of_rest() > now:
                 break
-            del self._resting[next(iter(self._resting))]
+            self._resting.popitem(last=False)
         for _ in range(_SLICE if self._times else 0):
             if not self._times or self._times[0][0] > now:
                 return

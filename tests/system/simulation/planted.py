@@ -100,7 +100,7 @@ def version_advances_before_processing(original: Any, self: Any, config: Any) ->
     process = config.process
 
     def process_late(deltas: Any, is_in_initial_list: bool) -> None:
-        config.on_version(config.queue._version)
+        config.on_version(config.queue.version)
         process(deltas, is_in_initial_list)
 
     config.process = process_late
@@ -152,7 +152,7 @@ def woken_for_any_version(original: Any, version: str, wanted: str) -> bool:
 @planted("a handler that raises is not called again", "handlers.listener.ProcessorListener.count_error")
 def exception_ends_a_listener(original: Any, self: Any) -> None:
     original(self)
-    self._stopped = True
+    self.backlog.close()
 
 
 @planted(

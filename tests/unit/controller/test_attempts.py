@@ -7,6 +7,7 @@ import contextvars
 import gc
 import itertools
 import logging
+import sys
 import weakref
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -110,8 +111,10 @@ async def test_what_an_attempt_leaves_behind_does_not_count_against_a_later_one(
         manager.enqueue(controller, "default/c")
         manager.enqueue(controller, "default/b")
         await asyncio.sleep(10)
-        assert snapshot_of(manager)["results"] == {"success": 3, "error": 2}, "c itself was cancelled"
-        assert list(snapshot_of(manager)["parked"]) == ["default/c"]
+        # Before Python 3.13, a task is cancelled even after `uncancel`: c itself, and not b after it.
+        failed = sys.version_info < (3, 13)
+        assert snapshot_of(manager)["results"] == {"success": 4 - failed, "error": 1 + failed}
+        assert list(snapshot_of(manager)["parked"]) == ["default/c"] * failed
 
 
 class Item:
