@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Change: TypeAlias = Literal["created", "changed", "unchanged", "failed"]
 
+_decode_definition: Final = msgspec.json.Decoder(CustomResourceDefinition).decode
 _CRD: Final = "CustomResourceDefinition"
 #: Namespaces and definitions are needed by others; webhooks and API services refuse others while they do not run.
 _RANKS: Final = {
@@ -188,7 +189,7 @@ async def _reason_to_wait(client: Client, body: Manifest) -> str:
     raw = (
         await client.request("GET", f"/apis/{body['apiVersion']}/customresourcedefinitions/{body['metadata']['name']}")
     ).body
-    definition = msgspec.json.decode(raw, type=CustomResourceDefinition)
+    definition = _decode_definition(raw)
     if not definition.served():
         conditions = (definition.status.conditions if definition.status else None) or ()
         refused = [each.message for each in conditions if each.status == "False" and each.message]

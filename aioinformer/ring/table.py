@@ -95,6 +95,10 @@ class _Version(msgspec.Struct):
     version: int
 
 
+_decode_version = msgspec.json.Decoder(_Version).decode
+_decode_document = msgspec.json.Decoder(_Document).decode
+
+
 def slot_of(value: str, count: int) -> int:
     """Return the number of the slot of a uid or namespace."""
     return shard_hash(value) * count // HASHES
@@ -117,10 +121,10 @@ def decode(config_map: Mapping[str, Any]) -> Ring:
     if not isinstance(text, str):
         raise RingDamaged(f"it has no {FIELD}; delete the ConfigMap, and the replicas make another ring")
     try:
-        version = msgspec.json.decode(text, type=_Version).version
+        version = _decode_version(text).version
         if version != VERSION:
             raise RingDamaged(f"another version of aioinformer has written it, in form {version}; {remedy}")
-        document = msgspec.json.decode(text, type=_Document)
+        document = _decode_document(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RingDamaged(f"{FIELD} cannot be read: {error}; {remedy}") from None
     ring = document.ring

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from aioinformer import HttpTransport, Phase, Resource, SharedInformerFactory, UsageError, connect
+from aioinformer.factory.memory import InformerMemory
 from aioinformer.informer.options import RunOptions
 from aioinformer.testing import ApiServer
 from tests.project.docs.blocks import PROJECT, Block, in_language
@@ -193,6 +194,16 @@ SCENARIOS: tuple[Callable[[], Awaitable[object]], ...] = (
     *(_handlers, _expired, _full_pool, _other_kind, connect, _never_started, _unknown_option, _other_options),
 )
 
+MEMORY = InformerMemory(
+    resource="v1/secrets",
+    storage="bytes",
+    objects=33_000,
+    bytes=213_000_000,
+    index_bytes=1_000_000,
+    unread=31_680,
+    metadata_bytes=8_000_000,
+)
+
 
 async def test_quoted_lines_are_real(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
@@ -200,7 +211,7 @@ async def test_quoted_lines_are_real(
     monkeypatch.setenv("HOME", str(tmp_path))
     caplog.set_level(logging.INFO, "aioinformer")
     errors = [await _error_of(scenario) for scenario in SCENARIOS]
-    real = {normal(line) for line in (*errors, *caplog.messages)}
+    real = {normal(line) for line in (*errors, *caplog.messages, str(MEMORY))}
     patterns = {page: list(formats(letters)) for page, letters in LETTERS.items()}
     unreal = [
         f"{block}: {line}\n  the closest that is real: {_closest(line, real)}"

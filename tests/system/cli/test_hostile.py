@@ -170,4 +170,4 @@ async def test_help_without_a_command_keeps_its_lines(shell: Shell) -> None:
     assert finished.code in (0, 2)  # before click 8.2, help is no error
     shown = "\n".join(finished.lines) + finished.stderr
     assert "\\x" not in shown
-    assert "\n  watch  Run an informer" in shown
+    assert "\n  watch       Run an informer" in shown

@@ -178,7 +178,8 @@ class Model:
         if not isinstance(outcome, Unfinished) or reason:
             known.succeed()
         if reason and not (known.wanted and known.wanted.changed):
-            known.parked, known.wanted = Parked(reason, now, run.attempt), None
+            kind = outcome.kind if isinstance(outcome, Park) else "attempts"
+            known.parked, known.wanted = Parked(reason, now, run.attempt, kind), None
         elif again is not None:
             if known.wanted is not None:
                 known.wanted.at = self.allowed(known, known.wanted.at, known.wanted.changed)
