@@ -68,12 +68,16 @@ class DueTimer:
 
     Args:
         call: is called with the present time, which is never before the time that was set.
+
+    Attributes:
+        due: the time that is set; None for none.
     """
 
-    __slots__ = ("_call", "_handle")
+    __slots__ = ("_call", "_handle", "due")
 
     def __init__(self, call: Callable[[float], None]) -> None:
         self._call = call
+        self.due: float | None = None
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, due: float | None) -> None:
@@ -82,14 +86,15 @@ class DueTimer:
         Args:
             due: by the clock of the running event loop; None for no call.
         """
+        if due == self.due:
+            return
+        self.due = due
         if self._handle is not None:
-            if self._handle.when() == due:
-                return
             self._handle.cancel()
             self._handle = None
         if due is not None:
             self._handle = asyncio.get_running_loop().call_at(due, self._on_time, due)
 
     def _on_time(self, due: float) -> None:
-        self._handle = None
+        self._handle = self.due = None
         self._call(max(due, asyncio.get_running_loop().time()))  # event loops may call a timer slightly early

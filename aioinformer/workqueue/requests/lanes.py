@@ -129,26 +129,35 @@ class Lanes:
 
     def pop(self, now: float) -> Entry | None:
         """Remove and return the next request, and count a run of its group; None if none may run."""
-        ages = self._ages
-        for _ in range(_LOOKS):
-            if not ages or (ages[0][0] > now and ages[0][2].first is not None):
-                break
-            lane = heappop(ages)[2]
-            lane.watched = False
-            self._update(lane, now)
+        if self._ages and self._is_due(now):
+            self._look(now)
         if not self._priorities:
             return None
         ring = self._overdue if self._turn_of_overdue and self._overdue else self._rings[self._priorities[-1]]
         self._turn_of_overdue = ring is not self._overdue
         lane = next(iter(ring))
-        ring.move_to_end(lane)
-        entry = lane.first
+        if len(ring) > 1:
+            ring.move_to_end(lane)
+        entry, group = lane.first, lane.group
         assert entry is not None
-        lane.group.runs += 1
+        group.runs += 1
         self.remove(entry, now)
-        if lane.group.runs == self._limit:
-            self._update_all(lane.group, now)
+        if group.runs == self._limit:
+            self._update_all(group, now)
         return entry
+
+    def _is_due(self, now: float) -> bool:
+        at, _, lane = self._ages[0]
+        return at <= now or lane.first is None
+
+    def _look(self, now: float) -> None:
+        """Look at the lanes that may be overdue, a slice of them at most."""
+        for _ in range(_LOOKS):
+            lane = heappop(self._ages)[2]
+            lane.watched = False
+            self._update(lane, now)
+            if not self._ages or not self._is_due(now):
+                break
 
     def end_run(self, group: Hashable, now: float) -> None:
         """Count the end of a run of a group."""

@@ -291,7 +291,9 @@ class RequestQueue:
             self._getters.wake_all()
         elif not self._woken and self._getters and schedule.lanes.available():
             self._woken = self._getters.wake()
-        self._timer.set(schedule.next_time())
+        due = schedule.next_time()
+        if due != self._timer.due:
+            self._timer.set(due)
 
     def _on_time(self, now: float) -> None:
         self._schedule.advance(now)

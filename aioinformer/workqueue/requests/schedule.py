@@ -171,18 +171,16 @@ class Schedule:
         entry = self._entry_of(run)
         if run.released:
             return False
-        self._release(run, entry, now)
-        return True
-
-    def _release(self, run: Run, entry: Entry, now: float) -> None:
         run.released = True
         self.lanes.end_run(entry.group, now)
+        return True
 
     def finish(self, run: Run, outcome: Outcome, now: float) -> Parked | float | None:
         """End a run. What was requested during the run, and what the outcome requests, become one request."""
         entry = self._entry_of(run)
         if not run.released:
-            self._release(run, entry, now)
+            run.released = True
+            self.lanes.end_run(entry.group, now)
         del self.running[run.key]
         entry.run, entry.state = None, _NEW
         reason = outcome.reason if isinstance(outcome, Park) else None
