@@ -354,24 +354,29 @@ class Manager:
         if self._session is not None:
             self._session.end(reason)
 
-    def main(self) -> NoReturn:
+    def main(self, *, report_file: str = "") -> NoReturn:
         """Run as a program: until SIGTERM or SIGINT, and exit the process.
 
         The exit code is 0 after a signal or `stop()`, 1 if a controller has failed for good, and 2 if the manager is
         used or configured wrongly. A second signal ends the program at once. Without a configuration of logging, lines
         of level INFO go to stderr.
 
+        At SIGUSR1, what `report` returns is written as JSON, into the log or, if it is given, into `report_file`.
+
         Raises:
             UsageError: an event loop runs in this thread.
         """
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-        sys.exit(self.run_as_program())
+        sys.exit(self.run_as_program(report_file=report_file))
 
-    def run_as_program(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None = None) -> int:
+    def run_as_program(
+        self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None = None, *, report_file: str = ""
+    ) -> int:
         """Run as `main` does, and return the exit code. If an attempt has been abandoned, exit the process instead.
 
         Args:
             connect: provides the transport instead of `client`.
+            report_file: as for `main`.
 
         Raises:
             UsageError: an event loop runs in this thread.
@@ -388,7 +393,7 @@ class Manager:
         code = 0
         with asyncio.Runner() as runner:
             try:
-                runner.run(self._run_connected(connect))
+                runner.run(self._run_connected(connect, report_file))
             except UsageError as error:
                 _log.error("%s", error)
                 code = 2
@@ -403,16 +408,21 @@ class Manager:
                 os._exit(code)
         return code
 
-    async def _run_connected(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None) -> None:
-        if connect is None:
-            await self.run(signals=True)
-            return
-        async with connect() as transport:
-            own, self.client = self.client, transport
-            try:
+    async def _run_connected(
+        self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
+    ) -> None:
+        from aioinformer.controller.debug.report import reports_at_signal
+
+        with reports_at_signal(self.name, self.report, report_file):
+            if connect is None:
                 await self.run(signals=True)
-            finally:
-                self.client = own
+                return
+            async with connect() as transport:
+                own, self.client = self.client, transport
+                try:
+                    await self.run(signals=True)
+                finally:
+                    self.client = own
 
     def alive(self) -> Health:
         """Return whether all workers make progress, and no elected controller outlives the Lease: the liveness probe.

@@ -66,12 +66,12 @@ const facts = (...pairs) => h("dl", {}, pairs.filter(([, value]) => value !== ""
 // Texts.
 
 function seconds(value) {
-  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  if (value < 1) return `${(value * 1000).toFixed(value < 0.01 ? 1 : 0)} ms`;
   if (value < 60) return `${value.toFixed(value < 10 ? 1 : 0)} s`;
   const minutes = Math.floor(value / 60);
   return minutes < 60 ? `${minutes} min ${Math.floor(value % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
-const ago = (time) => `${seconds(Math.max(0, state.report.time - time))} ago`;
+const ago = (time) => (state.report.time - time < 1 ? "just now" : `${seconds(state.report.time - time)} ago`);
 const until = (time) => (time <= state.report.time + 0.05 ? "now" : `in ${seconds(time - state.report.time)}`);
 const bytes = (value) => (value < 1e6 ? `${(value / 1e3).toFixed(0)} kB` : `${(value / 1e6).toFixed(1)} MB`);
 const number = (value) => value.toLocaleString("en");
@@ -333,8 +333,12 @@ element("lists").onkeydown = (event) => {
 };
 document.onkeydown = (event) => { if (event.key === "Escape" && state.selected) select(null); };
 
-const chosen = /^#key=([^:]*):(.*)$/.exec(location.hash);
-if (chosen) state.selected = { controller: decodeURIComponent(chosen[1]), key: decodeURIComponent(chosen[2]) };
+window.onhashchange = () => {
+  const chosen = /^#key=([^:]*):(.*)$/.exec(location.hash);
+  state.selected = chosen && { controller: decodeURIComponent(chosen[1]), key: decodeURIComponent(chosen[2]) };
+  loadDetail();
+};
+window.onhashchange();
 const events = new EventSource("api/events");
 events.onmessage = (event) => showAll(JSON.parse(event.data));
 events.onerror = () => connection("connection lost; what is shown is old", true);
