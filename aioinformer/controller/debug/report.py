@@ -259,7 +259,7 @@ def scrubbed(value: Any) -> Any:
         shown = visible(value)
         return _CREDENTIALS.sub(_hidden, shown) if " " in shown or "://" in shown or "eyJ" in shown else shown
     if isinstance(value, dict):
-        return {scrubbed(str(name)): scrubbed(each) for name, each in value.items()}
+        return {str(name): scrubbed(each) for name, each in value.items()}
     return [scrubbed(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 

@@ -294,7 +294,7 @@ async def test_only_the_page_itself_may_run_parked_keys(api_server: ApiServer) -
         assert await page.post(own) == 200
 
         async def ran() -> bool:
-            return (await page.key("default/parked"))["runs"]["count"] == 2
+            return bool((await page.key("default/parked"))["runs"]["count"] == 2)
 
         await page.until(ran)
         assert await page.post(own, "default/nope") == 409
