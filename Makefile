@@ -41,6 +41,7 @@ demo: $(VENV)/.package ## Run a changing cluster and show an informer's view of 
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 test: $(VENV)/.package $(VENV)/.dev ## Run every test with a sample of its values (ARGS="tests/unit/cache -x": those tests, all values)
+	@command -v chromium >/dev/null || echo "chromium is missing, so the debug page is not tested in a browser; Debian's package chromium has it."
 	@$(PYTEST) $(or $(ARGS),--sample --values=3)
 
 test-all: $(VENV)/.package $(VENV)/.dev ## Run all tests, with all rows and more seeds; record it in tests/full_run.json

@@ -396,6 +396,15 @@ def dashboards(output: Path) -> None:
     help="Port of /livez, /readyz and /metrics. Default: that of the manager.",
 )
 @click.option(
+    "--debug-port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="Port of the debug page, on the loopback interface. Default: that of the manager.",
+)
+@click.option("--debug-values", is_flag=True, help="The page shows values in the diffs of objects; of Secrets, none.")
+@click.option("--debug-retry", is_flag=True, help="The page may run parked keys again.")
+@click.option("--report-file", metavar="FILE", default="", help="Write the report at SIGUSR1 here. Default: the log.")
+@click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -412,6 +421,10 @@ def run(
     manager: str,
     namespaces: tuple[str, ...],
     health_port: int | None,
+    debug_port: int | None,
+    debug_values: bool,
+    debug_retry: bool,
+    report_file: str,
     log_format: str,
     log_level: str,
     dry_run: bool,
@@ -427,6 +440,9 @@ def run(
       aioinformer run widgets:manager
       aioinformer run widgets:manager -n shop --dry-run
       aioinformer run widgets:manager --health-port 8080 --log-format json --log-level warning
+      aioinformer run widgets:manager --debug-port 8081
+
+    SIGUSR1 writes a report: what is wrong, and the state of controllers, keys and caches, as JSON.
 
     \b
     Exit codes:
@@ -443,7 +459,44 @@ def run(
     loaded.dry_run = loaded.dry_run or dry_run
     if health_port is not None:
         loaded.health_port = health_port
-    sys.exit(run_manager(loaded, options))
+    if debug_port is not None:
+        loaded.debug_port = debug_port
+    if debug_values or debug_retry:
+        if loaded.debug_port is None:
+            raise click.UsageError("--debug-values and --debug-retry need --debug-port: there is no page without it")
+        loaded.debug_app(values=debug_values, retry=debug_retry)
+    sys.exit(run_manager(loaded, options, report_file))
+
+
+@cli.command(short_help="Show in a terminal what a running manager does.")
+@click.option("--attach", metavar="URL", required=True, help="Address of the debug page: http://127.0.0.1:8081/")
+@click.option("--interval", metavar="SECONDS", type=click.FloatRange(1, 60), default=2.0, show_default=True)
+@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until q or Ctrl-C.")
+def top(attach: str, interval: float, duration: float | None) -> None:
+    """Show the first screen of the debug page of a manager: what is wrong, and the keys of interest.
+
+    On a terminal, the keys are: q quits, Tab shows the next list, s sorts it, Up and Down select a
+    key, Enter follows it, Esc goes back. Without a terminal, the command prints lines.
+
+    \b
+    Examples:
+      aioinformer run widgets:manager --debug-port 8081
+      aioinformer top --attach http://127.0.0.1:8081/
+      aioinformer top --attach http://127.0.0.1:8081/ --duration 1 | cat
+
+    \b
+    Exit codes:
+      0  ended by q, by a signal, or after --duration
+      2  a bad option, or there is no debug page at the URL
+    """
+    live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+    def make(write: Callable[[bytes], None]) -> Program:
+        from aioinformer.cli.controllers.top import TopProgram
+
+        return TopProgram(attach, interval, duration, write, live=live)
+
+    sys.exit(run_program(make))
 
 
 @cli.command(short_help="Print the CustomResourceDefinition of a class.")

@@ -5,6 +5,8 @@ from aioinformer.exports import lazy_exports as _lazy_exports
 __getattr__, __dir__ = _lazy_exports(
     __name__,
     {
+        "debug.access": "DebugRequest",
+        "debug.app": "DebugApp",
         "declaration": "Controller controller",
         "health": "Health",
         "helpers.finalizing": "Ending finalizing",

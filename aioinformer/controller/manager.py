@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from kubernetes_asyncio.client import ApiClient
 
+    from aioinformer.controller.debug.access import Check
+    from aioinformer.controller.debug.app import DebugApp
     from aioinformer.controller.declaration import ControllerOptions, Writes
     from aioinformer.controller.report import StopReport
     from aioinformer.controller.request import Reconciler
@@ -82,6 +84,7 @@ class Manager:
 
         health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
+        debug_port: the port of the debug page, on the loopback interface; 0 for a free one, None for no page.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
             it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
@@ -117,6 +120,7 @@ class Manager:
         # Operation
         health_port: int | None = None,
         health_host: str = "",
+        debug_port: int | None = None,
         dry_run: bool = False,
         strict_writes: bool | None = None,
         grace: float = 10.0,
@@ -155,8 +159,9 @@ class Manager:
             raise UsageError(f"Manager: recorder must be an EventRecorder, not {recorder!r}")
         if isinstance(controllers, Controller):
             raise UsageError(f"Manager: controllers must be a list, not {controllers!r}; write [{controllers.name}]")
-        if health_port is not None and not (type(health_port) is int and 0 <= health_port < 65536):
-            raise OptionError(f"Manager: health_port must be a number from 0 to 65535, or None, not {health_port!r}")
+        for option, port in (("health_port", health_port), ("debug_port", debug_port)):
+            if port is not None and not (type(port) is int and 0 <= port < 65536):
+                raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
         check_seconds(grace, "Manager: grace")
         check_metrics(metrics)
         self.name = name
@@ -165,6 +170,7 @@ class Manager:
         self.ring = ring
         self.health_port = health_port
         self.health_host = health_host
+        self.debug_port = debug_port
         self.dry_run = dry_run
         self.strict_writes = strict_writes
         self.grace = grace
@@ -180,6 +186,7 @@ class Manager:
         """How the last stop went; None before the first one."""
         self._controllers: dict[str, Controller[Any]] = {}
         self._session: Session | None = None
+        self._debug: DebugApp | None = None
         for each in controllers:
             self._declare(each)
 
@@ -347,24 +354,29 @@ class Manager:
         if self._session is not None:
             self._session.end(reason)
 
-    def main(self) -> NoReturn:
+    def main(self, *, report_file: str = "") -> NoReturn:
         """Run as a program: until SIGTERM or SIGINT, and exit the process.
 
         The exit code is 0 after a signal or `stop()`, 1 if a controller has failed for good, and 2 if the manager is
         used or configured wrongly. A second signal ends the program at once. Without a configuration of logging, lines
         of level INFO go to stderr.
 
+        At SIGUSR1, what `report` returns is written as JSON, into the log or, if it is given, into `report_file`.
+
         Raises:
             UsageError: an event loop runs in this thread.
         """
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-        sys.exit(self.run_as_program())
+        sys.exit(self.run_as_program(report_file=report_file))
 
-    def run_as_program(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None = None) -> int:
+    def run_as_program(
+        self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None = None, *, report_file: str = ""
+    ) -> int:
         """Run as `main` does, and return the exit code. If an attempt has been abandoned, exit the process instead.
 
         Args:
             connect: provides the transport instead of `client`.
+            report_file: as for `main`.
 
         Raises:
             UsageError: an event loop runs in this thread.
@@ -381,7 +393,7 @@ class Manager:
         code = 0
         with asyncio.Runner() as runner:
             try:
-                runner.run(self._run_connected(connect))
+                runner.run(self._run_connected(connect, report_file))
             except UsageError as error:
                 _log.error("%s", error)
                 code = 2
@@ -396,16 +408,21 @@ class Manager:
                 os._exit(code)
         return code
 
-    async def _run_connected(self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None) -> None:
-        if connect is None:
-            await self.run(signals=True)
-            return
-        async with connect() as transport:
-            own, self.client = self.client, transport
-            try:
+    async def _run_connected(
+        self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
+    ) -> None:
+        from aioinformer.controller.debug.report import reports_at_signal
+
+        with reports_at_signal(self.name, self.report, report_file):
+            if connect is None:
                 await self.run(signals=True)
-            finally:
-                self.client = own
+                return
+            async with connect() as transport:
+                own, self.client = self.client, transport
+                try:
+                    await self.run(signals=True)
+                finally:
+                    self.client = own
 
     def alive(self) -> Health:
         """Return whether all workers make progress, and no elected controller outlives the Lease: the liveness probe.
@@ -429,11 +446,72 @@ class Manager:
             name=self.name, running=False, leader=None, ring=None, controllers={}, failed={}, informers=None
         )
 
+    def debug_app(
+        self,
+        *,
+        check: Check | None = None,
+        values: bool = False,
+        retry: bool = False,
+        memory: int = 16_000_000,
+        docs: str = "",
+    ) -> DebugApp:
+        """Return the debug page of the manager: an ASGI application; its `aiohttp()` is one of aiohttp.
+
+        Call it once, before the start or later. From then on, changes of the primary objects are recorded while the
+        manager runs, and the last five of each key are shown as diffs with the field managers that wrote them.
+
+        Requests from this machine are answered if they name a loopback address as their host and came through no proxy;
+        all others are refused, unless `check` consents. Nothing that a Secret contains is shown, and no credential.
+
+        Args:
+            check: returns True for a `DebugRequest` that may be answered though it is not local; may be async.
+            values: whether diffs have the values of fields, those of Secrets never; otherwise, they name the fields.
+            retry: whether the page may run parked keys again.
+            memory: bytes for recorded states; the keys that changed longest ago are dropped first.
+            docs: the URL of a copy of the page *Troubleshooting*, for links.
+
+        Raises:
+            UsageError: it was called before, or an argument is invalid.
+        """
+        from aioinformer.controller.debug.app import DebugApp
+
+        if self._debug is not None:
+            raise UsageError(f"manager {self.name} has a debug page already; keep what debug_app() has returned")
+        if check is not None and not callable(check):
+            raise UsageError(f"debug_app: check must be a function of a DebugRequest, not {check!r}")
+        if type(memory) is not int or memory < 0:
+            raise OptionError(f"debug_app: memory must be a number of bytes, 0 or more, not {memory!r}")
+        if docs and not docs.startswith(("https://", "http://")):
+            raise OptionError(f"debug_app: docs must be an http or https URL, not {docs!r}")
+        self._debug = DebugApp(
+            self.name, lambda: self._session, check=check, values=values, retry=retry, memory=memory, docs=docs
+        )
+        if self._session is not None:
+            self._session.debug_with(self._debug)
+        return self._debug
+
+    def report(self) -> dict[str, Any]:
+        """Return what the debug page shows, as plain data for `json.dumps`: what is wrong first.
+
+        Without a page, it lacks what only the page records. Call it on the thread of the event loop.
+        """
+        from aioinformer.controller.debug.report import report
+
+        return report(self.name, self._session) if self._debug is None else self._debug.report()
+
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:
             raise UsageError(f"manager {self.name} runs already; make another Manager to run two")
         settings = Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
-        self._session = session = Session(settings, self._controllers.values(), ends_on_failure=ends_on_failure)
+        if self.debug_port is not None and self._debug is None:
+            self.debug_app()
+        self._session = session = Session(
+            settings,
+            self._controllers.values(),
+            ends_on_failure=ends_on_failure,
+            debug=self._debug,
+            debug_port=self.debug_port,
+        )
         try:
             await session.start()
         except BaseException:

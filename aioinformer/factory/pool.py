@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from aioinformer.factory.factory import SharedInformerFactory
+    from aioinformer.factory.memory import InformerMemory
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
@@ -43,6 +44,9 @@ class Informers(Protocol):
 
     def snapshot(self) -> FactorySnapshot:
         """Return the state of the informers."""
+
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes."""
 
 
 class InformerPool:
@@ -141,6 +145,10 @@ class InformerPool:
         """Return the state of the informers and their handlers, as plain data for `json.dumps`."""
         return self._informers.snapshot(self._builder.name)
 
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes."""
+        return await self._informers.memory()
+
     def _one(self, key: InformerKey, options: Mapping[str, Any], making: Making) -> SharedIndexInformer[Any]:
         return self._builder.build(SharedIndexInformer, key, options, making)
 
@@ -179,6 +187,10 @@ class SharedFactory:
     def snapshot(self) -> FactorySnapshot:
         """Return the state of the informers and their handlers, as plain data for `json.dumps`."""
         return self._factory.snapshot()
+
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes."""
+        return await self._factory.memory()
 
 
 def checked_namespaces(namespaces: Iterable[str]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from aioinformer.resources.shards import HASHES, NAMESPACE, UID, ShardRange, Sha
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from aioinformer.factory.memory import InformerMemory
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.informer.snapshots import FactorySnapshot
     from aioinformer.metrics import MetricsProvider
@@ -118,3 +119,10 @@ class RingInformers:
         for name, pool in (("slots", self._slots), ("owned", self._owned)):
             whole["informers"].update({f"{key} ({name})": each for key, each in pool.snapshot()["informers"].items()})
         return whole
+
+    async def memory(self) -> dict[str, InformerMemory]:
+        """Return what the cache of each informer takes."""
+        found = await self._whole.memory()
+        for name, pool in (("slots", self._slots), ("owned", self._owned)):
+            found.update({f"{key} ({name})": each for key, each in (await pool.memory()).items()})
+        return found

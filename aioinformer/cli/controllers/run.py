@@ -52,17 +52,17 @@ def configure_logging(form: str, level: str = "info") -> None:
         get_logger(noisy).setLevel(max(logging.WARNING, logging.root.level))
 
 
-def run_manager(manager: Manager, server: ServerOptions) -> int:
-    """Run a manager as a program; return its exit code.
+def run_manager(manager: Manager, server: ServerOptions, report_file: str = "") -> int:
+    """Run a manager as a program, with a file for reports; return its exit code.
 
     A server that an option names takes precedence over the manager's own client.
     """
     if manager.client is not None and server == type(server)():
-        return manager.run_as_program()
+        return manager.run_as_program(report_file=report_file)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Transport]:
         async with connected(server) as (transport, _):
             yield transport
 
-    return manager.run_as_program(connect)
+    return manager.run_as_program(connect, report_file=report_file)

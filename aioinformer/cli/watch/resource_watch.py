@@ -165,6 +165,14 @@ class ResourceWatch:
         return self._listed and self._listed[0].first_request(self._listed[1]), self.printer.synced_at
 
     @property
+    def progress(self) -> str:
+        """How far the first list is: "pods: 500 of 2000 objects …"; "" once it is delivered, and before it is known."""
+        if self._informer is None or self.printer.synced_at is not None:
+            return ""
+        text = "; ".join(filter(None, (each.progress for each in self._informer.reflectors().values())))
+        return text and f"{self.name}: {text}"
+
+    @property
     def objects(self) -> int:
         """The number of objects in the cache."""
         return 0 if self._informer is None else len(self._informer.get_indexer().list_keys())

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.cli.connecting import connected
 from aioinformer.cli.options import Output, WatchOptions
+from aioinformer.cli.output.line_writer import LineWriter
 from aioinformer.cli.output.lines import JsonFormat, TextFormat, summary_line
-from aioinformer.cli.output.palette import Palette, time_of_day, wants_colour
+from aioinformer.cli.output.palette import Palette, terminal_width, time_of_day, wants_colour
 from aioinformer.cli.output.whole_objects import is_secret, whole_object
 from aioinformer.cli.program import Program
 from aioinformer.cli.watch.measurements import LoopLag, max_rss_kib
 from aioinformer.cli.watch.printer import ExitCondition
 from aioinformer.cli.watch.resource_watch import ResourceWatch, summary_figures
 from aioinformer.concurrency import TaskGroup, create_task
-from aioinformer.logs import get_logger
+from aioinformer.logs import get_logger, visible
 from aioinformer.resources.discovery import Discovery
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = get_logger("aioinformer.cli")
 
+_PROGRESS_AFTER = 1.0
+_PROGRESS_EVERY = 0.5
 _CATCH_UP_SECONDS = 0.8
 """How long outstanding notifications may take before a dump; less than the grace of the end."""
 
@@ -51,6 +55,9 @@ class WatchSession(Program):
         )
         self._watches = [ResourceWatch(target, options, form, write, self._condition) for target in options.targets]
         self._lag = LoopLag()
+        #: Writes to the terminal of stderr; None if there is none.
+        live = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._terminal = LineWriter(sys.stderr.fileno()).write if live else None
 
     def interrupt(self) -> None:
         self.end(1 if self._options.conditional else 0)
@@ -92,6 +99,23 @@ class WatchSession(Program):
             async with TaskGroup() as tasks:
                 for watch in self._watches:
                     tasks.create_task(watch.run(transport, discovery, default_namespace), name=f"watch {watch.name}")
+                if self._terminal is not None:
+                    tasks.create_task(self._show_progress(self._terminal), name="progress of the first lists")
+
+    async def _show_progress(self, write: Callable[[bytes], None]) -> None:
+        """Show on the terminal how far the first lists are, in a line that is written over."""
+        shown = False
+        try:
+            await asyncio.sleep(_PROGRESS_AFTER)
+            while any(watch.printer.synced_at is None for watch in self._watches):
+                if text := "; ".join(filter(None, (watch.progress for watch in self._watches))):
+                    # The cursor stays at the begin of the line, so that the next line of the output replaces it.
+                    write(f"\r\x1b[2K{visible(text)[: terminal_width() - 1]}\r".encode())
+                    shown = True
+                await asyncio.sleep(_PROGRESS_EVERY)
+        finally:
+            if shown:
+                write(b"\r\x1b[2K")
 
     async def _catch_up(self) -> None:
         """Print the notifications that led to the state of the cache to dump."""

@@ -115,6 +115,11 @@ class OwnWrites:
         """Return the number of keys with writes that the caches may not show yet."""
         return len(self._keys)
 
+    def describe(self, key: ObjectName) -> str:
+        """Return the writes of a key that the caches may not show yet; "" for none."""
+        writes = self._keys.get(key)
+        return "" if writes is None else str(writes)
+
     def client(
         self,
         key: ObjectName,

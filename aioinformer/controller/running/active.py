@@ -82,6 +82,7 @@ class ActiveController:
         results: how many attempts there were, by result.
         synced: set when all objects of the first lists are in the queue.
         permitted: whether it may work: it needs no leadership, or has it.
+        observer: called with each run, the name of its result, what follows, and the time; None for none.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class ActiveController:
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
+        self.observer: Callable[[Run, str, Outcome, float], object] | None = None
         self._services = services
         #: The part of the keys that this replica runs; None for all.
         self.share: Share | None = None
@@ -454,6 +456,8 @@ class ActiveController:
         run = attempt.run
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
+        if self.observer is not None:
+            self.observer(run, name, outcome, now)
         if not self._closing and self._gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
@@ -538,6 +542,22 @@ class ActiveController:
             "input_errors": self.inputs.counts("errors"),
             "lost_changes": self.inputs.counts("lost"),
         }
+
+    def attempts(self) -> list[tuple[ObjectName, asyncio.Task[Any]]]:
+        """Return the keys of the attempts that run, and their tasks."""
+        return [(each.run.key, task) for task, each in tuple(self._attempts.items())]
+
+    def settling(self) -> list[ObjectName]:
+        """Return the keys whose own writes are not in the caches yet."""
+        return list(self._settling)
+
+    def is_settling(self, key: ObjectName) -> bool:
+        """Return whether the own writes of a key are not in the caches yet."""
+        return key in self._settling
+
+    def own_writes(self, key: ObjectName) -> str:
+        """Return the own writes of a key that the caches may not show yet; "" for none."""
+        return self._own.describe(key)
 
     def statistics(self) -> ControllerStatistics:
         """Return the numbers of the controller for metrics. Thread-safe."""

@@ -12,7 +12,7 @@ import random
 import signal
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec.structs import replace
 
@@ -34,6 +34,7 @@ from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.active import ActiveController
@@ -50,6 +51,18 @@ class ControllerFailed(AioinformerError):
     """A controller has failed, and is not restarted. The cause is chained."""
 
 
+class Observer(Protocol):
+    """What a debug page needs of a session."""
+
+    def begin(self) -> None: ...
+
+    def follow(self, active: ActiveController) -> None: ...
+
+    def end(self) -> None: ...
+
+    def serve(self, port: int) -> AbstractAsyncContextManager[Any]: ...
+
+
 class Session:
     """One run of a manager.
 
@@ -57,6 +70,8 @@ class Session:
         settings: of the manager.
         controllers: to run from the start; `add` adds others.
         ends_on_failure: whether a controller that has failed for good ends the session.
+        debug: is shown each controller; None for no debug page.
+        debug_port: the port of its page; None for none.
 
     Attributes:
         controllers: the running controllers by name.
@@ -67,7 +82,15 @@ class Session:
         report: how the stop went; None before its end.
     """
 
-    def __init__(self, settings: Settings, controllers: Iterable[Controller[Any]], *, ends_on_failure: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        controllers: Iterable[Controller[Any]],
+        *,
+        ends_on_failure: bool,
+        debug: Observer | None = None,
+        debug_port: int | None = None,
+    ) -> None:
         self.controllers: dict[str, Supervised] = {}
         self.failed: dict[str, BaseException] = {}
         self.informers: Informers | None = None
@@ -77,6 +100,8 @@ class Session:
         self._settings = settings
         self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
+        self._debug = debug
+        self._debug_port = debug_port
         self._progress = Progress(self._patience)
         loop = running_loop(f"manager {settings.name} starts")
         self._opened = Latch()
@@ -208,6 +233,8 @@ class Session:
                     metrics=metrics,
                 )
             )
+        if self._debug is not None and self._debug_port is not None:
+            await stack.enter_async_context(self._debug.serve(self._debug_port))
         transport = await self._connect(stack)
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
@@ -216,6 +243,9 @@ class Session:
             pool: Any = InformerPool if shared is None else partial(RingInformers, shared)
             self.informers = pool(transport, settings.namespaces, name=settings.name, metrics=settings.metrics)
         stack.push_async_callback(self.informers.stop)
+        stack.callback(self._end_debug)
+        if self._debug is not None:
+            self._debug.begin()
         event = await self._events(stack, transport)
         if settings.ring is not None and not settings.dry_run:
             from aioinformer.ring import Membership
@@ -295,7 +325,20 @@ class Session:
         self.controllers[controller.name] = supervised
         return supervised
 
+    def debug_with(self, debug: Observer) -> None:
+        """Show the controllers to a debug page that was made after the start."""
+        self._debug = debug
+        debug.begin()
+        for each in self.controllers.values():
+            debug.follow(each.active)
+
+    def _end_debug(self) -> None:
+        if self._debug is not None:
+            self._debug.end()
+
     def _permit(self, active: ActiveController) -> None:
+        if self._debug is not None:
+            self._debug.follow(active)
         if self.leadership is None or not active.controller.elected:
             active.permit()
             if self.membership is not None and (accepted := set(self.membership.accepted)):

@@ -42,6 +42,28 @@ class QueueSnapshot(msgspec.Struct, frozen=True):
     failing: dict[ObjectName, Failing]
 
 
+class KeySnapshot(msgspec.Struct, frozen=True):
+    """A key of a queue of requests. Times are those of the event loop's clock.
+
+    Attributes:
+        key: of the object.
+        state: "running", "parked", "ready" (it waits for a worker), "delayed" (until `at`), or "idle".
+        at: when it became ready, or the earliest time of its next run; None without a request.
+        causes: of the request; of a key that runs, those of the run.
+        causes_left_out: how many further causes were merged.
+        parked: why it is parked; None if it is not.
+        failing: its failures; None if its last run succeeded.
+    """
+
+    key: ObjectName
+    state: str
+    at: float | None
+    causes: tuple[Cause, ...]
+    causes_left_out: int
+    parked: Parked | None
+    failing: Failing | None
+
+
 class RequestQueue:
     """The requests of a controller. `aioinformer.workqueue.requests.schedule` states the order, and what is merged.
 
@@ -282,6 +304,27 @@ class RequestQueue:
         return QueueSnapshot(
             loop_time(), len(schedule.lanes), schedule.delayed, len(self._gone), running, self.parked(), failing
         )
+
+    def key(self, key: ObjectName) -> KeySnapshot:
+        """Return the state of a key."""
+        schedule = self._schedule
+        state, entry = schedule.state(key)
+        run = schedule.running.get(key)
+        requested = None if entry is None or not entry.causes else entry
+        source = run or requested
+        return KeySnapshot(
+            key,
+            state,
+            None if requested is None else requested.at,
+            () if source is None else source.causes,
+            run.causes_left_out if run is not None else 0 if requested is None else requested.left_out,
+            schedule.parked.get(key),
+            schedule.failing.get(key),
+        )
+
+    def oldest(self, limit: int) -> list[ObjectName]:
+        """Return the keys that have waited longest for a worker."""
+        return self._schedule.longest_ready(limit)
 
     def _update(self) -> None:
         """Wake a worker if a run is available, all if the queue is drained, and set the timer."""

@@ -24,8 +24,9 @@ Guarantees:
 from __future__ import annotations
 
 from collections import OrderedDict
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -64,6 +65,7 @@ _REQUESTED: Final = Cause("requested")
 
 # The states of an entry. A key that runs can have a request too.
 _NEW, _DELAYED, _READY, _RUNNING, _PARKED = range(5)
+_STATES: Final = ("idle", "delayed", "ready", "running", "parked")
 
 
 class Schedule:
@@ -244,6 +246,16 @@ class Schedule:
     def oldest(self) -> float | None:
         """Return when the oldest request that is ready became due; None for none. Any thread may call this."""
         return min((each.at for each in list(self._entries.values()) if each.state == _READY), default=None)
+
+    def longest_ready(self, limit: int) -> list[ObjectName]:
+        """Return the keys whose requests have been ready for the longest time."""
+        ready = (each for each in self._entries.values() if each.state == _READY)
+        return [each.key for each in nsmallest(limit, ready, key=attrgetter("at"))]
+
+    def state(self, key: ObjectName) -> tuple[str, Entry | None]:
+        """Return the name of the state of a key, and its entry; None if it rests."""
+        entry = self._entries.get(key)
+        return ("idle", None) if entry is None else (_STATES[entry.state], entry)
 
     def forget(self, key: ObjectName, now: float) -> bool:
         """Drop the request of a key whose object is gone, its failures, and why it is parked; return whether it can go.

@@ -1,0 +1,304 @@
+"""`aioinformer top`: the first screen of a debug page in a terminal, or as lines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+import msgspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from aioinformer.cli.demo.view import duration
+from aioinformer.cli.program import Program
+from aioinformer.concurrency import create_task
+from aioinformer.errors import UsageError
+from aioinformer.logs import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LISTS: Final = ("failing", "parked", "running", "oldest", "hottest", "slowest", "settling")
+SORTS: Final = ("page", "key", "attempts", "runs", "longest")
+_RETRY: Final = 2.0
+#: What a terminal sends.
+_KEYS: Final = {b"\x1b[A": "up", b"k": "up", b"\x1b[B": "down", b"j": "down", b"\r": "enter", b"\n": "enter"} | {
+    b"\x1b": "escape", b"\t": "list", b"s": "sort", b"q": "quit", b"\x03": "quit"
+}  # fmt: skip
+
+
+class Screen(msgspec.Struct):
+    """What the terminal shows, and what was chosen with keys."""
+
+    report: dict[str, Any] = {}
+    lost: str = ""
+    shown: str = ""
+    sort: str = "page"
+    selected: int = 0
+    followed: tuple[str, str] | None = None
+    detail: dict[str, Any] = {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the keys of the chosen list, sorted."""
+        known = self.report.get("keys", {})
+        self.shown = self.shown or next((name for name in LISTS if known.get(name)), LISTS[0])
+        rows = list(known.get(self.shown, ()))
+        orders: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "key": lambda row: (row["key"], row["controller"]),
+            "attempts": lambda row: -row["attempts"],
+            "runs": lambda row: -row.get("runs", {}).get("count", 0),
+            "longest": lambda row: -row.get("runs", {}).get("longest", 0.0),
+        }
+        rows.sort(key=orders.get(self.sort, lambda row: 0))
+        self.selected = max(0, min(self.selected, len(rows) - 1))
+        return rows
+
+    def press(self, key: str) -> None:
+        """Act on a key of the terminal."""
+        rows = self.rows()
+        if key in ("up", "down"):
+            self.selected = max(0, min(self.selected + (1 if key == "down" else -1), len(rows) - 1))
+        elif key == "list":
+            self.shown, self.selected = LISTS[(LISTS.index(self.shown) + 1) % len(LISTS)], 0
+        elif key == "sort":
+            self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
+        elif key == "enter" and rows:
+            row = rows[self.selected]
+            self.followed, self.detail = (row["controller"], row["key"]), {}
+        elif key == "escape":
+            self.followed, self.detail = None, {}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the screen as lines without a terminal: what is wrong, then the controllers."""
+        report = self.report
+        yield f"{report['manager']} {'runs' if report['running'] else 'does not run'}, {_wrong(report)}"
+        for each in report["problems"]:
+            yield f"{each['severity']}: {each['text']} {each['remedy']} See {each['see']}."
+        for name, each in report["controllers"].items():
+            yield f"controller {name}: {_counts(each)}"
+
+    def render(self, height: int) -> Group:
+        """Return the screen for a terminal of `height` lines."""
+        report = self.report
+        parts: list[Any] = [Text(f"manager {report.get('manager', '')}  {self.lost or _wrong(report)}", style="bold")]
+        if self.lost:
+            parts[0].stylize("red")
+        for each in report.get("problems", ())[: max(2, height // 6)]:
+            style = "red" if each["severity"] == "error" else "yellow"
+            parts.append(_line(f"{each['severity']}: ", style, each["text"], f" {each['remedy']}"))
+        for name, each in report.get("controllers", {}).items():
+            parts.append(_line(f"{name}  ", "cyan", _counts(each)))
+        if self.followed is not None:
+            parts += [Text(), *self._detail()]
+        else:
+            parts += [Text(), self._table(height - len(parts) - 5)]
+        help = "q quit  Tab list  s sort  Up/Down select  Enter follow  Esc back"
+        return Group(*parts, Text(help, style="dim", no_wrap=True))
+
+    def _table(self, height: int) -> Table:
+        rows = self.rows()
+        table = Table(box=None, expand=True, pad_edge=False, header_style="bold cyan", title_justify="left")
+        table.title = f"{self.shown} ({len(rows)}), in the order of {self.sort}"
+        for name in ("KEY", "CONTROLLER", "STATE"):
+            table.add_column(name, no_wrap=True)
+        for name in ("ATTEMPTS", "RUNS", "LONGEST"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("WHY", ratio=1, no_wrap=True)
+        first = max(0, self.selected - max(1, height) + 1)
+        for at, row in enumerate(rows[first : first + max(1, height)], first):
+            runs = row.get("runs")
+            cells = [row["key"], row["controller"], row["state"], str(row["attempts"])]
+            cells += [str(runs["count"]), duration(runs["longest"])] if runs else ["", ""]
+            cells.append(row["error"] or row.get("awaits") or row["own_writes"] or ", ".join(row["causes"]))
+            table.add_row(*(Text(visible(each)) for each in cells), style="reverse" if at == self.selected else "")
+        return table
+
+    def _detail(self) -> Iterator[Text]:
+        assert self.followed is not None
+        controller, key = self.followed
+        yield Text(visible(f"{key} of {controller}"), style="bold")
+        found = self.detail
+        if reason := found.get("problem"):
+            yield Text(visible(reason), style="red")
+        for name in ("state", "attempts", "error", "awaits", "own_writes"):
+            if found.get(name):
+                yield _line(f"{name.replace('_', ' ')}: ", "cyan", str(found[name]))
+        for frame in found.get("stack", ()):
+            yield Text(visible(f"  {frame}"), style="dim")
+        for change in found.get("changes", ()):
+            age = duration(self.report["time"] - change["time"])
+            yield _line(f"{change['what']} {age} ago ", "cyan", f"by {', '.join(change['managers']) or 'unknown'}")
+            for line in change["lines"]:
+                yield Text(visible(f"  {line}"), style={"+": "green", "-": "red"}.get(line[:1], ""))
+
+
+class TopProgram(Program):
+    """Follows a debug page until the end. Make it while the event loop runs.
+
+    Args:
+        url: of the page.
+        interval: seconds between two reports.
+        seconds: the run time; None for no end.
+        write: writes a line.
+        live: whether there is a terminal.
+    """
+
+    def __init__(
+        self, url: str, interval: float, seconds: float | None, write: Callable[[bytes], None], *, live: bool
+    ) -> None:
+        super().__init__()
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(f"--attach must be an URL such as http://127.0.0.1:8081/, not {url!r}")
+        self._base = url if url.endswith("/") else f"{url}/"
+        self._interval = interval
+        self._seconds = seconds
+        self._write = write
+        self._live = live
+        self._screen = Screen()
+        self._view: Live | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._loading: asyncio.Task[None] | None = None
+
+    async def run(self) -> int:
+        """Run until `q`, a signal, or the end of the time."""
+        work = create_task(self._work(), name="top")
+        return await self.stop(work, await self.wait_for_end(work, self._seconds, 0))
+
+    async def _work(self) -> None:
+        timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=3 * self._interval + 10)
+        async with aiohttp.ClientSession(timeout=timeout) as self._session:
+            if not self._live:
+                await self._follow()
+                return
+            with Live(console=Console(), screen=True, auto_refresh=False) as self._view, _keyboard(self._press):
+                await self._follow()
+
+    async def _follow(self) -> None:
+        assert self._session is not None
+        while True:
+            try:
+                async with self._session.get(f"{self._base}api/events", params={"interval": self._interval}) as answer:
+                    if answer.status != 200 or answer.content_type != "text/event-stream":
+                        raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
+                    async for line in _lines(answer):
+                        if line.startswith(b"data: "):
+                            self._show(msgspec.json.decode(line[6:]))
+                lost = "the manager has closed the page"
+            except (aiohttp.ClientError, TimeoutError) as error:
+                lost = str(error) or type(error).__name__
+                if not self._screen.report:
+                    raise UsageError(
+                        f"{self._base} does not answer: {lost}; is it the port of --debug-port?"
+                    ) from error
+            self._screen.lost = f"connection lost: {lost}"
+            if self._live:
+                self._draw()
+            else:
+                self._print(self._screen.lost)
+            await asyncio.sleep(_RETRY)
+
+    def _show(self, report: dict[str, Any]) -> None:
+        self._screen.report, self._screen.lost = report, ""
+        if not self._live:
+            for line in self._screen.lines():
+                self._print(line)
+            return
+        self._draw()
+        self._load()
+
+    def _print(self, line: str) -> None:
+        self._write(f"{visible(line)}\n".encode())
+
+    def _draw(self) -> None:
+        if self._view is not None:
+            self._view.update(self._screen.render(self._view.console.height), refresh=True)
+
+    def _press(self, key: str) -> None:
+        if key == "quit":
+            self.end(0)
+            return
+        self._screen.press(key)
+        self._draw()
+        self._load()
+
+    def _load(self) -> None:
+        if self._screen.followed is not None and (self._loading is None or self._loading.done()):
+            self._loading = create_task(self._load_key(*self._screen.followed), name="top: key")
+
+    async def _load_key(self, controller: str, key: str) -> None:
+        assert self._session is not None
+        try:
+            parameters = {"controller": controller, "key": key}
+            async with self._session.get(f"{self._base}api/key", params=parameters) as answer:
+                found = await answer.json() if answer.status == 200 else {"problem": await _reason(answer)}
+        except (aiohttp.ClientError, TimeoutError) as error:
+            found = {"problem": str(error)}
+        if self._screen.followed == (controller, key):
+            self._screen.detail = found
+            self._draw()
+
+
+@contextmanager
+def _keyboard(on_key: Callable[[str], None]) -> Iterator[None]:
+    """Call a function with the names of keys that are pressed while the block runs; the terminal is restored."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    import termios
+    import tty
+
+    number, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+    before = termios.tcgetattr(number)
+
+    def read() -> None:
+        pressed = os.read(number, 64)
+        if not pressed:
+            loop.remove_reader(number)
+        elif (key := _KEYS.get(pressed)) is not None:
+            on_key(key)
+
+    tty.setcbreak(number)
+    loop.add_reader(number, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(number)
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+async def _lines(answer: aiohttp.ClientResponse) -> Any:
+    rest = b""
+    async for chunk in answer.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+
+
+async def _reason(answer: aiohttp.ClientResponse) -> str:
+    try:
+        return str((await answer.json())["error"])
+    except (aiohttp.ClientError, ValueError, KeyError, TypeError):
+        return answer.reason or ""
+
+
+def _wrong(report: dict[str, Any]) -> str:
+    count = len(report.get("problems", ()))
+    return "nothing is known to be wrong" if not count else f"{count} problem{'s' if count > 1 else ''}"
+
+
+def _counts(found: dict[str, Any]) -> str:
+    counts = (f"{found[name]} {name}" for name in ("ready", "delayed"))
+    kinds = (f"{found[f'{name}_keys']} {name}" for name in ("failing", "parked"))
+    results = " ".join(f"{name}={count}" for name, count in found["results"].items())
+    running = f"{len(found['running'])}/{found['workers']} running"
+    return f"{found['phase']}, {', '.join([running, *counts, *kinds])}; {results}"
+
+
+def _line(name: str, style: str, *texts: str) -> Text:
+    return Text.assemble((visible(name), style), *map(visible, texts), no_wrap=True, overflow="ellipsis")

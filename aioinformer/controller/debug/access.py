@@ -1,0 +1,97 @@
+"""Who may read the debug page: requests as plain data, and the rules for them.
+
+A request is *local* if it comes from a loopback address, names a loopback address as its host, and no proxy has
+forwarded it. The host matters because of DNS rebinding: a web page can make a browser send requests to 127.0.0.1 under
+a name of its own. Local requests are answered; all others need the consent of a function of the user.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from aioinformer.errors import USER_ERRORS
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+_log = get_logger("aioinformer.controller")
+
+#: Headers of proxies: whoever is behind them is not on this machine.
+_FORWARDED: Final = ("forwarded", "via", "x-real-ip", "x-forwarded-", "x-envoy-", "x-original-")
+
+
+class DebugRequest(msgspec.Struct, frozen=True):
+    """A request to the debug page, for the check function of `Manager.debug_app`.
+
+    Attributes:
+        method: "GET", "HEAD" or "POST"; only POST changes something.
+        path: below the place where the page is mounted: "", "api/report".
+        headers: their names are in lower case.
+        client: the address of the peer; "" if it is not known.
+        query: the parameters.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    client: str = ""
+    query: Mapping[str, str] = {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it comes from this machine, under a name of this machine, and not through a proxy."""
+        if any(name.startswith(_FORWARDED) for name in self.headers):
+            return False
+        return _is_loopback(self.client) and _is_loopback(_hostname(self.headers.get("host", "")))
+
+    @property
+    def is_same_origin(self) -> bool:
+        """Whether a page of this very host has sent it: for requests that change something."""
+        origin, host = self.headers.get("origin", ""), self.headers.get("host", "")
+        site = self.headers.get("sec-fetch-site", "same-origin")
+        return bool(host) and site == "same-origin" and urlsplit(origin).netloc.lower() == host.lower()
+
+
+#: Returns whether a request that is not local may be answered, or an awaitable of that.
+Check: TypeAlias = "Callable[[DebugRequest], bool | Awaitable[bool]]"
+
+
+async def refusal(request: DebugRequest, check: Check | None) -> str:
+    """Return why a request is refused; "" if it is not."""
+    if request.is_local:
+        return ""
+    if check is None:
+        return (
+            "this page answers requests from this machine only, by the name localhost or a loopback address, and "
+            "without a proxy: use `kubectl port-forward`, or pass check= to Manager.debug_app"
+        )
+    try:
+        allowed: Any = check(request)
+        if hasattr(allowed, "__await__"):
+            allowed = await allowed
+    except USER_ERRORS:
+        _log.exception("debug page: the check function raised, so the request is refused")
+        allowed = False
+    return "" if allowed is True else "the check function of this page refuses the request"
+
+
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_loopback(address: str) -> bool:
+    if address.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

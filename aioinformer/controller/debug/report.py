@@ -1,0 +1,276 @@
+"""The report: all that a manager knows of itself, as plain data for `json.dumps`. The page, SIGUSR1 and `top` show it.
+
+It has names, counts, times and texts that the log has, too: no content of an object, and no credential. Lists of keys
+have an upper bound, and the number of all beside them. Times are seconds since the epoch, durations seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+import sysconfig
+import time
+from contextlib import contextmanager
+from heapq import nlargest
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+import aioinformer
+from aioinformer.controller.debug.problems import problems
+from aioinformer.functions import place
+from aioinformer.logs import get_logger, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from aioinformer.controller.debug.recording import Recording
+    from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.session import Session
+    from aioinformer.resources.keys import ObjectName
+
+_log = get_logger("aioinformer.controller")
+
+#: The most keys of each list.
+KEYS: Final = 50
+#: The most frames of an attempt, and keys of which a controller says why they are parked.
+_FRAMES: Final = 16
+_PARKED: Final = 200
+_LIBRARIES: Final = tuple(
+    {str(Path(aioinformer.__file__).parent), *(sysconfig.get_paths()[name] for name in ("stdlib", "purelib"))}
+)
+#: Credentials in texts of servers, proxies and programs.
+_CREDENTIALS: Final = re.compile(
+    r"(?P<scheme>\b(?:[Bb]earer|[Bb]asic)\s+)[\w.~+/=-]{8,}|(?P<user>://)[^/\s@]+@|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+)
+
+
+def report(name: str, session: Session | None, recording: Recording | None = None, lag: float = 0.0) -> dict[str, Any]:
+    """Return the report of a manager: what is wrong first, then what it is made of.
+
+    Call it on the thread of the event loop.
+
+    Args:
+        name: of the manager.
+        session: None if it does not run.
+        recording: what was recorded for the page; None without one.
+        lag: how late the timers of the event loop were of late.
+    """
+    found: dict[str, Any] = {
+        "manager": name,
+        "time": time.time(),
+        "process": {"pid": os.getpid(), "python": sys.version.split()[0], "version": _version()},
+        "running": session is not None and not session.is_ending(),
+        "problems": [],
+        "loop": {"lag": lag},
+        "elector": None,
+        "ring": None,
+        "controllers": {},
+        "keys": {},
+        "caches": [],
+        "recording": None,
+    }
+    if recording is not None:
+        found["recording"] = {
+            "keys": len(recording),
+            "bytes": recording.bytes,
+            "limit": recording.limit,
+            "values": recording.values,
+        }
+    if session is not None:
+        snapshot = session.snapshot()
+        found["failed"], found["ring"], found["leader"] = snapshot["failed"], snapshot["ring"], snapshot["leader"]
+        if (leadership := session.leadership) is not None:
+            found["elector"] = {
+                "identity": leadership.identity,
+                "leader": leadership.leader(),
+                "leads": leadership.is_leader(),
+                "terms": leadership.terms,
+                "failure": leadership.failure(),
+            }
+        for each, supervised in session.controllers.items():
+            found["controllers"][each] = _controller(supervised.active, dict(snapshot["controllers"][each]))
+        found["keys"] = _keys(session, recording)
+        informers = snapshot["informers"]
+        for known, cache in (informers or {"informers": {}})["informers"].items():
+            moved = () if recording is None else recording.transitions.get(cache["name"], ())
+            transitions = [{"time": at, "phase": phase, "reason": reason} for at, phase, reason in reversed(moved)]
+            found["caches"].append({"cache": known, **cache, "transitions": transitions})
+        found["alive"] = session.alive().reasons
+    found["problems"] = problems(found)
+    cleaned: dict[str, Any] = scrubbed(found)
+    return cleaned
+
+
+@contextmanager
+def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) -> Iterator[None]:
+    """While the block runs, write the report at SIGUSR1 as one line of JSON: into a file, or into the log if it is "".
+
+    A handler of the program for this signal stays. The file is replaced as a whole, and only its owner can read it.
+    """
+    number = getattr(signal, "SIGUSR1", None)
+    if number is None or signal.getsignal(number) is not signal.SIG_DFL:
+        yield
+        return
+
+    def write() -> None:
+        try:
+            line = msgspec.json.encode(make())
+            if not file:
+                _log.warning("manager %s: report: %s", name, line.decode())
+                return
+            beside = f"{file}.{os.getpid()}"
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+                target.write(line + b"\n")
+            os.replace(beside, file)
+            _log.info("manager %s: its report is in %s", name, file)
+        except Exception:
+            _log.exception("manager %s: the report cannot be written", name)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(number, write)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(number)
+
+
+def key_report(
+    active: ActiveController, key: ObjectName, recording: Recording | None, summary: bool = False
+) -> dict[str, Any]:
+    """Return what is known of one key of a controller; in a summary, without its changes and its stack."""
+    now, wall = asyncio.get_running_loop().time(), time.time()
+    known = active.queue.key(key)
+    ran = None if recording is None else recording.runs.get((active.name, key))
+    found: dict[str, Any] = {
+        "controller": active.name,
+        "key": str(key),
+        "state": "settling" if active.is_settling(key) else known.state,
+        "causes": [*map(str, known.causes)],
+        "causes_left_out": known.causes_left_out,
+        "attempts": 0,
+        "error": "",
+        "next_run": None if known.at is None else wall + max(0.0, known.at - now),
+        "waited": max(0.0, now - known.at) if known.state == "ready" and known.at is not None else 0.0,
+        "own_writes": active.own_writes(key),
+    }
+    if known.failing is not None:
+        found["attempts"], found["error"] = known.failing.attempts, known.failing.error
+        found["conflicts"] = known.failing.conflicts
+    if known.parked is not None:
+        parked = known.parked
+        found["attempts"], found["error"], found["parked"] = parked.attempts, parked.reason, parked.kind
+        found["since"] = wall - (now - parked.since)
+    if ran is not None:
+        found["runs"] = {
+            "count": ran.runs,
+            "last": ran.seconds,
+            "longest": ran.longest,
+            "result": ran.result,
+            "ended": ran.ended,
+        }
+        if ran.error and not found["error"].startswith(ran.error):
+            found["last_error"] = {"error": ran.error, "time": ran.failed}
+    for running, task in active.attempts():
+        if running == key:
+            stack = stack_of(task.get_coro())
+            found["awaits"] = line_of(stack)
+            if not summary:
+                found["stack"] = [f"{where} in {function}" for where, function, _ in stack[-_FRAMES:]]
+    if not summary:
+        found["exists"] = active.inputs.has(key)
+        resource = active.controller.resource
+        found["changes"] = [] if recording is None else recording.changes(resource, str(key))
+        cleaned: dict[str, Any] = scrubbed(found)
+        return cleaned
+    return found
+
+
+def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str, Any]:
+    lines = {str(key): line_of(stack_of(task.get_coro())) for key, task in active.attempts()}
+    for each in snapshot["running"]:
+        each["awaits"] = lines.get(each["key"], "")
+    snapshot["parked_keys"], snapshot["failing_keys"] = len(snapshot["parked"]), active.queue.problems()[1]
+    snapshot["parked"] = dict(islice(snapshot["parked"].items(), _PARKED))
+    snapshot["settling"] = snapshot["settling"][:KEYS]
+    snapshot["elected"] = active.controller.elected
+    return snapshot
+
+
+def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[str, Any]]]:
+    """Return the keys of interest, those of all controllers together: at most `KEYS` in each list."""
+    lists: dict[str, list[tuple[ActiveController, ObjectName]]] = {
+        name: [] for name in ("running", "failing", "parked", "settling", "oldest", "hottest", "slowest")
+    }
+    actives = {name: each.active for name, each in session.controllers.items()}
+    limit = max(5, KEYS // max(1, len(actives)))  # each controller has its part
+    for active in actives.values():
+        queued = active.queue.snapshot(limit)
+        lists["running"] += [(active, key) for key, _ in active.attempts()[:limit]]
+        lists["failing"] += [(active, key) for key in queued.failing]
+        lists["parked"] += [(active, key) for key in islice(queued.parked, limit)]
+        lists["settling"] += [(active, key) for key in active.settling()[:limit]]
+        lists["oldest"] += [(active, key) for key in active.queue.oldest(limit)]
+    if recording is not None:
+        ran = [(name, key, each) for (name, key), each in recording.runs.items() if name in actives]
+        now = time.time()
+        hot = nlargest(KEYS, ran, key=lambda item: item[2].heat * 0.5 ** ((now - item[2].ended) / 300.0))
+        lists["hottest"] = [(actives[name], key) for name, key, each in hot if each.runs > 1]
+        slow = nlargest(KEYS, ran, key=lambda item: item[2].longest)
+        lists["slowest"] = [(actives[name], key) for name, key, each in slow if each.longest >= 0.001]
+    return {
+        name: [key_report(active, key, recording, summary=True) for active, key in found[:KEYS]]
+        for name, found in lists.items()
+    }
+
+
+def stack_of(coroutine: Any) -> list[tuple[str, str, bool]]:
+    """Return the frames of a coroutine that waits, outermost first: place, function, and whether it is user code."""
+    found: list[tuple[str, str, bool]] = []
+    while coroutine is not None and len(found) < 100:
+        for prefix, awaited in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
+            if hasattr(coroutine, f"{prefix}_frame"):
+                frame, following = getattr(coroutine, f"{prefix}_frame"), getattr(coroutine, f"{prefix}_{awaited}")
+                if frame is not None:
+                    code = frame.f_code
+                    own = not code.co_filename.startswith((*_LIBRARIES, "<"))
+                    found.append((place(code.co_filename, frame.f_lineno or 0), code.co_name, own))
+                break
+        else:
+            return found
+        coroutine = following
+    return found
+
+
+def line_of(stack: list[tuple[str, str, bool]]) -> str:
+    """Return the innermost line of user code, "shop/widgets.py:31 in widgets"; of none, the innermost line."""
+    chosen = [each for each in stack if each[2]] or stack
+    return f"{chosen[-1][0]} in {chosen[-1][1]}" if chosen else ""
+
+
+def scrubbed(value: Any) -> Any:
+    """Return plain data without credentials and control characters in its texts."""
+    if isinstance(value, str):
+        shown = visible(value)
+        return _CREDENTIALS.sub(_hidden, shown) if " " in shown or "://" in shown or "eyJ" in shown else shown
+    if isinstance(value, dict):
+        return {str(name): scrubbed(each) for name, each in value.items()}
+    return [scrubbed(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _hidden(found: re.Match[str]) -> str:
+    return f"{found['scheme'] or found['user'] or ''}<redacted>{'@' if found['user'] else ''}"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("aioinformer")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,231 @@
+"""`aioinformer run --debug-port`, its report at SIGUSR1, and `aioinformer top`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import re
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from aioinformer.cli.controllers.top import LISTS, Screen
+from aioinformer.controller import Manager, Request, TerminalError
+from aioinformer.models import core_v1
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from aioinformer.testing import ApiServer
+    from tests.support.shell import Shell
+
+PROGRAM = """
+from aioinformer.controller import Manager, TerminalError
+from aioinformer.models import core_v1
+manager = Manager("shop")
+@manager.controller(core_v1.CONFIG_MAPS)
+async def maps(request):
+    raise TerminalError("the colour is not known")
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def config_map(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "namespace": "default"}}
+
+
+@pytest.fixture
+async def address(server: ApiServer) -> AsyncIterator[str]:
+    manager = Manager("shop", client=server.url, debug_port=free_port())
+
+    @manager.controller(core_v1.CONFIG_MAPS)
+    async def maps(request: Request) -> None:
+        raise TerminalError("the \x1b[31mcolour is not known")
+
+    server.create("configmaps", config_map("web"))
+    server.create("configmaps", config_map("api"))
+    async with manager:
+        async with asyncio.timeout(20):
+            while len(manager.snapshot()["controllers"]["maps"]["parked"]) < 2:  # noqa: ASYNC110 - real time
+                await asyncio.sleep(0.01)
+        yield f"http://127.0.0.1:{manager.debug_port}/"
+
+
+async def test_top_prints_lines_without_a_terminal(shell: Shell, address: str) -> None:
+    done = await shell.run("top", "--attach", address, "--duration", "0.5")
+    assert done.code == 0
+    first, problem, controller = done.lines[:3]
+    assert first == "shop runs, 1 problem"
+    assert problem.startswith("error: 2 keys are parked in maps; default/")
+    assert "\x1b" not in problem
+    assert controller.startswith("controller maps: working, 0/4 running, 0 ready, 0 delayed, 0 failing, 2 parked;")
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("http://127.0.0.1:9/", "does not answer"),
+        ("127.0.0.1:80", "--attach must be an URL"),
+    ],
+)
+async def test_top_says_what_is_wrong_with_its_address(shell: Shell, url: str, text: str) -> None:
+    done = await shell.run("top", "--attach", url)
+    assert done.code == 2
+    assert text in done.stderr
+
+
+async def test_top_of_another_server_is_refused(shell: Shell, server: ApiServer) -> None:
+    done = await shell.run("top", "--attach", server.url)
+    assert done.code == 2
+    assert "is no debug page: 404" in done.stderr
+
+
+class Terminal:
+    """A command on a terminal: what it shows, and the keys that are pressed."""
+
+    def __init__(self) -> None:
+        self.main, self.terminal = pty.openpty()
+        self._found, self._changed = bytearray(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self.main, self._read)
+
+    async def start(self, *arguments: object) -> asyncio.subprocess.Process:
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+        command = map(str, (sys.executable, "-m", "aioinformer", *arguments))
+        place = self.terminal
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=place, stdout=place, stderr=place, env=environment
+        )
+        os.close(place)
+        return process
+
+    def _read(self) -> None:
+        try:
+            self._found.extend(os.read(self.main, 65536))
+        except OSError:
+            self._loop.remove_reader(self.main)
+        self._changed.set()
+
+    async def seen(self, pattern: str) -> None:
+        async with asyncio.timeout(30):
+            while not re.search(pattern, self._found.decode(errors="replace")):
+                self._changed.clear()
+                await self._changed.wait()
+        self._found.clear()
+
+    def press(self, keys: bytes) -> None:
+        os.write(self.main, keys)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self.main)
+        os.close(self.main)
+
+
+@pytest.fixture
+async def terminal() -> AsyncIterator[Terminal]:
+    opened = Terminal()
+    yield opened
+    opened.close()
+
+
+async def test_top_follows_a_key_and_quits_clean_on_a_terminal(address: str, terminal: Terminal) -> None:
+    process = await terminal.start("top", "--attach", address, "--interval", 1)
+    try:
+        await terminal.seen("2 keys are parked")
+        terminal.press(b"s")
+        await terminal.seen("in the order of key")
+        terminal.press(b"\r")
+        await terminal.seen("default/api of maps[\\s\\S]*state: [\\s\\S]*parked")
+        terminal.press(b"q")
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def test_watch_on_a_terminal_shows_the_progress_of_the_first_list(
+    server: ApiServer, kubeconfig: Path, terminal: Terminal
+) -> None:
+    server.create("configmaps", config_map("web"))
+    async with server.fault("latency", seconds=60.0, resources=["configmaps"], verbs=["list", "watch"]):
+        process = await terminal.start("watch", "v1/configmaps", "-A", "--kubeconfig", kubeconfig)
+        try:
+            await terminal.seen(r"\r\x1b\[2Kconfigmaps: \d+ objects after \d+ s \(\d+ a second\)\r")
+            process.terminate()
+            await asyncio.wait_for(process.wait(), 20)
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+def test_keys_of_the_terminal_choose_what_is_shown() -> None:
+    row = {"controller": "maps", "state": "parked", "error": "", "own_writes": "", "causes": []}
+    rows = [{**row, "key": name, "attempts": count} for name, count in (("b", 3), ("a", 1), ("c", 2))]
+    screen = Screen({"keys": {"parked": rows}})
+    assert [each["key"] for each in screen.rows()] == ["b", "a", "c"]
+    screen.press("sort")
+    assert [each["key"] for each in screen.rows()] == ["a", "b", "c"]
+    screen.press("sort")
+    assert [each["key"] for each in screen.rows()] == ["b", "c", "a"]
+    for _ in range(5):
+        screen.press("down")
+    screen.press("enter")
+    assert screen.followed == ("maps", "a")
+    screen.press("escape")
+    assert screen.followed != ("maps", "a")
+    for _ in LISTS:
+        screen.press("list")
+    assert screen.shown == "parked"
+
+
+async def test_run_serves_a_page_and_writes_its_report_at_sigusr1(
+    shell: Shell, server: ApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    server.create("configmaps", config_map("web"))
+    report, port = tmp_path / "report.json", free_port()
+    command = (sys.executable, "-m", "aioinformer", "run", "shop:manager", "--kubeconfig", kubeconfig)
+    for options in (("--debug-port", port, "--report-file", report), ()):
+        process = await asyncio.create_subprocess_exec(
+            *map(str, (*command, *options)), cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+        )
+        assert process.stderr is not None
+
+        async def line_with(text: str, stderr: asyncio.StreamReader = process.stderr) -> str:
+            async with asyncio.timeout(30):
+                while text not in (line := (await stderr.readline()).decode()):
+                    assert line, f"the program ended before {text!r}"
+            return line
+
+        try:
+            if options:
+                await line_with(f"the debug page is at http://127.0.0.1:{port}/")
+            await line_with("parked until an input changes")
+            process.send_signal(10)
+            line = await line_with("report")
+            found = json.loads(report.read_text() if options else line.partition(" report: ")[2])
+            assert "1 key is parked in maps" in found["problems"][0]["text"]
+            assert (found["recording"] is None) is not bool(options)
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), 20) == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def test_page_options_need_a_port(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    command = (sys.executable, "-m", "aioinformer", "run", "shop:manager", "--debug-retry")
+    process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stderr=asyncio.subprocess.PIPE)
+    _, stderr = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, b"need --debug-port" in stderr) == (2, True)

@@ -1,0 +1,405 @@
+"""The debug page over HTTP: what it says, what it never says, who may read it, and the report at a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import socket
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+import uvicorn
+from aiohttp import web
+
+from aioinformer.controller import LeaderElection, Manager, Request, TerminalError, Watch
+from aioinformer.controller.debug import problems as problems_module
+from aioinformer.controller.debug.access import DebugRequest, refusal
+from aioinformer.controller.debug.recording import CHANGES, Recording
+from aioinformer.controller.debug.report import reports_at_signal, scrubbed
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.models import core_v1
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from aioinformer.testing import ApiServer
+
+PASSWORD = "correct-horse-battery"
+TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzaG9wIn0.c2lnbmF0dXJl"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+async def maps(request: Request[Any]) -> None:
+    if request.name == "parked":
+        raise TerminalError("the colour is not known")
+    if request.name == "failing":
+        raise KeyError(PASSWORD)
+    if request.name == "hanging":
+        await asyncio.sleep(1e6)
+
+
+class Page:
+    """A page on a port, and a client of it."""
+
+    def __init__(self, manager: Manager, session: aiohttp.ClientSession, url: str) -> None:
+        self.manager = manager
+        self.session = session
+        self.url = url
+
+    async def get(self, path: str = "api/report", status: int = 200, **options: Any) -> Any:
+        async with self.session.get(f"{self.url}{path}", **options) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return json.loads(text) if answer.content_type == "application/json" else text
+
+    async def key(self, name: str, status: int = 200, controller: str = "maps") -> Any:
+        return await self.get("api/key", status, params={"controller": controller, "key": name})
+
+    async def post(self, headers: dict[str, str], name: str = "default/parked") -> int:
+        body = json.dumps({"controller": "maps", "key": name})
+        async with self.session.post(f"{self.url}api/retry", data=body, headers=headers) as answer:
+            return answer.status
+
+    async def until(self, find: Callable[[], Awaitable[Any]]) -> Any:
+        async with asyncio.timeout(20):
+            while not (found := await find()):  # noqa: ASYNC110 - a state of the wall clock
+                await asyncio.sleep(0.05)
+        return found
+
+    async def problem(self, see: str) -> dict[str, Any]:
+        async def find() -> Any:
+            return next((each for each in (await self.get())["problems"] if each["see"] == see), None)
+
+        found: dict[str, Any] = await self.until(find)
+        return found
+
+
+@asynccontextmanager
+async def page_with(server: ApiServer, *names: str, client: Any = None, **options: Any) -> AsyncIterator[Page]:
+    for name in names:
+        server.create("configmaps", config_map(name))
+    manager = Manager("shop", client=client or server.url, debug_port=free_port(), grace=0.0)
+    manager.debug_app(**options)
+    manager.controller(core_v1.CONFIG_MAPS, watches=[Watch(core_v1.SECRETS, to=lambda obj: [])])(maps)
+    manager.controller(core_v1.SECRETS, name="secrets")(maps)
+    async with manager, aiohttp.ClientSession() as session:
+        yield Page(manager, session, f"http://127.0.0.1:{manager.debug_port}/")
+
+
+# What it says.
+
+
+async def test_problems_have_remedies_and_keys_their_lines(api_server: ApiServer) -> None:
+    async with page_with(api_server, "parked", "failing", "hanging") as page:
+        parked = await page.problem("parked")
+        assert parked["text"] == "1 key is parked in maps; default/parked: the colour is not known."
+        assert (parked["severity"], parked["key"]) == ("error", "default/parked")
+        failing = await page.problem("reconciler-fails")
+        assert re.search(r"default/failing: \d+ times, KeyError at controller/test_debug_page.py:\d+", failing["text"])
+        report = await page.get()
+        [running] = report["controllers"]["maps"]["running"]
+        assert re.fullmatch(r"controller/test_debug_page.py:\d+ in maps", running["awaits"])
+        assert [each["key"] for each in report["keys"]["parked"]] == ["default/parked"]
+        assert [each["key"] for each in report["keys"]["running"]] == ["default/hanging"]
+        hanging, key = await page.key("default/hanging"), await page.key("default/failing")
+        assert (hanging["state"], hanging["awaits"]) == ("running", running["awaits"])
+        assert hanging["stack"][-1].endswith("in sleep")
+        assert key["runs"]["count"] >= 3
+        assert (key["next_run"] is None) == (key["state"] == "running")
+        caches = {each["cache"]: each for each in report["caches"]}
+        assert caches["v1/configmaps"]["transitions"][0]["phase"] == "watching"
+        sizes = {each["cache"]: each["objects"] for each in await page.get("api/memory")}
+        assert sizes["v1/configmaps"] == 3
+
+
+async def test_stale_cache_and_its_transitions_are_shown(api_server: ApiServer) -> None:
+    async with page_with(api_server, "web") as page:
+        await page.until(lambda: asyncio.sleep(0, page.manager.ready()))
+        async with api_server.fault("forbidden", resources=["secrets"], verbs=["list", "watch"]):
+            await api_server.fault("cut", resources=["secrets"], times=1)
+            api_server.create("secrets", config_map("change"))
+            found = await page.problem("forbidden")
+            assert "The cache of v1/secrets has not followed the server for" in found["text"]
+            [cache] = [each for each in (await page.get())["caches"] if each["cache"] == "v1/secrets"]
+            phases = [each["phase"] for each in cache["transitions"]]
+            assert (phases[0], "watching" in phases) == ("forbidden", True)
+
+
+def test_every_problem_names_a_section_of_troubleshooting() -> None:
+    text = (Path(__file__).parents[3] / "docs/troubleshooting.md").read_text()
+    sections = set(re.findall(r"\{ #([a-z0-9-]+) \}", text))
+    source = Path(problems_module.__file__).read_text()
+    named = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)", \*\*', source))
+    named |= {see for _, see in problems_module._PHASES.values()}
+    named |= set(re.findall(r', "([a-z]+(?:-[a-z]+)*)"\)\n', source))
+    assert {"parked", "attempt-hangs", "blocked", "forbidden", "slots"} <= named
+    assert named - sections == set()
+
+
+async def test_last_five_changes_name_fields_and_managers(api_server: ApiServer) -> None:
+    for values in (False, True):
+        async with page_with(api_server, f"web-{int(values)}", values=values) as page:
+            await page.until(lambda page=page: asyncio.sleep(0, page.manager.ready()))  # type: ignore[misc]
+            name = f"web-{int(values)}"
+            for size in range(CHANGES + 2):
+                applied = {"apiVersion": "v1", "kind": "ConfigMap", **config_map(name, size=str(size))}
+                async with page.session.patch(
+                    f"{api_server.url}/api/v1/namespaces/default/configmaps/{name}",
+                    data=json.dumps(applied),
+                    headers={"Content-Type": "application/apply-patch+yaml"},
+                    params={"fieldManager": f"manager-{size}", "force": "true"},
+                ) as answer:
+                    assert answer.status == 200
+
+            async def last(page: Page = page, name: str = f"default/{name}") -> Any:
+                found = (await page.key(name))["changes"]
+                return found if found and f"manager-{CHANGES + 1}" in found[0]["managers"] else None
+
+            changes = await page.until(last)
+            assert len(changes) == CHANGES
+            assert all(each["what"] == "updated" for each in changes)
+            assert changes[0]["lines"] == (
+                ['- data.size: "5"', '+ data.size: "6"'] if values else ["data.size changed"]
+            )
+
+
+def test_recorded_changes_stay_within_their_limit() -> None:
+    recording = Recording(100_000, values=True)
+    for number in range(1000):
+        recording.changed(core_v1.CONFIG_MAPS, f"default/{number % 300}", "updated", {"a": "x" * 500}, {"a": "y" * 500})
+        assert recording.bytes <= 100_000
+    assert 0 < len(recording) < 300
+    recording.changed(core_v1.CONFIG_MAPS, "default/huge", "updated", {}, {"a": "y" * 200_000})
+    assert not recording.changes(core_v1.CONFIG_MAPS, "default/huge")
+    assert recording.changes(core_v1.CONFIG_MAPS, "default/99")
+
+
+async def test_without_a_page_no_handler_and_no_observer_is_attached(api_server: ApiServer) -> None:
+    def handlers(manager: Manager) -> list[int]:
+        informers = manager.snapshot()["informers"]
+        assert informers is not None
+        return [len(each["handlers"]) for each in informers["informers"].values()]
+
+    manager = Manager("shop", client=api_server.url)
+    manager.controller(core_v1.CONFIG_MAPS)(maps)
+    async with manager:
+        assert handlers(manager) == [1]
+        assert manager.report()["recording"] is None
+        manager.debug_app()
+        assert handlers(manager) == [2]
+    assert manager.report()["problems"][0]["text"] == "Manager shop does not run."
+
+
+# What it never says.
+
+
+async def test_neither_secrets_nor_credentials_are_shown(api_server: ApiServer, tmp_path: Path) -> None:
+    hidden = [PASSWORD, base64.b64encode(PASSWORD.encode()).decode(), TOKEN]
+    secret = {"metadata": {"name": "db", "namespace": "default", "annotations": {"note": PASSWORD}}, "type": "Opaque"}
+    api_server.create("secrets", {**secret, "data": {"password": hidden[1]}})
+    async with page_with(api_server, "failing", values=True) as page:
+        await page.until(lambda: asyncio.sleep(0, page.manager.ready()))
+        change = {"data": {"password": base64.b64encode(f"{PASSWORD}2".encode()).decode()}}
+        api_server.patch("secrets", "db", {**change, "metadata": {"annotations": {"note": f"{PASSWORD}3"}}}, "default")
+
+        async def changes() -> Any:
+            return (await page.key("default/db", controller="secrets"))["changes"]
+
+        [found] = await page.until(changes)
+        assert "data.password changed: <redacted>" in found["lines"]
+        await page.problem("reconciler-fails")
+        page.manager._session.failed["maps"] = RuntimeError(  # type: ignore[union-attr]
+            f"GET https://shop:{PASSWORD}@api/ with Authorization: Bearer {TOKEN}"
+        )
+        written = tmp_path / "report.json"
+        with reports_at_signal("shop", page.manager.report, str(written)):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            await page.until(lambda: asyncio.sleep(0, written.exists()))
+        assert written.stat().st_mode & 0o077 == 0
+        texts = [written.read_text(), await page.get(""), await page.get("page.js")]
+        texts += [json.dumps(await page.get(path)) for path in ("api/report", "api/memory")]
+        texts += [json.dumps([await page.key("default/db", controller="secrets"), await page.key("default/failing")])]
+        async with page.session.get(f"{page.url}api/events") as answer:
+            texts.append((await answer.content.readline()).decode())
+        assert "default/db" in texts[-2]
+        assert [(text[:40], each) for text in texts for each in hidden if each in text] == []
+        assert "<redacted>@api/ with Authorization: Bearer <redacted>" in texts[0]
+
+
+def test_credentials_in_texts_are_redacted() -> None:
+    found = scrubbed({"a": [f"token {TOKEN}", "Basic c2hvcDpwYXNzd29yZA==", "proxy http://u:p@w.test:80/"], "n": 1})
+    assert found == {"a": ["token <redacted>", "Basic <redacted>", "proxy http://<redacted>@w.test:80/"], "n": 1}
+
+
+# Who may read it.
+
+
+async def test_other_hosts_and_proxies_are_refused(api_server: ApiServer) -> None:
+    async with page_with(api_server) as page:
+        for headers in ({"Host": "evil.test"}, {"X-Forwarded-For": "10.1.2.3"}, {"Host": "127.0.0.1.evil.test"}):
+            refused = await page.get("api/report", 403, headers=headers)
+            assert "from this machine only" in refused["error"]
+            assert "check= to Manager.debug_app" in refused["error"]
+            await page.get("", 403, headers=headers)
+        for host in ("localhost", "127.0.0.1:99", "[::1]:8080"):
+            await page.get("api/report", headers={"Host": host})
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_requests_from_elsewhere_need_the_check(asynchronous: bool, caplog: pytest.LogCaptureFixture) -> None:
+    far = DebugRequest("GET", "", {"host": "shop.test", "authorization": "letmein"}, "10.1.2.3")
+    asked: list[DebugRequest] = []
+
+    def check(request: DebugRequest) -> Any:
+        asked.append(request)
+        allowed = request.headers.get("authorization") == "letmein"
+        return asyncio.sleep(0, allowed) if asynchronous else allowed
+
+    assert "this machine only" in await refusal(far, None)
+    assert await refusal(far, check) == ""
+    assert "refuses" in await refusal(DebugRequest("GET", "", {"host": "shop.test"}, "10.1.2.3"), check)
+    assert "refuses" in await refusal(far, lambda request: 1 / 0)  # type: ignore[arg-type, return-value]
+    assert "the check function raised" in caplog.text
+    assert "refuses" in await refusal(far, lambda request: "yes")  # type: ignore[arg-type, return-value]
+    assert len(asked) == 2
+    local = DebugRequest("GET", "", {"host": "localhost:80"}, "::ffff:127.0.0.1")
+    assert await refusal(local, check) == ""
+    assert len(asked) == 2
+
+
+async def test_only_the_page_itself_may_run_parked_keys(api_server: ApiServer) -> None:
+    async with page_with(api_server, "parked", retry=True) as page:
+        await page.problem("parked")
+        own = {"Origin": page.url.rstrip("/"), "Content-Type": "application/json"}
+        for headers in ({}, {**own, "Origin": "https://evil.test"}, {**own, "Content-Type": "text/plain"}):
+            assert await page.post(headers) == 403
+        assert await page.post({**own, "Sec-Fetch-Site": "cross-site"}) == 403
+        assert (await page.key("default/parked"))["runs"]["count"] == 1
+        assert await page.post(own) == 200
+
+        async def ran() -> bool:
+            return bool((await page.key("default/parked"))["runs"]["count"] == 2)
+
+        await page.until(ran)
+        assert await page.post(own, "default/nope") == 409
+    async with page_with(api_server) as page:
+        await page.problem("parked")
+        assert await page.post({"Origin": page.url.rstrip("/"), "Content-Type": "application/json"}) == 403
+
+
+async def test_page_has_a_strict_policy_and_answers_mistakes_clearly(api_server: ApiServer) -> None:
+    async with page_with(api_server) as page:
+        async with page.session.get(page.url) as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            text = await answer.text()
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert not re.search(r"https?://|<script>|style=|onclick", text)
+        script = await page.get("page.js")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", script)
+        assert "does not know default/nope" in (await page.key("default/nope", 404))["error"]
+        assert "no controller 'mops'; it runs maps" in (await page.key("default/web", 404, "mops"))["error"]
+        assert "namespace" in (await page.key("a/b/c", 400))["error"]
+        await page.get("api/nope", 404)
+        await page.get("api/events", 400, params={"interval": "often"})
+
+
+async def test_port_in_use_names_the_option(api_server: ApiServer) -> None:
+    async with page_with(api_server) as page:
+        manager = Manager("other", client=api_server.url, debug_port=page.manager.debug_port)
+        with pytest.raises(
+            UsageError, match=r"cannot listen on 127\.0\.0\.1:\d+: .*choose another debug_port \(--debug"
+        ):
+            await manager.run()
+    with pytest.raises(OptionError, match="debug_port must be a number"):
+        Manager(debug_port=70_000)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"check": 1}, "check must be a function"), ({"memory": -1}, "memory must be"), ({"docs": "x"}, "docs must be")],
+)
+def test_options_of_the_page_are_checked(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        Manager().debug_app(**options)
+    manager = Manager()
+    manager.debug_app()
+    with pytest.raises(UsageError, match="already"):
+        manager.debug_app()
+
+
+# Where it is mounted.
+
+
+@pytest.mark.parametrize("framework", ["aiohttp", "asgi"])
+async def test_page_is_mounted_into_a_service(api_server: ApiServer, framework: str) -> None:
+    manager = Manager("shop", client=api_server.url, leader_election=LeaderElection("shop"))
+    manager.controller(core_v1.CONFIG_MAPS)(maps)
+    page, port = manager.debug_app(), free_port()
+    async with manager, aiohttp.ClientSession() as session:
+        base = f"http://127.0.0.1:{port}/debug/"
+        async with served(page, framework, port):
+            for path, kind in (("", "text/html"), ("page.css", "text/css"), ("page.js", "text/javascript")):
+                async with session.get(base + path) as answer:
+                    assert (answer.status, answer.content_type) == (200, kind)
+            if framework == "asgi":
+                async with session.get(base.rstrip("/")) as answer:
+                    assert str(answer.url) == base
+            async with session.get(f"{base}api/events", params={"interval": 1}) as answer:
+                found = [json.loads(await line_of(answer)) for _ in range(2)]
+            assert found[1]["time"] > found[0]["time"]
+            assert found[0]["elector"]["identity"]
+            async with session.get(base, headers={"Host": "evil.test"}) as answer:
+                assert answer.status == 403
+
+
+async def line_of(answer: aiohttp.ClientResponse) -> bytes:
+    while not (line := await answer.content.readline()).startswith(b"data: "):
+        assert line, "the events ended"
+    return line[6:]
+
+
+@asynccontextmanager
+async def served(page: Any, framework: str, port: int) -> AsyncIterator[None]:
+    if framework == "aiohttp":
+        app = web.Application()
+        app.add_subapp("/debug/", page.aiohttp())
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+        return
+    from fastapi import FastAPI
+
+    service = FastAPI()
+    service.mount("/debug", page)
+    server = uvicorn.Server(uvicorn.Config(service, port=port, log_level="error", timeout_graceful_shutdown=1))
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    server.capture_signals = nullcontext  # type: ignore[assignment, method-assign]
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
