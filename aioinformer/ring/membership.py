@@ -232,15 +232,29 @@ class Membership:
     def grant(self, slot: int) -> SlotGrant | None:
         """Return the right to begin work in a slot now; None if this process does not have it."""
         owned = self._member.mine.get(slot)
-        if owned is None or owned.to or self._member.deadline <= asyncio.get_running_loop().time():
+        if owned is None or owned.to or self.remaining <= 0:
             return None
         return SlotGrant(self, slot, owned.epoch)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until this process may write nothing any more unless it renews its Lease; 0 or less: it may not."""
+        return self._member.deadline - asyncio.get_running_loop().time()
+
+    def check(self) -> None:
+        """Return if this process takes part in the ring, whichever slots it owns.
+
+        Raises:
+            SlotLost: it does not: it could not renew its Lease, or read the ring.
+        """
+        if self.remaining <= 0:
+            raise SlotLost(f"{self.name} does not take part in its ring: its Lease is not renewed in time")
 
     def _remaining(self, grant: SlotGrant) -> float:
         owned = self._member.mine.get(grant.slot)
         if owned is None or owned.epoch != grant.token:
             return 0.0
-        return self._member.deadline - asyncio.get_running_loop().time()
+        return self.remaining
 
     def _settle(self) -> None:
         """Report what has changed for this process, and set the timer of the deadline."""
@@ -480,7 +494,7 @@ class Membership:
             "name": f"{self.ring.namespace}/{self.ring.object}",
             "member": self.name,
             "epoch": -1 if ring is None else ring.epoch,
-            "remaining": max(-1.0, member.deadline - now),
+            "remaining": max(-1.0, self.remaining),
             "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
