@@ -51,6 +51,10 @@ _WATCH_PAUSE: Final = 30.0
 _LONGEST: Final = 100
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
+#: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
+_UNEVEN: Final = "SlotsUneven"
+_FEW: Final = 8
+_SKEWED: Final = 4
 
 
 class ControllerRing:
@@ -150,6 +154,7 @@ class RingSnapshot(TypedDict):
         owners: the members, and how many slots each owns.
         slots: the owner of each slot; "" for none.
         mine: the slots in which this replica begins work.
+        namespaces: how many namespaces of this replica fall into each slot; empty for a ring by uid.
         unowned: slots without a living owner that begins work in them, and for how many seconds.
         waits_for: why this replica does not have all of its slots; "" if it has.
         gap: which slots have had no owner for too long, and why; "" for none.
@@ -162,6 +167,7 @@ class RingSnapshot(TypedDict):
     owners: dict[str, int]
     slots: list[str]
     mine: list[int]
+    namespaces: dict[int, int]
     unowned: dict[int, float]
     waits_for: str
     gap: str
@@ -176,6 +182,7 @@ class Membership:
         on_change: called with the slots in which work may begin from now on, those in which it may not any more, and
             those in which running work must end at once.
         busy: returns the slots in which something runs.
+        namespaces: returns how many namespaces with cached objects each slot has, for a ring by namespace.
         on_trouble: called with a reason and a message for an Event, once for each trouble.
         metrics: gets the figures of the ring, under its name.
         random: returns numbers in [0, 1), for the watch.
@@ -194,6 +201,7 @@ class Membership:
         *,
         on_change: Callable[[set[int], set[int], set[int]], object],
         busy: Callable[[], Collection[int]],
+        namespaces: Callable[[], Mapping[int, int]] = dict,
         on_trouble: Callable[[str, str], object] = lambda reason, message: None,
         metrics: MetricsProvider | None = None,
         random: Callable[[], float] = random_module.random,
@@ -204,6 +212,7 @@ class Membership:
         self.accepted: frozenset[int] = frozenset()
         self._on_change = on_change
         self._busy = busy
+        self._namespaces = namespaces
         self._on_trouble = on_trouble
         self._random = random
         self._options = ring.options
@@ -462,14 +471,30 @@ class Membership:
 
     def _report(self, now: float) -> None:
         """Log each trouble once, and pass it on for an Event."""
-        troubles = {"SlotsUnowned": self._gap(), "RingUnusable": self._member.problem and self._problem()}
+        troubles = {
+            "SlotsUnowned": self._gap(),
+            "RingUnusable": self._member.problem and self._problem(),
+            _UNEVEN: "" if _UNEVEN in self._reported else self._skew(),
+        }
         for reason, message in troubles.items():
             if message and reason not in self._reported:
-                _log.error("%s: %s", self, message)
+                (_log.warning if reason == _UNEVEN else _log.error)("%s: %s", self, message)
                 self._on_trouble(reason, message)
                 self._reported.add(reason)
-            elif not message:
+            elif not message and reason != _UNEVEN:  # that one is reported once
                 self._reported.discard(reason)
+
+    def _skew(self) -> str:
+        """Return which slot has far more namespaces than the others of this replica; "" for none."""
+        namespaces = self._namespaces()
+        total, slot = sum(namespaces.values()), max(namespaces, key=lambda each: namespaces[each], default=-1)
+        if not namespaces or namespaces[slot] < max(_FEW, _SKEWED * total / max(1, len(self.accepted))):
+            return ""
+        return (
+            f"slot {slot} has {namespaces[slot]} of the {total} namespaces in the {len(self.accepted)} slots of this "
+            "replica, since similar names have similar hashes: one replica works for all of them; use by='uid', or "
+            "other names"
+        )
 
     def failure(self) -> str:
         """Return why this process must be restarted: attempts outlive the Lease by far; "" if it need not."""
@@ -498,6 +523,7 @@ class Membership:
             "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
+            "namespaces": dict(self._namespaces()),
             "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
             "waits_for": self._waits_for(),
             "gap": self._gap(),

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.owners import controllers
 from aioinformer.controller.own_writes.bounds import Bounds
@@ -96,6 +97,10 @@ class Share:
         """Return the uid of the object of a key, or of the one that was deleted last under this name; "" for none."""
         record = self._inputs.primary.get_indexer().store.item(str(key))
         return record.uid if record is not None else self._former.get(key, ("", 0.0))[0]
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces of the objects in the cache."""
+        return self._inputs.primary.get_indexer().list_index_func_values(NAMESPACE_INDEX)
 
     def admits(self, key: ObjectName) -> bool:
         """Return whether a key belongs to a slot in which this replica works."""

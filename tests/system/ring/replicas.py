@@ -29,8 +29,10 @@ class Link:
         self.cut = False
         #: A part of the paths that the server forbids.
         self.refused = ""
+        self.reads = 0
 
     async def request(self, request: Any) -> Any:
+        self.reads += request.path.endswith("/widgets-ring")
         if self.cut:
             raise TransportError("connection refused")
         if self.refused and self.refused in request.path:
@@ -113,6 +115,10 @@ class Replica:
         await self.stop()
         await self.transport.aclose()
 
+    def looks(self) -> int:
+        """Return how often the ring was read."""
+        return self.transport.reads
+
     def cached(self) -> set[str]:
         """Return the keys of the objects in the cache."""
         session = self.manager._session
@@ -150,3 +156,7 @@ def settled(server: ApiServer, *replicas: Replica) -> bool:
 
 def ring_object(server: ApiServer) -> dict[str, Any]:
     return server.get("configmaps", "widgets-ring", "default")
+
+
+async def do_nothing(request: Request[Any]) -> None:
+    pass

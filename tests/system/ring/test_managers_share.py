@@ -17,7 +17,7 @@ from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.ring import ControllerRing, RingRefused, SlotLost, membership
-from tests.system.ring.replicas import OBJECTS, Replica, owners, ring_object, settled, until
+from tests.system.ring.replicas import OBJECTS, Replica, do_nothing, owners, ring_object, settled, until
 
 if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
@@ -167,6 +167,27 @@ async def test_metrics_have_the_map(server: ApiServer) -> None:
         async with manager:
             await until(lambda: b'ring_slot_owner{member="shared-' in generate_latest(registry))
             assert b"ring_unowned_slots_seconds{" in generate_latest(registry)
+
+
+@pytest.mark.parametrize(("prefix", "count"), [("team-", 40), ("", 2)])
+async def test_namespaces_in_one_slot_are_reported_once(
+    api_server: ApiServer, caplog: pytest.LogCaptureFixture, prefix: str, count: int
+) -> None:
+    for number in range(count):
+        name = f"{prefix}{number:02}"
+        api_server.create("namespaces", {"metadata": {"name": name}})
+        api_server.create("configmaps", {"metadata": {"name": "m", "namespace": name, "labels": {"app": "web"}}})
+    async with Replica(api_server, "a", by="namespace") as replica:
+        replica.instead = {f"{prefix}{number:02}/m": do_nothing for number in range(count)}
+        await until(lambda: len(replica.runs) == count)
+        assert sum(replica.ring["namespaces"].values()) == count
+        if prefix:
+            await until(lambda: [each for each in api_server.list("events") if each.get("reason") == "SlotsUneven"])
+        looks = replica.looks()
+        await until(lambda: replica.looks() > looks + 3)
+    warned = [each.getMessage() for each in caplog.records if "similar names have similar hashes" in each.getMessage()]
+    assert len(warned) == (1 if prefix else 0)
+    assert not prefix or f"of the {count} namespaces in the 16 slots" in warned[0]
 
 
 def test_check_prints_the_rights_of_a_ring() -> None:

@@ -12,10 +12,10 @@ from aioinformer.controller import Owns, Request, apply_set, finalizing, set_sta
 from aioinformer.errors import AioinformerError, ApiError
 from aioinformer.models import core_v1
 from aioinformer.ring import SlotLost
-from tests.system.ring.replicas import Replica, owners, settled, until
+from tests.system.ring.replicas import Replica, do_nothing, owners, settled, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import AsyncIterator, Awaitable, Mapping
 
     from aioinformer.testing import ApiServer
 
@@ -46,7 +46,7 @@ async def pair(server: ApiServer) -> AsyncIterator[list[Replica]]:
         await each.transport.aclose()
 
 
-async def outcomes(writes: dict[str, Awaitable[Any]]) -> dict[str, BaseException | None]:
+async def outcomes(writes: Mapping[str, Awaitable[Any]]) -> dict[str, BaseException | None]:
     results: dict[str, BaseException | None] = {}
     for name, write in writes.items():
         try:
@@ -181,10 +181,6 @@ async def test_evictions_stay_in_the_slots(api_server: ApiServer) -> None:
     assert isinstance(results["theirs"], SlotLost)
     assert isinstance(results["successor"], ApiError)
     assert {each["metadata"]["name"] for each in api_server.list("pods")} == set(pods)
-
-
-async def do_nothing(request: Request[Any]) -> None:
-    pass
 
 
 @pytest.mark.parametrize("write", ["patch", "json patch", "delete", "apply", "replace"])
