@@ -9,23 +9,23 @@ import asyncio
 import random as random_module
 import re
 import socket
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import TaskGroup
-from aioinformer.errors import AioinformerError, ApiError, OptionError, TransportError
+from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.informer.watch import RetryWatcher
-from aioinformer.leaderelection.elector import LeadershipLost, check_election
+from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
-from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.metrics import RingStatistics
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
+from aioinformer.ring.declaration import LONGEST
 from aioinformer.ring.member import CreateLease, DeleteLease, Member, ReadLease, RenewLease, RingRefused
-from aioinformer.ring.table import By, encode, is_slot_count, slot_of
+from aioinformer.ring.table import encode, slot_of
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.waiting import loop_time
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from aioinformer.metrics import MetricsProvider
+    from aioinformer.ring.declaration import ControllerRing, RingSnapshot
     from aioinformer.ring.member import LeaseRequest, Write
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -47,66 +48,12 @@ LABEL: Final = "aioinformer/ring"
 _SOON: Final = 0.2
 #: Seconds until another watch of the ring is requested.
 _WATCH_PAUSE: Final = 30.0
-#: The most characters of the names of a ring and a member; an object has 253.
-_LONGEST: Final = 100
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
 #: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
 _UNEVEN: Final = "SlotsUneven"
 _FEW: Final = 8
 _SKEWED: Final = 4
-
-
-class ControllerRing:
-    """Replicas of a manager that share its objects: each reconciles those in the slots that it owns.
-
-    Args:
-        name: of the ring. The ring object is the ConfigMap `<name>-ring`, and the Leases are `<name>-<member>`.
-        namespace: of the ConfigMap and the Leases.
-        slots: how many parts there are: a power of two up to 1,024, the same for all replicas. Have several for each.
-        by: what decides about the slot: the "uid" of an object, or of its controller for owned ones; or the
-            "namespace". Many namespaces with similar names fall into few slots.
-        member: a unique name for this replica; the host name and a random part by default.
-        options: the times of the Leases.
-
-    Attributes:
-        name, namespace, slots, by, member, options: as given.
-        object: the name of the ConfigMap.
-
-    Raises:
-        UsageError: an argument is invalid.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        namespace: str = "default",
-        *,
-        slots: int = 64,
-        by: By = "uid",
-        member: str | None = None,
-        options: LeaderElectionOptions | None = None,
-    ) -> None:
-        check_election("ControllerRing: ", name, namespace, member, options)
-        if not is_slot_count(slots):
-            raise OptionError(f"ControllerRing: slots must be a power of two from 1 to 1024, not {slots!r}")
-        if by not in ("uid", "namespace"):
-            raise OptionError(f"ControllerRing: by must be 'uid' or 'namespace', not {by!r}")
-        if options is not None and options.coordinated:
-            raise OptionError("ControllerRing: the Leases of a ring take part in no coordinated election")
-        for what, value in (("name", name), ("member", member or "")):
-            if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", value) or len(value) > _LONGEST:
-                raise OptionError(
-                    f"ControllerRing: {what} must have only lower-case letters, digits, '-' and '.', as the names of "
-                    f"objects, and at most {_LONGEST} characters, not {value!r}"
-                )
-        self.name = name
-        self.object = f"{name}-ring"
-        self.namespace = namespace
-        self.slots = slots
-        self.by: By = by
-        self.member = member
-        self.options = options or LeaderElectionOptions()
 
 
 class SlotLost(LeadershipLost):
@@ -131,7 +78,8 @@ class SlotGrant:
     @property
     def remaining(self) -> float:
         """Seconds until the right ends unless it is renewed; 0 or less once it has ended."""
-        return self._membership._remaining(self)
+        owned = self._membership._member.mine.get(self.slot)
+        return self._membership.remaining if owned is not None and owned.epoch == self.token else 0.0
 
     def check(self) -> None:
         """Return if this process owns the slot, and raise otherwise.
@@ -141,36 +89,6 @@ class SlotGrant:
         """
         if self.remaining <= 0:
             raise SlotLost(f"{self.identity} does not own slot {self.slot} any more")
-
-
-class RingSnapshot(TypedDict):
-    """The state of a ring as one replica sees it.
-
-    Attributes:
-        name: namespace and name of the ring object.
-        member: the name of this replica.
-        epoch: of the ring; -1 if none was read.
-        remaining: seconds for which this replica may work unless it renews its Lease; 0 or less if it may not.
-        owners: the members, and how many slots each owns.
-        slots: the owner of each slot; "" for none.
-        mine: the slots in which this replica begins work.
-        namespaces: how many namespaces of this replica fall into each slot; empty for a ring by uid.
-        unowned: slots without a living owner that begins work in them, and for how many seconds.
-        waits_for: why this replica does not have all of its slots; "" if it has.
-        gap: which slots have had no owner for too long, and why; "" for none.
-    """
-
-    name: str
-    member: str
-    epoch: int
-    remaining: float
-    owners: dict[str, int]
-    slots: list[str]
-    mine: list[int]
-    namespaces: dict[int, int]
-    unowned: dict[int, float]
-    waits_for: str
-    gap: str
 
 
 class Membership:
@@ -208,7 +126,7 @@ class Membership:
     ) -> None:
         host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")
         self.ring = ring
-        self.name = f"{ring.name}-{ring.member or f'{host[:_LONGEST]}-{uuid4().hex[:8]}'}"
+        self.name = f"{ring.name}-{ring.member or f'{host[:LONGEST]}-{uuid4().hex[:8]}'}"
         self.accepted: frozenset[int] = frozenset()
         self._on_change = on_change
         self._busy = busy
@@ -258,12 +176,6 @@ class Membership:
         """
         if self.remaining <= 0:
             raise SlotLost(f"{self.name} does not take part in its ring: its Lease is not renewed in time")
-
-    def _remaining(self, grant: SlotGrant) -> float:
-        owned = self._member.mine.get(grant.slot)
-        if owned is None or owned.epoch != grant.token:
-            return 0.0
-        return self.remaining
 
     def _settle(self) -> None:
         """Report what has changed for this process, and set the timer of the deadline."""
