@@ -34,7 +34,7 @@ from aioinformer.handlers.resync import checked_period
 from aioinformer.leaderelection.leadership import LeaderElection
 from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_metrics, check_seconds
-from aioinformer.ring.membership import ControllerRing
+from aioinformer.ring.declaration import ControllerRing
 from aioinformer.transport.clients import Client
 
 if TYPE_CHECKING:

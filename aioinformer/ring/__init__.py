@@ -5,8 +5,9 @@ from aioinformer.exports import lazy_exports as _lazy_exports
 __getattr__, __dir__ = _lazy_exports(
     __name__,
     {
+        "declaration": "ControllerRing RingSnapshot",
         "member": "RingRefused",
-        "membership": "ControllerRing Membership RingSnapshot SlotGrant SlotLost",
+        "membership": "Membership SlotGrant SlotLost",
         "table": "RingDamaged",
     },
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aioinformer.metrics import MetricsProvider
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.scopes import InformerKey
-    from aioinformer.ring.membership import ControllerRing
+    from aioinformer.ring.declaration import ControllerRing
     from aioinformer.transport import Transport
 
 

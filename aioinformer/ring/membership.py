@@ -9,23 +9,23 @@ import asyncio
 import random as random_module
 import re
 import socket
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from aioinformer.client.client import Client
 from aioinformer.concurrency import TaskGroup
-from aioinformer.errors import AioinformerError, ApiError, OptionError, TransportError
+from aioinformer.errors import AioinformerError, ApiError, TransportError
 from aioinformer.informer.watch import RetryWatcher
-from aioinformer.leaderelection.elector import LeadershipLost, check_election
+from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
-from aioinformer.leaderelection.lease import LeaderElectionOptions
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
 from aioinformer.logs import get_logger
 from aioinformer.metrics import RingStatistics
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
+from aioinformer.ring.declaration import LONGEST
 from aioinformer.ring.member import CreateLease, DeleteLease, Member, ReadLease, RenewLease, RingRefused
-from aioinformer.ring.table import By, encode, is_slot_count, slot_of
+from aioinformer.ring.table import encode, slot_of
 from aioinformer.transport.clients import transport_of
 from aioinformer.transport.slots import InLane
 from aioinformer.workqueue.waiting import loop_time
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from aioinformer.metrics import MetricsProvider
+    from aioinformer.ring.declaration import ControllerRing, RingSnapshot
     from aioinformer.ring.member import LeaseRequest, Write
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
@@ -47,62 +48,12 @@ LABEL: Final = "aioinformer/ring"
 _SOON: Final = 0.2
 #: Seconds until another watch of the ring is requested.
 _WATCH_PAUSE: Final = 30.0
-#: The most characters of the names of a ring and a member; an object has 253.
-_LONGEST: Final = 100
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
-
-
-class ControllerRing:
-    """Replicas of a manager that share its objects: each reconciles those in the slots that it owns.
-
-    Args:
-        name: of the ring. The ring object is the ConfigMap `<name>-ring`, and the Leases are `<name>-<member>`.
-        namespace: of the ConfigMap and the Leases.
-        slots: how many parts there are: a power of two up to 1,024, the same for all replicas. Have several for each.
-        by: what decides about the slot: the "uid" of an object, or of its controller for owned ones; or the
-            "namespace". Many namespaces with similar names fall into few slots.
-        member: a unique name for this replica; the host name and a random part by default.
-        options: the times of the Leases.
-
-    Attributes:
-        name, namespace, slots, by, member, options: as given.
-        object: the name of the ConfigMap.
-
-    Raises:
-        UsageError: an argument is invalid.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        namespace: str = "default",
-        *,
-        slots: int = 64,
-        by: By = "uid",
-        member: str | None = None,
-        options: LeaderElectionOptions | None = None,
-    ) -> None:
-        check_election("ControllerRing: ", name, namespace, member, options)
-        if not is_slot_count(slots):
-            raise OptionError(f"ControllerRing: slots must be a power of two from 1 to 1024, not {slots!r}")
-        if by not in ("uid", "namespace"):
-            raise OptionError(f"ControllerRing: by must be 'uid' or 'namespace', not {by!r}")
-        if options is not None and options.coordinated:
-            raise OptionError("ControllerRing: the Leases of a ring take part in no coordinated election")
-        for what, value in (("name", name), ("member", member or "")):
-            if not re.fullmatch(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?", value) or len(value) > _LONGEST:
-                raise OptionError(
-                    f"ControllerRing: {what} must have only lower-case letters, digits, '-' and '.', as the names of "
-                    f"objects, and at most {_LONGEST} characters, not {value!r}"
-                )
-        self.name = name
-        self.object = f"{name}-ring"
-        self.namespace = namespace
-        self.slots = slots
-        self.by: By = by
-        self.member = member
-        self.options = options or LeaderElectionOptions()
+#: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
+_UNEVEN: Final = "SlotsUneven"
+_FEW: Final = 8
+_SKEWED: Final = 4
 
 
 class SlotLost(LeadershipLost):
@@ -127,7 +78,8 @@ class SlotGrant:
     @property
     def remaining(self) -> float:
         """Seconds until the right ends unless it is renewed; 0 or less once it has ended."""
-        return self._membership._remaining(self)
+        owned = self._membership._member.mine.get(self.slot)
+        return self._membership.remaining if owned is not None and owned.epoch == self.token else 0.0
 
     def check(self) -> None:
         """Return if this process owns the slot, and raise otherwise.
@@ -139,34 +91,6 @@ class SlotGrant:
             raise SlotLost(f"{self.identity} does not own slot {self.slot} any more")
 
 
-class RingSnapshot(TypedDict):
-    """The state of a ring as one replica sees it.
-
-    Attributes:
-        name: namespace and name of the ring object.
-        member: the name of this replica.
-        epoch: of the ring; -1 if none was read.
-        remaining: seconds for which this replica may work unless it renews its Lease; 0 or less if it may not.
-        owners: the members, and how many slots each owns.
-        slots: the owner of each slot; "" for none.
-        mine: the slots in which this replica begins work.
-        unowned: slots without a living owner that begins work in them, and for how many seconds.
-        waits_for: why this replica does not have all of its slots; "" if it has.
-        gap: which slots have had no owner for too long, and why; "" for none.
-    """
-
-    name: str
-    member: str
-    epoch: int
-    remaining: float
-    owners: dict[str, int]
-    slots: list[str]
-    mine: list[int]
-    unowned: dict[int, float]
-    waits_for: str
-    gap: str
-
-
 class Membership:
     """Takes part in a ring as long as `run` runs.
 
@@ -176,6 +100,7 @@ class Membership:
         on_change: called with the slots in which work may begin from now on, those in which it may not any more, and
             those in which running work must end at once.
         busy: returns the slots in which something runs.
+        namespaces: returns how many namespaces with cached objects each slot has, for a ring by namespace.
         on_trouble: called with a reason and a message for an Event, once for each trouble.
         metrics: gets the figures of the ring, under its name.
         random: returns numbers in [0, 1), for the watch.
@@ -194,16 +119,18 @@ class Membership:
         *,
         on_change: Callable[[set[int], set[int], set[int]], object],
         busy: Callable[[], Collection[int]],
+        namespaces: Callable[[], Mapping[int, int]] = dict,
         on_trouble: Callable[[str, str], object] = lambda reason, message: None,
         metrics: MetricsProvider | None = None,
         random: Callable[[], float] = random_module.random,
     ) -> None:
         host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")
         self.ring = ring
-        self.name = f"{ring.name}-{ring.member or f'{host[:_LONGEST]}-{uuid4().hex[:8]}'}"
+        self.name = f"{ring.name}-{ring.member or f'{host[:LONGEST]}-{uuid4().hex[:8]}'}"
         self.accepted: frozenset[int] = frozenset()
         self._on_change = on_change
         self._busy = busy
+        self._namespaces = namespaces
         self._on_trouble = on_trouble
         self._random = random
         self._options = ring.options
@@ -232,15 +159,23 @@ class Membership:
     def grant(self, slot: int) -> SlotGrant | None:
         """Return the right to begin work in a slot now; None if this process does not have it."""
         owned = self._member.mine.get(slot)
-        if owned is None or owned.to or self._member.deadline <= asyncio.get_running_loop().time():
+        if owned is None or owned.to or self.remaining <= 0:
             return None
         return SlotGrant(self, slot, owned.epoch)
 
-    def _remaining(self, grant: SlotGrant) -> float:
-        owned = self._member.mine.get(grant.slot)
-        if owned is None or owned.epoch != grant.token:
-            return 0.0
+    @property
+    def remaining(self) -> float:
+        """Seconds until this process may write nothing any more unless it renews its Lease; 0 or less: it may not."""
         return self._member.deadline - asyncio.get_running_loop().time()
+
+    def check(self) -> None:
+        """Return if this process takes part in the ring, whichever slots it owns.
+
+        Raises:
+            SlotLost: it does not: it could not renew its Lease, or read the ring.
+        """
+        if self.remaining <= 0:
+            raise SlotLost(f"{self.name} does not take part in its ring: its Lease is not renewed in time")
 
     def _settle(self) -> None:
         """Report what has changed for this process, and set the timer of the deadline."""
@@ -448,14 +383,30 @@ class Membership:
 
     def _report(self, now: float) -> None:
         """Log each trouble once, and pass it on for an Event."""
-        troubles = {"SlotsUnowned": self._gap(), "RingUnusable": self._member.problem and self._problem()}
+        troubles = {
+            "SlotsUnowned": self._gap(),
+            "RingUnusable": self._member.problem and self._problem(),
+            _UNEVEN: "" if _UNEVEN in self._reported else self._skew(),
+        }
         for reason, message in troubles.items():
             if message and reason not in self._reported:
-                _log.error("%s: %s", self, message)
+                (_log.warning if reason == _UNEVEN else _log.error)("%s: %s", self, message)
                 self._on_trouble(reason, message)
                 self._reported.add(reason)
-            elif not message:
+            elif not message and reason != _UNEVEN:  # that one is reported once
                 self._reported.discard(reason)
+
+    def _skew(self) -> str:
+        """Return which slot has far more namespaces than the others of this replica; "" for none."""
+        namespaces = self._namespaces()
+        total, slot = sum(namespaces.values()), max(namespaces, key=lambda each: namespaces[each], default=-1)
+        if not namespaces or namespaces[slot] < max(_FEW, _SKEWED * total / max(1, len(self.accepted))):
+            return ""
+        return (
+            f"slot {slot} has {namespaces[slot]} of the {total} namespaces in the {len(self.accepted)} slots of this "
+            "replica, since similar names have similar hashes: one replica works for all of them; use by='uid', or "
+            "other names"
+        )
 
     def failure(self) -> str:
         """Return why this process must be restarted: attempts outlive the Lease by far; "" if it need not."""
@@ -480,10 +431,11 @@ class Membership:
             "name": f"{self.ring.namespace}/{self.ring.object}",
             "member": self.name,
             "epoch": -1 if ring is None else ring.epoch,
-            "remaining": max(-1.0, member.deadline - now),
+            "remaining": max(-1.0, self.remaining),
             "owners": {} if ring is None else {name: owners.count(name) for name in sorted(ring.members)},
             "slots": owners,
             "mine": sorted(self.accepted),
+            "namespaces": dict(self._namespaces()),
             "unowned": {slot: now - since for slot, since in sorted(member.unowned.items())},
             "waits_for": self._waits_for(),
             "gap": self._gap(),

@@ -60,3 +60,12 @@ def owner_references(obj: Any) -> list[OwnerReference]:
 def owner_uids(obj: Any) -> list[str]:
     """Return the values of an object in the index of owners."""
     return [each.uid if each.controller else f"other:{each.uid}" for each in owner_references(obj) if each.uid]
+
+
+def controllers(raw: bytes | None) -> list[OwnerReference]:
+    """Return the reference to the controller in the JSON of an object or a body; nothing if there is none."""
+    try:
+        references = _decode(raw or b"{}").metadata.owner_references or []
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    return [each for each in references if each.controller]

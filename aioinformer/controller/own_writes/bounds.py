@@ -20,12 +20,12 @@ class Bounds(msgspec.Struct, frozen=True):
     """What limits the writes of a run, beside its fence.
 
     Attributes:
-        check: raises if the run may not write this; called when the bytes leave.
+        check: raises if the run may not write this, with this body; called when the bytes leave.
         uid_of: returns the uid that the object must have; "" if it may have any.
         outside: the fence of writes that the run makes outside of these bounds.
     """
 
-    check: Callable[[Target], None]
+    check: Callable[[Target, bytes | None], None]
     uid_of: Callable[[Target], str]
     outside: Callable[[], float | None]
 
@@ -39,7 +39,10 @@ def with_uid(request: Request, target: Target, uid: str) -> Request:
         body: Any = msgspec.json.decode(request.body or b"{}")
     except msgspec.DecodeError:
         return request
-    if target.verb == "delete" and isinstance(body, dict):
+    if target.subresource == "eviction" and isinstance(body, dict):
+        options = body.get("deleteOptions") or {}
+        body["deleteOptions"] = {**options, "preconditions": {"uid": uid, **(options.get("preconditions") or {})}}
+    elif target.verb == "delete" and isinstance(body, dict):
         body.setdefault("preconditions", {}).setdefault("uid", uid)
         body = {"kind": "DeleteOptions", "apiVersion": "v1", **body}
     elif request.headers.get("Content-Type") == _JSON_PATCH and isinstance(body, list):

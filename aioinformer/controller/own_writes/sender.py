@@ -164,7 +164,7 @@ class RecordingSender(Sender):
             if self._bounds is not None and target is not None and (uid := self._bounds.uid_of(target)):
                 request = with_uid(request, target, uid)
             if self._fence is not None:
-                fence = self._fence_of(target)
+                fence = self._fence_of(target, request.body)
                 if self._guard is not None and target is not None and not settings.dry_run:
                     fence = partial(_guarded, self._guard, target, fence)
                 request = replace(request, check=(check := SendCheck(fence)))
@@ -190,7 +190,7 @@ class RecordingSender(Sender):
         end(answer)
         return answer
 
-    def _fence_of(self, target: Target | None) -> Fence:
+    def _fence_of(self, target: Target | None, body: bytes | None) -> Fence:
         """Return the fence of a write, with the bounds of the run."""
         fence, bounds = self._fence, self._bounds
         assert fence is not None
@@ -198,7 +198,7 @@ class RecordingSender(Sender):
             return fence
 
         def fenced() -> float | None:
-            bounds.check(target)
+            bounds.check(target, body)
             return fence()
 
         return fenced

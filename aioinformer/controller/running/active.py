@@ -103,7 +103,7 @@ class ActiveController:
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
             membership, caches, select = services.membership, services.caches, services.select_slots
-            self.share = Share(controller.name, membership, self.inputs, caches, self.queue, own, select)
+            self.share = Share(controller, membership, self.inputs, caches, self.queue, own, select)
             self.inputs.note_deleted = self.share.note_deleted
         limit = controller.max_staleness
         self._max_staleness = services.settings.max_staleness if limit is None else limit
@@ -402,8 +402,7 @@ class ActiveController:
                 primary.check_absent(key)
             except DecodeError as error:
                 raise TerminalError(str(error)) from None  # only another version of the object can help
-        share, outside = self.share, attempt.before_outside_write
-        bounds = None if share is None else share.bounds(self.controller.resource, run.key, outside)
+        bounds = None if self.share is None else self.share.bounds(run.key, attempt.before_write)
         request: Request[Any] = Request(
             run.key,
             obj,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
-    from aioinformer.ring import SlotGrant
+    from aioinformer.ring import Membership, SlotGrant
     from aioinformer.workqueue.requests.outcomes import Run
 
 R = TypeVar("R")
@@ -191,33 +191,31 @@ class Attempt(msgspec.Struct, eq=False):
         """The slot of the ring in which it works; None without a ring."""
         return getattr(self.term, "slot", None)
 
-    def before_write(self) -> float | None:
-        """Check that the reconciler may write; return after how many seconds to ask again, None for never."""
-        self.wrote = True
-        self.check("write")
-        return None if self.term is None else self.term.remaining
+    def before_write(self, membership: Membership | None = None) -> float | None:
+        """Check that the reconciler may write; return after how many seconds to ask again, None for never.
 
-    def before_outside_write(self) -> float | None:
-        """Check that the reconciler may write what does not belong to the ring."""
+        With a membership, it is enough that this replica takes part in the ring, whichever slots it owns.
+        """
         self.wrote = True
-        self.check("write", outside=True)
-        return None
+        right = membership or self.term
+        self.check("write", right)
+        return None if right is None else right.remaining
 
     def before_thread(self) -> None:
         """Check that the reconciler may begin a thread."""
-        self.check("begin a thread")
+        self.check("begin a thread", self.term)
         if self.ended:
             raise UsageError(f"the run for {self.run.key} has ended: await its threads in it")
 
-    def check(self, what: str, *, outside: bool = False) -> None:
-        """Check that the reconciler may act, in its term or slot unless `outside` of it.
+    def check(self, what: str, right: Term | SlotGrant | Membership | None) -> None:
+        """Check that the reconciler may act, by the right to it.
 
         Raises:
             LeadershipLost: the term is over, or the slot is lost.
             UsageError: the attempt was abandoned. The key may run again, at the same time.
         """
-        if self.term is not None and not outside:
-            self.term.check()
+        if right is not None:
+            right.check()
         if self.abandoned:
             raise UsageError(f"the reconciler of {self.run.key} goes on after its cancellation, and may not {what}")
 

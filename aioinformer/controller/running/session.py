@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+from collections import Counter
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -256,6 +257,7 @@ class Session:
                 settings.ring,
                 on_change=self._share,
                 busy=self._busy,
+                namespaces=self._namespaces,
                 metrics=settings.metrics,
                 on_trouble=lambda reason, message: event(where, "Warning", reason, message),
             )
@@ -385,6 +387,15 @@ class Session:
     def _busy(self) -> set[int]:
         """Return the slots of the ring in which attempts run."""
         return {slot for each in self.controllers.values() for slot in each.active.busy()}
+
+    def _namespaces(self) -> Counter[int]:
+        """Return how many namespaces with objects fall into each slot of a ring by namespace."""
+        assert self.membership is not None
+        if self.membership.ring.by == "uid":
+            return Counter()
+        shares = [each.active.share for each in self.controllers.copy().values()]
+        names = {name for share in shares if share is not None for name in share.namespaces()}
+        return Counter(self.membership.slot_of("", name) for name in names)
 
     async def _leave(self, sharing: asyncio.Task[None]) -> None:
         """Leave the ring, unless something of this process goes on that the others must not overlap."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from aioinformer.cache.store import NAMESPACE_INDEX
 from aioinformer.concurrency import create_task
+from aioinformer.controller.inputs.owners import controllers
 from aioinformer.controller.own_writes.bounds import Bounds
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from aioinformer.client.targets import Target
+    from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.running.attached import Inputs
@@ -34,13 +38,25 @@ _GAINED: Final = Cause("takeover")
 #: Seconds for which the uid of a deleted object is known, and within which its deletion runs in a slot that is gained.
 _REMEMBERED: Final = 600.0
 _LATELY: Final = 120.0
+#: The subresources whose writes can carry the uid of the object.
+_WITH_UID: Final = (
+    "",
+    "status",
+    "scale",
+    "eviction",
+    "binding",
+    "resize",
+    "ephemeralcontainers",
+    "finalize",
+    "approval",
+)
 
 
 class Share:
     """The slots in which one controller works.
 
     Args:
-        name: of the controller.
+        controller: the declaration.
         membership: in the ring.
         inputs: of the controller.
         caches: of the manager.
@@ -50,7 +66,7 @@ class Share:
 
     def __init__(
         self,
-        name: str,
+        controller: Controller[Any],
         membership: Membership,
         inputs: Inputs,
         caches: CurrentCaches,
@@ -59,7 +75,8 @@ class Share:
         select: Callable[[], Coroutine[Any, Any, None]] | None,
     ) -> None:
         self.membership = membership
-        self._name = name
+        self._controller = controller
+        self._name = controller.name
         self._inputs = inputs
         self._caches = caches
         self._queue = queue
@@ -81,38 +98,57 @@ class Share:
         record = self._inputs.primary.get_indexer().store.item(str(key))
         return record.uid if record is not None else self._former.get(key, ("", 0.0))[0]
 
+    def namespaces(self) -> list[str]:
+        """Return the namespaces of the objects in the cache."""
+        return self._inputs.primary.get_indexer().list_index_func_values(NAMESPACE_INDEX)
+
     def admits(self, key: ObjectName) -> bool:
         """Return whether a key belongs to a slot in which this replica works."""
         return self.slot_of(key) in self._ready
 
     def grant(self, key: ObjectName) -> SlotGrant | None:
         """Return the right to run a key now; None if this replica does not have it."""
-        slot = self.slot_of(key)
+        return self._grant(self.slot_of(key))
+
+    def _grant(self, slot: int | None) -> SlotGrant | None:
         return self.membership.grant(slot) if slot is not None and slot in self._ready else None
 
-    def bounds(self, resource: Resource[Any], key: ObjectName, outside: Callable[[], float | None]) -> Bounds:
+    def bounds(self, key: ObjectName, before_write: Callable[[Membership], float | None]) -> Bounds:
         """Return the bounds of the writes of one run: objects of its resource are in slots of this replica.
 
-        `outside` is the fence of writes outside of the ring.
+        So are objects whose controller is of that resource. `before_write` is the fence of the run by a membership, for
+        writes outside of the ring.
         """
-        uid = self.uid_of(key)
+        uid, resource, namespaced = self.uid_of(key), self._controller.resource, bool(key.namespace)
+        primary, owned = _place(resource), {_place(each.resource) for each in self._controller.owns}
 
-        def key_of(target: Target) -> ObjectName | None:
-            primary = (target.group, target.plural) == (resource.group, resource.plural)
-            return ObjectName(target.namespace, target.name) if primary else None
+        def is_foreign(target: Target, body: bytes | None) -> bool:
+            if (target.group, target.plural) == primary:
+                other = ObjectName(target.namespace, target.name)
+                new = target.verb == "create" and not target.name and self.membership.ring.by == "uid"
+                return not new and other != key and not self.grant(other)
+            if target.verb == "deletecollection":
+                return (target.group, target.plural) in owned
+            cached = self._own.cached(target)
+            for each in (*controllers(body), *controllers(None if cached is None else cached.json)):
+                of_primary = (each.api_version.rpartition("/")[0], each.kind) == (resource.group, resource.kind)
+                slot = self.membership.slot_of(each.uid, target.namespace if namespaced else "")
+                if of_primary and each.uid != uid and not self._grant(slot):
+                    return True
+            return False
 
-        def check(target: Target) -> None:
-            other = key_of(target)
-            if other not in (None, key) and target.verb != "create" and (not target.name or not self.grant(other)):
+        def check(target: Target, body: bytes | None) -> None:
+            if is_foreign(target, body):
                 why = "its slot, or the slot of an object in it, may be that of another replica"
                 raise SlotLost(
                     f"{target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
                 )
 
         def uid_of(target: Target) -> str:
-            return uid if key_of(target) == key and target.subresource in ("", "status") else ""
+            same = (target.group, target.plural) == primary and ObjectName(target.namespace, target.name) == key
+            return uid if same and target.subresource in _WITH_UID else ""
 
-        return Bounds(check, uid_of, outside)
+        return Bounds(check, uid_of, partial(before_write, self.membership))
 
     def note_deleted(self, key: ObjectName, uid: str) -> None:
         """Note the uid of an object of the primary that is gone."""
@@ -157,3 +193,7 @@ class Share:
             if self.slot_of(key) in slots:
                 self._own.forget(key)  # the caches have its earlier writes
                 self._queue.add(key, _GAINED, priority=LOW_PRIORITY)
+
+
+def _place(resource: Resource[Any]) -> tuple[str, str]:
+    return resource.group, resource.plural

@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from tests.support.real_cluster import Operator, RealCluster
 
-OBJECTS = int(os.environ.get("RING_OBJECTS", "200"))
+OBJECTS = int(os.environ.get("RING_OBJECTS", "100"))
+#: How many replicas are replaced one after the other.
+ROLLED = int(os.environ.get("RING_ROLLED", "1"))
 #: Changes a second while the faults happen.
 RATE = int(os.environ.get("RING_RATE", "20"))
 
@@ -78,6 +81,48 @@ class Writes:
             self.violations.append(f"{name}: {before} and then {now}")
 
 
+class Network:
+    """Forwards connections to the API server. While it is cut, bytes are lost, and nothing says so."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self.kubeconfig = Path(cluster.kubeconfig).with_name("cut.kubeconfig")
+        self.is_cut = False
+        self._config = Path(cluster.kubeconfig).read_text()
+        server = re.search(r"https://127.0.0.1:(\d+)", self._config)
+        assert server is not None
+        self._port = int(server[1])
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Network:
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.kubeconfig.write_text(self._config.replace(f":{self._port}", f":{port}"))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        with suppress(OSError):
+            upper_reader, upper = await asyncio.open_connection("127.0.0.1", self._port)
+            self._writers.append(upper)
+            await asyncio.gather(self._forward(reader, upper), self._forward(upper_reader, writer))
+        writer.close()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lost = False
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                lost = lost or self.is_cut
+                if not lost:  # a connection of which bytes were lost is never of use again
+                    writer.write(data)
+                    await writer.drain()
+        writer.close()
+
+
 class Ring:
     """The processes, and what the server has of their ring."""
 
@@ -88,10 +133,10 @@ class Ring:
         self.path = f"/api/v1/namespaces/{namespace}/configmaps"
         self.processes: dict[str, asyncio.subprocess.Process] = {}
 
-    async def start(self, *names: str) -> None:
+    async def start(self, *names: str, kubeconfig: Path | None = None) -> None:
         program = Path(__file__).with_name("ring_replica.py")
         for name in names:
-            arguments = sys.executable, program, self._cluster.kubeconfig, self.namespace, name
+            arguments = sys.executable, program, kubeconfig or self._cluster.kubeconfig, self.namespace, name
             self.processes[name] = await asyncio.create_subprocess_exec(*map(str, arguments))
 
     async def end(self, name: str, number: signal.Signals) -> None:
@@ -137,7 +182,7 @@ async def test_ring_under_faults(cluster: RealCluster, operator: Operator) -> No
         while True:
             number += 1
             name = names[number * 7919 % OBJECTS]
-            writes.sent.setdefault(name, (asyncio.get_running_loop().time(), f"after {list(seconds)[-1]}"))
+            writes.sent.setdefault(name, (asyncio.get_running_loop().time(), during))
             with suppress(aiohttp.ClientError):
                 headers = {"Content-Type": "application/merge-patch+json"}
                 url, body = f"{operator._server}{ring.path}/{name}", json.dumps({"data": {"seq": str(number)}})
@@ -147,36 +192,50 @@ async def test_ring_under_faults(cluster: RealCluster, operator: Operator) -> No
             await asyncio.sleep(1 / RATE)
 
     seconds: dict[str, float] = {}
+    during = "start"
+
+    @asynccontextmanager
+    async def window(fall: str, *names: str) -> AsyncIterator[None]:
+        """Let a fall happen; then wait until these members share the slots, and all of its changes are processed."""
+        nonlocal during
+        during = fall
+        yield
+        seconds[fall] = await ring.settled(*(names or ring.processes))
+        during = f"after {fall}"
+        await until(lambda: not any(label == fall for _, label in writes.sent.values()))
+
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with Network(cluster) as network, asyncio.TaskGroup() as tasks:
             following = tasks.create_task(writes.follow(version))
-            await ring.start("a", "b", "c")
-            seconds["start"] = await ring.settled("a", "b", "c")
+            async with window("start"):
+                await ring.start("a", "b")
+                await ring.start("c", kubeconfig=network.kubeconfig)
             changing = tasks.create_task(change())
-            await ring.end("c", signal.SIGKILL)
-            seconds["kill -9"] = await ring.settled("a", "b")
-            await ring.start("d")
-            seconds["join"] = await ring.settled("a", "b", "d")
-
-            ring.processes["b"].send_signal(signal.SIGSTOP)
-            seconds["SIGSTOP"] = await ring.settled("a", "d")
-            ring.processes["b"].send_signal(signal.SIGCONT)
-            seconds["SIGCONT"] = await ring.settled("a", "b", "d")
-
-            for old, new in (("a", "e"), ("b", "f"), ("d", "g")):
-                await ring.start(new)
-                await ring.settled(*ring.processes)
-                await ring.end(old, signal.SIGTERM)
-                seconds[f"leave {old}"] = await ring.settled(*ring.processes)
-
-            status, _ = await operator.request("DELETE", f"{ring.path}/widgets-ring")
-            assert status == 200
-            seconds["ring deleted"] = await ring.settled("e", "f", "g")
-
+            async with window("kill -9"):
+                await ring.end("a", signal.SIGKILL)
+            async with window("join"):
+                await ring.start("d")
+            async with window("SIGSTOP", "c", "d"):
+                ring.processes["b"].send_signal(signal.SIGSTOP)
+            async with window("SIGCONT"):
+                ring.processes["b"].send_signal(signal.SIGCONT)
+            async with window("network cut", "b", "d"):
+                network.is_cut = True
+            async with window("network healed"):
+                network.is_cut = False
+            for old, new in list(zip("bcd", "efg", strict=True))[:ROLLED]:
+                async with window(f"join {new}"):
+                    await ring.start(new)
+                async with window(f"leave {old}"):
+                    await ring.end(old, signal.SIGTERM)
+            async with window("ring deleted"):
+                status, _ = await operator.request("DELETE", f"{ring.path}/widgets-ring")
+                assert status == 200
             for gate in ("false", "true"):
-                await operator.act("restart-apiserver", f"--feature-gates=ShardedListAndWatch={gate}")
-                await ring.start(f"gate-{gate}")
-                seconds[f"server restarted, shards {gate}"] = await ring.settled(*ring.processes)
+                async with window(f"server restarted, shards {gate}"):
+                    await operator.act("restart-apiserver", f"--feature-gates=ShardedListAndWatch={gate}")
+                async with window(f"join with shards {gate}"):
+                    await ring.start(f"gate-{gate}")
 
             changing.cancel()
             await until(lambda: all(writes.done.get(name) == sequence[name] for name in names))
