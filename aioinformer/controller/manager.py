@@ -36,6 +36,7 @@ from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.ring.membership import ControllerRing
 from aioinformer.transport.clients import Client
+from aioinformer.webhooks.admission import Admission, Admitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -61,7 +62,7 @@ T = TypeVar("T")
 _log = get_logger("aioinformer.controller")
 
 
-class Manager:
+class Manager(Admitting):
     """Runs controllers: connection, informers, Events, leader election, probes, and an orderly stop.
 
     `async with manager:` runs it in a service, without signal handlers: it starts at once, and does not wait for
@@ -99,6 +100,7 @@ class Manager:
 
     Attributes:
         name, client, namespaces, leader_election, ring, dry_run, grace, restart: as given.
+        admission: the functions that `validate` and `default` declare; an ASGI application, too.
 
     Raises:
         UsageError: an argument is invalid.
@@ -178,6 +180,7 @@ class Manager:
         self.recorder = recorder
         self.stop_report: StopReport | None = None
         """How the last stop went; None before the first one."""
+        self.admission = Admission(name)
         self._controllers: dict[str, Controller[Any]] = {}
         self._session: Session | None = None
         for each in controllers:
@@ -426,7 +429,14 @@ class Manager:
         if self._session is not None:
             return self._session.snapshot()
         return ManagerSnapshot(
-            name=self.name, running=False, leader=None, ring=None, controllers={}, failed={}, informers=None
+            name=self.name,
+            running=False,
+            leader=None,
+            ring=None,
+            controllers={},
+            failed={},
+            webhooks=None,
+            informers=None,
         )
 
     async def _start(self, *, ends_on_failure: bool) -> Session:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from aioinformer.ring import ControllerRing, Membership
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.webhooks import Admission
 
 _log = get_logger("aioinformer.controller")
 
@@ -98,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: MetricsProvider | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
+    admission: Admission
 
 
 class Services(msgspec.Struct, frozen=True):
