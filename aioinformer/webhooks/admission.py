@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from aioinformer.resources.resource import Resource
     from aioinformer.webhooks.hooks import Operation
 
-    _Function = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T | None]]
+    _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
+    _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
 
 _log = get_logger("aioinformer.webhooks")
 
@@ -242,7 +243,7 @@ class Admitting:
         *,
         operations: Iterable[Operation] = ("create", "update"),
         reads: Iterable[Resource[Any]] = (),
-    ) -> Callable[[_Function[T]], _Function[T]]:
+    ) -> Callable[[_Validator[T]], _Validator[T]]:
         """Return a decorator for an async function that validates objects. Use it before the start.
 
             @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
@@ -268,7 +269,7 @@ class Admitting:
         *,
         operations: Iterable[Operation] = ("create", "update"),
         reads: Iterable[Resource[Any]] = (),
-    ) -> Callable[[_Function[T]], _Function[T]]:
+    ) -> Callable[[_Default[T]], _Default[T]]:
         """Return a decorator for an async function that returns the object as it is to be stored.
 
             @manager.default(WIDGETS)
@@ -279,10 +280,8 @@ class Admitting:
         """
         return self._declaring("default", resource, operations, reads)
 
-    def _declaring(
-        self, purpose: Any, resource: Resource[T], operations: Any, reads: Any
-    ) -> Callable[[_Function[T]], _Function[T]]:
-        def declare(function: _Function[T]) -> _Function[T]:
+    def _declaring(self, purpose: Any, resource: Resource[T], operations: Any, reads: Any) -> Callable[[Any], Any]:
+        def declare(function: Any) -> Any:
             self.admission.declare(Hook(purpose, resource, function, operations, reads))
             return function
 

@@ -309,8 +309,8 @@ def test_json_patch_turns_one_document_into_another(old: dict[str, Any], new: di
 
 
 def test_json_patch_keeps_what_the_class_leaves_out() -> None:
-    sent = {"items": [{"name": "a", "other": 1}, {"name": "b", "other": 2}], "unknown": {}}
-    old = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 1}], "limits": {"most": 1}}
+    sent: dict[str, Any] = {"items": [{"name": "a", "other": 1}, {"name": "b", "other": 2}], "unknown": {}}
+    old: dict[str, Any] = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 1}], "limits": {"most": 1}}
     new = {"items": [{"name": "c", "size": 1}, *old["items"]], "limits": {"most": 1}}
     changed = {"items": [old["items"][0], {"name": "b", "size": 2}], "limits": {"most": 2}}
     grown = {**sent, "items": [{"name": "c", "size": 1}, *sent["items"]]}
