@@ -37,6 +37,7 @@ from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.ring.membership import ControllerRing
 from aioinformer.transport.clients import Client
 from aioinformer.webhooks.admission import Admission, Admitting
+from aioinformer.webhooks.server import WebhookServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -83,6 +84,7 @@ class Manager(Admitting):
 
         health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
+        webhooks: where the functions of `validate` and `default` are served; None for no server. In a dry run, none is.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
             it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
@@ -119,6 +121,7 @@ class Manager(Admitting):
         # Operation
         health_port: int | None = None,
         health_host: str = "",
+        webhooks: WebhookServer | None = None,
         dry_run: bool = False,
         strict_writes: bool | None = None,
         grace: float = 10.0,
@@ -159,6 +162,8 @@ class Manager(Admitting):
             raise UsageError(f"Manager: controllers must be a list, not {controllers!r}; write [{controllers.name}]")
         if health_port is not None and not (type(health_port) is int and 0 <= health_port < 65536):
             raise OptionError(f"Manager: health_port must be a number from 0 to 65535, or None, not {health_port!r}")
+        if webhooks is not None and not isinstance(webhooks, WebhookServer):
+            raise UsageError(f"Manager: webhooks must be WebhookServer(…), not {webhooks!r}")
         check_seconds(grace, "Manager: grace")
         check_metrics(metrics)
         self.name = name
@@ -167,6 +172,7 @@ class Manager(Admitting):
         self.ring = ring
         self.health_port = health_port
         self.health_host = health_host
+        self.webhooks = webhooks
         self.dry_run = dry_run
         self.strict_writes = strict_writes
         self.grace = grace

@@ -7,5 +7,6 @@ __getattr__, __dir__ = _lazy_exports(
     {
         "admission": "Admission",
         "hooks": "AdmissionRequest Invalid User",
+        "server": "WebhookServer",
     },
 )

@@ -3,3 +3,4 @@ from aioinformer.webhooks.admission import Admission as Admission
 from aioinformer.webhooks.hooks import AdmissionRequest as AdmissionRequest
 from aioinformer.webhooks.hooks import Invalid as Invalid
 from aioinformer.webhooks.hooks import User as User
+from aioinformer.webhooks.server import WebhookServer as WebhookServer

@@ -77,9 +77,15 @@ class Admission:
 
     Args:
         name: of the manager.
+
+    Attributes:
+        port: at which the manager serves it; None while it does not.
+        trouble: why it cannot be served, "" for nothing.
     """
 
     def __init__(self, name: str) -> None:
+        self.port: int | None = None
+        self.trouble = ""
         self._name = name
         self._hooks: dict[str, dict[str, Hook[Any]]] = {}
         self._errors = RepeatedErrors(_log)
@@ -122,9 +128,10 @@ class Admission:
             await informers.release(each)
 
     def waits_for(self) -> list[str]:
-        """Return the caches that have not synced, with their states."""
+        """Return what is missing: caches that have not synced, with their states, and a certificate."""
         known = (self._informers or {}).values()
-        return [f"{each.name}: {each.state}" for each in known if not each.has_synced()]
+        waiting = [f"{each.name}: {each.state}" for each in known if not each.has_synced()]
+        return [*waiting, self.trouble] if self.trouble else waiting
 
     async def answer(self, path: str, body: bytes, timeout: str = "") -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
         """Answer a review: return the HTTP status, and the body.

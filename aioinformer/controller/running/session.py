@@ -251,6 +251,11 @@ class Session:
         stack.push_async_callback(settings.admission.detach, self.informers)
         settings.admission.attach(self.informers)
         self.informers.start()
+        if settings.webhooks is not None and not settings.dry_run:
+            from aioinformer.webhooks.server import Serving
+
+            serving = Serving(settings.webhooks, settings.admission, Client(transport), settings.grace)
+            await stack.enter_async_context(serving)
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         settings = self._settings
