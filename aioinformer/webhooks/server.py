@@ -66,8 +66,9 @@ class WebhookServer(msgspec.Struct, frozen=True):
         check_namespace(self.namespace, "WebhookServer: namespace")
         if not (type(self.port) is int and 0 <= self.port < 65536):
             raise OptionError(f"WebhookServer: port must be a number from 0 to 65535, not {self.port!r}")
-        if str(self.hosts) == self.hosts:
-            raise UsageError(f"WebhookServer: hosts must be a list of names, not a text: ({self.hosts!r},)")
+        given: object = self.hosts
+        if isinstance(given, str):
+            raise UsageError(f"WebhookServer: hosts must be a list of names, not a text: ({given!r},)")
         if self.files is None and find_spec("cryptography") is None:
             raise UsageError(
                 'WebhookServer: a CA of its own needs cryptography: pip install "aioinformer[webhooks]"; or pass files='
