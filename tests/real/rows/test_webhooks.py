@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from aioinformer import ApiError, ApiNotFound, Client, Invalid, Resource, evolve
+from aioinformer import ApiError, ApiNotFound, Client, Invalid, Resource, evolve, load_manifests
+from aioinformer.cli.projects.kustomize import Deployed, base_files
 from aioinformer.controller import Manager
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
@@ -37,6 +38,10 @@ class Served:
         self.configuration = server.configuration
         self.manager.default(MAPS)(self.fill)
         self.manager.validate(MAPS, operations=["create", "update", "delete"])(self.check)
+
+    @property
+    def operations(self) -> list[str]:
+        return [each.operation for each in self.seen]
 
     async def fill(self, request: AdmissionRequest[Any]) -> Any:
         self.new.append(request.object.to_dict())
@@ -113,7 +118,7 @@ async def test_server_calls_the_functions_of_a_manager(served: Served, caplog: p
     assert made.metadata.labels == {"owner": "hooks"}
     lines = [each.getMessage() for each in caplog.get_records("setup")]  # a client logs a warning once
     assert "the server warns: it is only a test" in lines
-    assert served.seen[-1].operation == "create"
+    assert served.operations[-1] == "create"
     assert served.seen[-1].object.metadata.labels == {"owner": "hooks"}
     assert (served.new[-1]["metadata"]["name"], served.new[-1]["metadata"].get("uid")) == ("a", None)
     assert "system:masters" in served.seen[-1].user.groups
@@ -122,7 +127,7 @@ async def test_server_calls_the_functions_of_a_manager(served: Served, caplog: p
 
     changed = await maps.edit(made, lambda each: evolve(each, "data.colour", "red"))
     assert changed.data == {"size": "small", "colour": "red"}
-    assert served.seen[-1].operation == "update"
+    assert served.operations[-1] == "update"
     assert served.seen[-1].old.data == {"size": "small"}
 
     with pytest.raises(Invalid) as refused:
@@ -141,10 +146,22 @@ async def test_server_calls_the_functions_of_a_manager(served: Served, caplog: p
     assert applied.metadata.labels == {"owner": "hooks"}
     with pytest.raises(Invalid, match="it is kept"):
         await maps.delete("b")
-    assert served.seen[-1].operation == "delete"
+    assert served.operations[-1] == "delete"
 
     dry = await served.client.with_options(dry_run=True).resource(MAPS).create(config_map("c"))
     assert dry.metadata.labels == {"owner": "hooks"}
     assert served.seen[-1].dry_run
     with pytest.raises(ApiNotFound):
         await maps.get("c")
+
+
+async def test_manifests_are_accepted(client: Client) -> None:
+    manager = Manager("hooks", webhooks=WebhookServer("hooks", client.namespace))
+
+    async def function(request: AdmissionRequest[Any]) -> Any: ...
+
+    manager.default(MAPS)(function)
+    manager.validate(MAPS, operations=["create", "delete"])(function)
+    files = base_files(manager, Deployed("hooks:manager", ("hooks", client.namespace)))
+    report = await client.apply_all(load_manifests(files["webhooks.yaml"]), dry_run=True)
+    assert [each.change for each in report.objects] == ["created"] * 3
