@@ -75,7 +75,6 @@ class Certificates:
         self._now = now
         #: What the certificate in the context was made of.
         self._loaded: Any = None
-        self._missing: set[str] = set()
 
     async def refresh(self) -> None:
         """Load a certificate that is valid, if another one is loaded, and let the configurations trust its CA.

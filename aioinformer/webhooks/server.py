@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = get_logger("aioinformer.webhooks")
 
 #: Seconds between looks at the certificate and the configurations; less until there is a certificate.
-_INTERVAL: Final = 60.0
+_INTERVAL: Final = 10.0
 _RETRY: Final = 5.0
 #: Two objects of 3 MiB, the largest that the API server accepts, and what is around them.
 _LARGEST: Final = 8 * 2**20

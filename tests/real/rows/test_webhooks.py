@@ -128,6 +128,7 @@ async def test_server_calls_the_functions_of_a_manager(served: Served, caplog: p
     changed = await maps.edit(made, lambda each: evolve(each, "data.colour", "red"))
     assert changed.data == {"size": "small", "colour": "red"}
     assert served.operations[-1] == "update"
+    assert served.seen[-1].old is not None
     assert served.seen[-1].old.data == {"size": "small"}
 
     with pytest.raises(Invalid) as refused:
