@@ -87,17 +87,17 @@ class Certificates:
         if self._server.files is not None:
             parts = [_read(Path(self._server.files, name)) for name in ("tls.crt", "tls.key")]
             if parts != self._loaded:
-                self._load("\n".join(part.text for part in parts), f"{self._server.files}: tls.crt and tls.key")
+                self._load(Secret("\n".join(part.text for part in parts)), f"{self._server.files}: tls.crt and tls.key")
                 self._loaded = parts
             return
         authority = await self._authority()
         changed = [await self._trust(resource, authority.trusted) for resource in CONFIGURATIONS.values()]
         if self._loaded is None or (self._loaded != authority.certificate and not any(changed)):
-            self._load(_issued(authority, self._server, self._now()).text, "the new certificate")
+            self._load(_issued(authority, self._server, self._now()), "the new certificate")
             self._loaded = authority.certificate
 
-    def _load(self, pem: str, what: str) -> None:
-        with pem_file(Secret(pem)) as path:
+    def _load(self, pem: Secret, what: str) -> None:
+        with pem_file(pem) as path:
             # A failure half-way would leave the context without a certificate.
             for context in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), self.context):
                 try:
@@ -118,9 +118,8 @@ class Certificates:
                 begin, end = known.certificate.not_valid_before_utc, known.certificate.not_valid_after_utc
                 if now < begin + (end - begin) * _RENEWED:
                     return known
-            made = _made(server, now, known.trusted if known is not None and now < end else b"")
-            data = {"tls.crt": made[0].trusted, "tls.key": made[1].text.encode()}
-            body = PrivateDict({name: base64.b64encode(each).decode() for name, each in data.items()})
+            made = _made(server, now, known)
+            body = PrivateDict({"tls.crt": _base64(made.trusted), "tls.key": _base64(_pem(made.key).text.encode())})
             metadata = {"name": server.secret, "namespace": server.namespace}
             try:
                 if found is None:
@@ -131,13 +130,13 @@ class Certificates:
                 if attempt + 1 == _ATTEMPTS:
                     raise
                 continue  # another replica was faster
-            _log.info("%s has a new CA, until %s", where, made[0].certificate.not_valid_after_utc)
-            return made[0]
+            _log.info("%s has a new CA, until %s", where, made.certificate.not_valid_after_utc)
+            return made
         raise AssertionError("the last attempt returns or raises")
 
     async def _trust(self, resource: Resource[Any], trusted: bytes) -> bool:
         """Set `caBundle` of the webhooks of this server; return whether it was another one."""
-        bundle, changed = base64.b64encode(trusted).decode(), False
+        bundle, changed = _base64(trusted), False
 
         def change(current: Any) -> Any:
             nonlocal changed
@@ -195,28 +194,39 @@ def _authority_in(data: PrivateDict, where: str) -> Authority | None:
     raise UsageError(f"{where} has no CA: {reason}; correct it, or delete the Secret to have a new CA made")
 
 
-def _made(server: WebhookServer, now: datetime, former: bytes) -> tuple[Authority, Secret]:
-    """Return a new CA, and its key in PEM."""
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _pem(key: Any) -> Secret:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
+
+
+def _made(server: WebhookServer, now: datetime, former: Authority | None) -> Authority:
+    """Return a new CA. That which it replaces stays trusted."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    certificate, key, pem = _signed(f"CA of {server.name}.{server.namespace}", now)
-    return Authority(certificate, key, certificate.public_bytes(Encoding.PEM) + former), pem
+    certificate, key = _signed(f"CA of {server.name}.{server.namespace}", now)
+    trusted = [certificate] if former is None else [certificate, former.certificate]
+    return Authority(certificate, key, b"".join(each.public_bytes(Encoding.PEM) for each in trusted))
 
 
 def _issued(authority: Authority, server: WebhookServer, now: datetime) -> Secret:
     """Return a certificate for a server, and its key, in PEM."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    certificate, _, pem = _signed(server.dns_names[0], now, authority, (*server.dns_names, *server.hosts))
-    return Secret(pem.text + certificate.public_bytes(Encoding.PEM).decode())
+    certificate, key = _signed(server.dns_names[0], now, authority, (*server.dns_names, *server.hosts))
+    return Secret(_pem(key).text + certificate.public_bytes(Encoding.PEM).decode())
 
 
 def _signed(
     name: str, now: datetime, authority: Authority | None = None, names: tuple[str, ...] = ()
-) -> tuple[Any, Any, Secret]:
-    """Return a certificate, its key, and this in PEM: a CA without `authority`, else the certificate of a server."""
+) -> tuple[Any, Any]:
+    """Return a certificate and its key: a CA without `authority`, else the certificate of a server."""
     from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
@@ -243,8 +253,7 @@ def _signed(
         usage = x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH])
         builder = builder.add_extension(x509.SubjectAlternativeName(found), critical=False)
         builder = builder.add_extension(usage, critical=False)
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return builder.sign(signing, hashes.SHA256()), key, Secret(pem.decode())
+    return builder.sign(signing, hashes.SHA256()), key
 
 
 def _general_name(name: str) -> Any:
