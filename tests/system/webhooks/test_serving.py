@@ -237,7 +237,9 @@ async def test_files_are_read_again_when_they_change(client: Client, tmp_path: P
     write("first.example.com")
     await found.refresh()
     first = certificate(found.context, trusted, "first.example.com")
-    (tmp_path / "tls.key").write_text("broken")
+    key = (tmp_path / "tls.key").read_bytes()
+    write("second.example.com")
+    (tmp_path / "tls.key").write_bytes(key)
     with pytest.raises(UsageError, match=r"tls\.crt and tls\.key"):
         await found.refresh()
     assert certificate(found.context, trusted, "first.example.com") == first
