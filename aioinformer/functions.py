@@ -93,6 +93,35 @@ def plain_function(function: _F, what: str) -> _F:
     return function
 
 
+def async_function(given: Any, where: str, name: str, *arguments: str) -> Any:
+    """Return the function unchanged if it is a coroutine function that accepts the arguments.
+
+    Args:
+        where: who takes it, for the error.
+        name: of the argument.
+        arguments: names of one argument or two.
+
+    Raises:
+        UsageError: it is not.
+    """
+    remedy = f"write `async def {name}({', '.join(arguments)})`"
+    if not callable(given):
+        raise UsageError(f"{where}: {name} must be an async function, not {given!r}; {remedy}")
+    function = inspect.unwrap(given)
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - is it a coroutine function?
+    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)):
+        raise UsageError(f"{where}: {name} is {function_name(given)}, which is not async; {remedy}")
+    try:
+        inspect.signature(given).bind(*arguments)
+    except TypeError:
+        count = "one argument, the request" if len(arguments) == 1 else "two arguments, the request and the error"
+        raise UsageError(
+            f"{where}: {name} is {function_name(given)}, and must accept {count}; {remedy}, and bind further arguments "
+            "with functools.partial"
+        ) from None
+    return given
+
+
 def _unwrapped(function: Any) -> Any:
     for _ in range(_MAX_WRAPPERS):
         inner = _inner(function)

@@ -12,7 +12,7 @@ from aioinformer.controller.inputs.keys import keys_in
 from aioinformer.controller.inputs.mapping import Owns, Primary, Watch
 from aioinformer.controller.inputs.sources import Every, Source, source_of
 from aioinformer.errors import OptionError, UsageError
-from aioinformer.functions import function_name
+from aioinformer.functions import async_function, function_name
 from aioinformer.reflector.options import check_seconds
 from aioinformer.resources.keys import ObjectName
 from aioinformer.resources.resource import Resource
@@ -119,7 +119,7 @@ class Controller(Generic[T]):
         self.name = name
         where = f"controller {name}"
         self.resource: Resource[T] = _checked_resource(resource, f"{where}: resource")
-        self.reconcile: Reconciler[Any] = _checked_function(reconcile, where, "reconcile", "request")
+        self.reconcile: Reconciler[Any] = async_function(reconcile, where, "reconcile", "request")
         self.owns: tuple[Owns[Any], ...] = tuple(
             each if isinstance(each, Owns) else Owns(_checked_resource(each, f"{where}: owns"))
             for each in checked_list(owns, f"{where}: owns", "[CONFIG_MAPS]")
@@ -186,7 +186,7 @@ class Controller(Generic[T]):
         where = f"controller {self.name}"
         if self.undecodable_handler is not None:
             raise UsageError(f"{where}: undecodable has a handler already, {function_name(self.undecodable_handler)}")
-        self.undecodable_handler = _checked_function(handler, where, "undecodable", "request", "error")
+        self.undecodable_handler = async_function(handler, where, "undecodable", "request", "error")
         return handler
 
     def key_of(self, key: Any) -> ObjectName:
@@ -242,25 +242,6 @@ def _checked_resource(resource: Any, argument: str) -> Resource[Any]:
         raise UsageError(f"{argument}: expected a Resource such as core_v1.CONFIG_MAPS, not {resource!r}")
     resource.require("list", "watch")
     return resource
-
-
-def _checked_function(given: Any, where: str, name: str, *arguments: str) -> Any:
-    remedy = f"write `async def {name}({', '.join(arguments)})`"
-    if not callable(given):
-        raise UsageError(f"{where}: {name} must be an async function, not {given!r}; {remedy}")
-    function = inspect.unwrap(given)
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - is it a coroutine function?
-    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)):
-        raise UsageError(f"{where}: {name} is {function_name(given)}, which is not async; {remedy}")
-    try:
-        inspect.signature(given).bind(*arguments)
-    except TypeError:
-        count = "one argument, the request" if len(arguments) == 1 else "two arguments, the request and the error"
-        raise UsageError(
-            f"{where}: {name} is {function_name(given)}, and must accept {count}; {remedy}, and bind further arguments "
-            "with functools.partial"
-        ) from None
-    return given
 
 
 def checked_list(items: Any, argument: str, example: str) -> list[Any]:

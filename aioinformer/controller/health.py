@@ -106,11 +106,13 @@ def readiness(snapshot: ManagerSnapshot, max_staleness: float | None = STALE) ->
     if (ring := snapshot["ring"]) is not None:
         checks["ring"] = ring["waits_for"] or ring["gap"]
     for name, each in snapshot["controllers"].items():
-        failure, waits = snapshot["failed"].get(name, ""), each["waits_for"]
+        failure, lacking = snapshot["failed"].get(name, ""), each["waits_for"]
         lag = "not caught up" if each["phase"] == "catching up" else "not synced"
         unseen = each["undecodable"]
         blind = f"{summary(unseen, len(unseen))}, and no handler is declared for them" if unseen else ""
-        checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(waits)}" if waits else blind)
+        checks[f"controller {name}"] = failure or (f"{lag}: {', '.join(lacking)}" if lacking else blind)
+    if (waits := snapshot["webhooks"]) is not None:
+        checks["webhooks"] = f"not ready: {', '.join(waits)}" if waits else ""
     if (caches := snapshot["informers"]) is None:
         return Health(checks)
     for name, cache in caches["informers"].items():

@@ -36,6 +36,8 @@ from aioinformer.logs import get_logger
 from aioinformer.reflector.options import check_metrics, check_seconds
 from aioinformer.ring.declaration import ControllerRing
 from aioinformer.transport.clients import Client
+from aioinformer.webhooks.admission import Admission, Admitting
+from aioinformer.webhooks.server import WebhookServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,7 +65,7 @@ T = TypeVar("T")
 _log = get_logger("aioinformer.controller")
 
 
-class Manager:
+class Manager(Admitting):
     """Runs controllers: connection, informers, Events, leader election, probes, and an orderly stop.
 
     `async with manager:` runs it in a service, without signal handlers: it starts at once, and does not wait for
@@ -85,6 +87,7 @@ class Manager:
         health_port: the port of the probes `/livez` and `/readyz`, and of `/metrics`; None for no server.
         health_host: the address of that server; "" for all.
         debug_port: the port of the debug page, on the loopback interface; 0 for a free one, None for no page.
+        webhooks: where the functions of `validate` and `default` are served; None for no server. In a dry run, none is.
         dry_run: reconcilers run, and their writes and Events are logged and not sent; there is no leader election, so
             it may run beside the leader. It cannot prevent calls of your code to other systems: see `Request.dry_run`.
         strict_writes: whether a write that `writes` of its controller does not declare raises; None: only under pytest.
@@ -102,6 +105,7 @@ class Manager:
 
     Attributes:
         name, client, namespaces, leader_election, ring, dry_run, grace, restart: as given.
+        admission: the functions that `validate` and `default` declare; an ASGI application, too.
 
     Raises:
         UsageError: an argument is invalid.
@@ -121,6 +125,7 @@ class Manager:
         health_port: int | None = None,
         health_host: str = "",
         debug_port: int | None = None,
+        webhooks: WebhookServer | None = None,
         dry_run: bool = False,
         strict_writes: bool | None = None,
         grace: float = 10.0,
@@ -162,6 +167,8 @@ class Manager:
         for option, port in (("health_port", health_port), ("debug_port", debug_port)):
             if port is not None and not (type(port) is int and 0 <= port < 65536):
                 raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
+        if webhooks is not None and not isinstance(webhooks, WebhookServer):
+            raise UsageError(f"Manager: webhooks must be WebhookServer(…), not {webhooks!r}")
         check_seconds(grace, "Manager: grace")
         check_metrics(metrics)
         self.name = name
@@ -171,6 +178,7 @@ class Manager:
         self.health_port = health_port
         self.health_host = health_host
         self.debug_port = debug_port
+        self.webhooks = webhooks
         self.dry_run = dry_run
         self.strict_writes = strict_writes
         self.grace = grace
@@ -184,6 +192,7 @@ class Manager:
         self.recorder = recorder
         self.stop_report: StopReport | None = None
         """How the last stop went; None before the first one."""
+        self.admission = Admission(name)
         self._controllers: dict[str, Controller[Any]] = {}
         self._session: Session | None = None
         self._debug: DebugApp | None = None
@@ -443,7 +452,14 @@ class Manager:
         if self._session is not None:
             return self._session.snapshot()
         return ManagerSnapshot(
-            name=self.name, running=False, leader=None, ring=None, controllers={}, failed={}, informers=None
+            name=self.name,
+            running=False,
+            leader=None,
+            ring=None,
+            controllers={},
+            failed={},
+            webhooks=None,
+            informers=None,
         )
 
     def debug_app(

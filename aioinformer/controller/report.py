@@ -86,6 +86,7 @@ class ManagerSnapshot(TypedDict):
         ring: the ring as this replica sees it; None without one.
         controllers: the controllers by name.
         failed: the controllers that have failed, for good or until their restart, and why.
+        webhooks: what the admission functions wait for; None without functions.
         informers: the informers; None before the start.
     """
 
@@ -95,6 +96,7 @@ class ManagerSnapshot(TypedDict):
     ring: RingSnapshot | None
     controllers: dict[str, ControllerSnapshot]
     failed: dict[str, str]
+    webhooks: list[str] | None
     informers: FactorySnapshot | None
 
 

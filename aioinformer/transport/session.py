@@ -302,7 +302,16 @@ def _trusting(tls: TLS) -> ssl.SSLContext:
 
 @contextmanager
 def pem_file(text: Secret) -> Iterator[str]:
-    """Write a PEM text to a file that only its owner can read, and delete it at the end of the block."""
+    """Write a PEM text to a file that only its owner can read, and delete it at the end of the block.
+
+    On Linux, the file is in memory: containers may have no folder that can be written.
+    """
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("pem"), "w") as file:
+            file.write(text.text)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
     with tempfile.TemporaryDirectory(prefix="aioinformer-") as folder:
         path = os.path.join(folder, "pem")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -318,7 +327,7 @@ def _load_chain(context: ssl.SSLContext, certificate: _Part | None, key: _Part |
             paths = [
                 files.enter_context(pem_file(part)) if isinstance(part, Secret) else part for part in (certificate, key)
             ]
-            context.load_cert_chain(paths[0] or "", paths[1], password=_no_password)
+            context.load_cert_chain(paths[0] or "", paths[1], password=no_password)
         except UnicodeError:
             return "not a PEM file"
         except (OSError, ValueError) as error:
@@ -326,7 +335,7 @@ def _load_chain(context: ssl.SSLContext, certificate: _Part | None, key: _Part |
     return ""
 
 
-def _no_password() -> str:
+def no_password() -> str:
     """Raise. Without this function, OpenSSL would ask for the password of an encrypted key on the terminal."""
     raise ValueError("the key is encrypted, and there is no password")
 

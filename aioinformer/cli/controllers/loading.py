@@ -136,9 +136,9 @@ def chosen_manager(place: str, namespaces: tuple[str, ...]) -> Manager:
 
 def service_account(text: str | None, manager: Manager) -> tuple[str, str]:
     """Return the name and the namespace of the service account."""
-    election = manager.leader_election
+    placed = manager.leader_election or manager.webhooks
     namespace, slash, name = (text or manager.name).rpartition("/")
-    namespace = namespace or (election.namespace if election is not None else "default")
+    namespace = namespace or (placed.namespace if placed is not None else "default")
     if not name or (slash and not namespace):
         raise UsageError(f"--service-account must be NAME or NAMESPACE/NAME, not {text!r}")
     check_namespace(namespace, "--service-account")

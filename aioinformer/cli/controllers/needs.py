@@ -9,6 +9,7 @@ import msgspec
 from aioinformer.crds import CustomResource
 from aioinformer.resources import catalog
 from aioinformer.resources.resource import Resource
+from aioinformer.webhooks.certificates import CONFIGURATIONS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,6 +91,7 @@ def _single_rules(manager: Manager) -> Iterator[Rule]:
     for controller in manager.controllers.values():
         yield from _of_inputs(manager, controller)
         yield from _of_writes(manager, controller)
+    yield from _of_webhooks(manager)
     if manager.recorder is None:
         namespaces = set(manager.namespaces)
         if namespaces and not all(each.resource.namespaced for each in manager.controllers.values()):
@@ -120,6 +122,21 @@ def _of_inputs(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:
             yield Rule(
                 each.resource, "", ("list", "watch"), place, reasons=(f"controller {controller.name} watches them",)
             )
+
+
+def _of_webhooks(manager: Manager) -> Iterator[Rule]:
+    for hook in manager.admission.hooks():
+        for resource in hook.reads.values():
+            for place in _places(manager.namespaces, resource):
+                yield Rule(resource, "", ("list", "watch"), place, reasons=(f"{hook.path} reads them",))
+    server = manager.webhooks
+    if server is not None and server.files is None:
+        why = ("the webhooks are served with a CA in this Secret",)
+        yield Rule(SECRETS, "", ("create",), server.namespace, reasons=why)
+        yield Rule(SECRETS, "", ("get", "update"), server.namespace, (server.secret,), why)
+        for resource in CONFIGURATIONS.values():
+            why = ("the manager keeps the CA of its webhooks in them",)
+            yield Rule(resource, "", ("get", "patch"), CLUSTER, (server.configuration,), why)
 
 
 def _of_writes(manager: Manager, controller: Controller[Any]) -> Iterator[Rule]:

@@ -15,18 +15,21 @@ from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
 from aioinformer.transport.auth.yaml_documents import load_yaml
+from aioinformer.webhooks.certificates import CONFIGURATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from aioinformer.controller import Manager
+    from aioinformer.webhooks import WebhookServer
+    from aioinformer.webhooks.hooks import Hook
 
 _PORT: Final = 8080
 _KUSTOMIZATION: Final = "kustomization.yaml"
 _BASE: Final = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
 #: Generated files that a later run may remove.
-_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml")
+_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml|webhooks\.yaml")
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
 
@@ -111,6 +114,8 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
     files = {f"crd-{each.group_resource}.yaml": to_yaml(each.crd()) for each in _defined(manager)}
     files["rbac.yaml"] = manifest(name, namespace, needs(manager))
     files["deployment.yaml"] = to_yaml(_deployment(manager, options))
+    if manager.webhooks is not None:
+        files["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, options))
     if options.pod_monitor:
         files["pod-monitor.yaml"] = to_yaml(_pod_monitor(options))
     return files
@@ -119,13 +124,15 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
 def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
     """Yield the resources of which a class makes the definition, each with most of its versions."""
     found: dict[str, CustomResource[Any]] = {}
+    resources: list[Any] = [hook.resource for hook in manager.admission.hooks()]
     for controller in manager.controllers.values():
         inputs = (controller.primary(), *controller.owns, *controller.watches)
-        for resource in (*(each.resource for each in inputs), *(controller.writes or ())):
-            if isinstance(resource, CustomResource):
-                known = found.get(resource.group_resource)
-                if known is None or len(known.declared.others) < len(resource.declared.others):
-                    found[resource.group_resource] = resource
+        resources += (*(each.resource for each in inputs), *(controller.writes or ()))
+    for resource in resources:
+        if isinstance(resource, CustomResource):
+            known = found.get(resource.group_resource)
+            if known is None or len(known.declared.others) < len(resource.declared.others):
+                found[resource.group_resource] = resource
     for _, resource in sorted(found.items()):
         yield resource
 
@@ -138,7 +145,7 @@ def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
         command += ["--namespace", each]
     labels = {"app.kubernetes.io/name": name}
     elected = manager.leader_election is not None
-    container = {
+    container: dict[str, Any] = {
         "name": "manager",
         "image": options.image or f"{name}:latest",
         "command": command,
@@ -152,6 +159,8 @@ def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    if manager.webhooks is not None:
+        container["ports"] += [{"name": "webhooks", "containerPort": manager.webhooks.port}]
     pod = {
         "serviceAccountName": name,
         "terminationGracePeriodSeconds": int(manager.grace) + _AFTER_GRACE,
@@ -169,6 +178,45 @@ def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
+    }
+
+
+def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, options: Deployed) -> Iterator[dict[str, Any]]:
+    """Yield the Service of the webhooks, and their configurations."""
+    name, namespace = options.account
+    if server.namespace != namespace:
+        raise UsageError(f"WebhookServer: namespace is {server.namespace}, and the manager runs in {namespace}")
+    labels = {"app.kubernetes.io/name": name}
+    ports = [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}]
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": server.name, "namespace": namespace, "labels": labels},
+        "spec": {"selector": labels, "ports": ports},
+    }
+    for purpose, resource in CONFIGURATIONS.items():
+        if paths := {hook.path: hook for hook in hooks if hook.purpose == purpose}:
+            header = {"apiVersion": resource.api_version, "kind": resource.kind}
+            webhooks = [_webhook(each, hooks, server) for each in paths.values()]
+            yield {**header, "metadata": {"name": server.configuration, "labels": labels}, "webhooks": webhooks}
+
+
+def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], server: WebhookServer) -> dict[str, Any]:
+    resource = hook.resource
+    rule = {
+        "apiGroups": [resource.group],
+        "apiVersions": [resource.version],
+        "resources": [resource.plural],
+        "operations": sorted(name.upper() for each in hooks if each.path == hook.path for name in each.operations),
+    }
+    return {
+        "name": f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}",
+        "clientConfig": {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
     }
 
 

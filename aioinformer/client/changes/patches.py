@@ -1,4 +1,4 @@
-"""The minimal patch between two states of an object."""
+"""Minimal patches between two states of an object."""
 
 from __future__ import annotations
 
@@ -49,6 +49,48 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
         if isinstance(part, dict):
             part["resourceVersion"] = version
     return patch
+
+
+def json_patch(sent: Any, old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
+    """Return the JSON patch (RFC 6902) of a document that changes it as `old` was changed to `new`.
+
+    `old` and `new` are what a class makes of the document, which may leave out members, and add defaults: the patch has
+    what differs between the two, and leaves everything else in the document as it is. In a list, elements that are
+    equal at the beginning and at the end stay.
+
+    Args:
+        sent: the document: a JSON value.
+        old: the same, as a class writes it.
+        new: the changed one.
+        path: of the value, as a JSON pointer.
+    """
+    if is_same(old, new):
+        return []
+    if isinstance(old, dict) and isinstance(new, dict) and isinstance(sent, dict):
+        patch = []
+        for name in {**old, **new}:
+            at = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+            was, now = old.get(name), new.get(name)
+            if now is not None and sent.get(name) is None:
+                patch += [] if is_same(was, now) else [{"op": "add", "path": at, "value": now}]
+            elif now is not None:
+                patch += json_patch(sent[name], was, now, at)
+            elif was is not None and name in sent:
+                patch.append({"op": "remove", "path": at})
+        return patch
+    if isinstance(old, list) and isinstance(new, list) and isinstance(sent, list) and len(sent) == len(old):
+        least, first, last = min(len(old), len(new)), 0, 0
+        while first < least and is_same(old[first], new[first]):
+            first += 1
+        while last < least - first and is_same(old[-1 - last], new[-1 - last]):
+            last += 1
+        was, now = old[first : len(old) - last], new[first : len(new) - last]
+        if len(was) == len(now) == 1:
+            return json_patch(sent[first], was[0], now[0], f"{path}/{first}")
+        removed = [{"op": "remove", "path": f"{path}/{first}"}] * len(was)
+        added = [{"op": "add", "path": f"{path}/{first + at}", "value": value} for at, value in enumerate(now)]
+        return [*removed, *added]
+    return [{"op": "replace", "path": path, "value": new}]
 
 
 def document_of(obj: Any) -> dict[str, Any]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from aioinformer.ring import ControllerRing, Membership
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.webhooks import Admission, WebhookServer
 
 _log = get_logger("aioinformer.controller")
 
@@ -98,6 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: MetricsProvider | None
     factory: SharedInformerFactory | None
     recorder: Recorder | None
+    admission: Admission
+    webhooks: WebhookServer | None
 
 
 class Services(msgspec.Struct, frozen=True):

@@ -280,7 +280,14 @@ class Session:
             self.leadership = Leadership(transport, settings.leader_election, metrics=settings.metrics)
         while self._declared:
             await self._attach(self._declared.pop(0))
+        stack.push_async_callback(settings.admission.detach, self.informers)
+        settings.admission.attach(self.informers)
         self.informers.start()
+        if settings.webhooks is not None and not settings.dry_run:
+            from aioinformer.webhooks.server import Serving
+
+            serving = Serving(settings.webhooks, settings.admission, Client(transport), settings.grace)
+            await stack.enter_async_context(serving)
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         settings = self._settings
@@ -450,6 +457,7 @@ class Session:
                 **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
                 **{name: str(error) for name, error in self.failed.copy().items()},
             },
+            "webhooks": self._settings.admission.waits_for() if self._settings.admission.hooks() else None,
             "informers": None if self.informers is None else self.informers.snapshot(),
         }
 

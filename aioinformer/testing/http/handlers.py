@@ -12,6 +12,7 @@ from aioinformer.testing.http.reading.reads import Reads
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Mapping
 
     from aiohttp import web
 
@@ -45,8 +46,10 @@ class ResourceHandlers:
         version_wait: float,
         watch_timeout: float,
         rng: random.Random,
+        webhook_services: Mapping[str, str],
     ) -> None:
         self._cluster = cluster
+        self._webhook_services = webhook_services
         self._reads = Reads(
             cluster,
             faults,
@@ -67,7 +70,7 @@ class ResourceHandlers:
         # Loaded by the first write: most servers in tests are only read over HTTP.
         from aioinformer.testing.http.writing.writes import Writes
 
-        return Writes(self._cluster, self._access)
+        return Writes(self._cluster, self._access, self._webhook_services)
 
     async def answer(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         """Answer a request."""

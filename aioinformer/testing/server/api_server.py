@@ -64,6 +64,8 @@ class ApiServer(Contents):
         extra_resources: resources of the catalogue to serve besides the stable ones.
         clock: seconds since 1970.
         seed: for uids and generated names; None for different ones each time.
+        webhook_services: the services of admission webhooks: "namespace/name" -> URL such as "https://127.0.0.1:9443".
+            Requests call webhooks, and the methods here do not. You may change the mapping later.
 
     Raises:
         UsageError: TLS needs trustme, which is missing.
@@ -87,6 +89,7 @@ class ApiServer(Contents):
         extra_resources: Iterable[Resource[Any]] = (),
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
+        webhook_services: Mapping[str, str] | None = None,
     ) -> None:
         rng = random.Random(seed)
         faults = self._faults = FaultSet()
@@ -110,6 +113,7 @@ class ApiServer(Contents):
             version_wait=version_wait,
             watch_timeout=watch_timeout,
             rng=rng,
+            webhook_services={} if webhook_services is None else webhook_services,
         )
         self._authority = _authority() if tls else None
         secured = None if self._authority is None else self._authority.context(host)

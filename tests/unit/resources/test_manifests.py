@@ -83,7 +83,7 @@ def test_error_names_file_and_line(tmp_path: Path, text: str, told: str) -> None
 
 
 def test_error_in_json_names_the_line(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('{\n"a": 1,\n}')
+    (tmp_path / "a.json").write_text('{\n"a": 1,\n"b" 2}')
     with pytest.raises(UsageError, match=r"a\.json:3: cannot be read"):
         load_manifests(tmp_path / "a.json")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
@@ -15,6 +16,7 @@ from aioinformer.testing.http.reading.lists import read_page
 from aioinformer.testing.http.reading.reads import object_response, page_response
 from aioinformer.testing.http.writing.bodies import dry_run_faults, read_object, read_options, write_options
 from aioinformer.testing.http.writing.patching import patch_object, patch_type, warned
+from aioinformer.testing.http.writing.webhooks import Webhooks
 from aioinformer.testing.patches.media_types import APPLY_PATCH
 from aioinformer.testing.schemas.field_checks import check_object
 from aioinformer.testing.state.preconditions import check_creation
@@ -42,9 +44,10 @@ _PODS_ARE_LEFT = (
 class Writes:
     """Answer requests that change objects."""
 
-    def __init__(self, cluster: Cluster, access: Access) -> None:
+    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._access = access
+        self._webhooks = Webhooks(cluster, access, services)
 
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -55,8 +58,14 @@ class Writes:
         if served.resource.namespaced and not target.namespace:
             name = str((obj.get("metadata") or {}).get("name") or "")
             raise statuses.invalid_object(served.resource, name, [Cause.required("metadata.namespace")])
+
+        def write(dry_run: bool) -> tuple[bytes, bool]:
+            writer, copied = self._cluster.writer, deepcopy(obj)
+            return writer.create(served, target.namespace, copied, by=options.by, dry_run=dry_run), True
+
         with warned(warnings):
-            body = self._cluster.writer.create(served, target.namespace, obj, by=options.by, dry_run=options.dry_run)
+            name = str((obj.get("metadata") or {}).get("name") or "")
+            body, _ = await self._webhooks.admit(served, target.namespace, name, options, write)
         answer = object_response(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
@@ -65,20 +74,25 @@ class Writes:
     ) -> web.StreamResponse:
         namespace, name = target.namespace, target.name
         options = write_options(request, target, served, "UpdateOptions")
-        by, dry_run = options.by, options.dry_run
         obj, repeated = read_object(served, await request.read(), request.headers.get("Content-Type", ""))
         warnings = check_object(served, obj, options.directive, repeated)
         check_name(name)
-        created = False
-        with warned(warnings):
+
+        def write(dry_run: bool) -> tuple[bytes, bool]:
+            by, copied = options.by, deepcopy(obj)
             if target.subresource or not is_created_by_update(served) or self._is_there(served, namespace, name):
                 body = self._cluster.writer.update(
-                    served, namespace, name, obj, subresource=target.subresource, by=by, dry_run=dry_run
+                    served, namespace, name, copied, subresource=target.subresource, by=by, dry_run=dry_run
                 )
-            else:
-                self._access.check_creation(request)
-                check_creation(served, namespace, name, obj)
-                body, created = self._cluster.writer.create(served, namespace, obj, by=by, dry_run=dry_run), True
+                return body, False
+            self._access.check_creation(request)
+            check_creation(served, namespace, name, copied)
+            return self._cluster.writer.create(served, namespace, copied, by=by, dry_run=dry_run), True
+
+        with warned(warnings):
+            body, created = await self._webhooks.admit(
+                served, namespace, name, options, write, subresource=target.subresource
+            )
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
@@ -95,21 +109,28 @@ class Writes:
         if applies and not self._is_there(served, target.namespace, target.name):
             self._access.check_creation(request)
         warnings: list[str] = []
-        body, created = patch_object(
-            self._cluster,
-            served,
-            target.namespace,
-            target.name,
-            data,
-            content_type,
-            options,
-            subresource=target.subresource,
-            warnings=warnings,
-        )
+
+        def write(dry_run: bool) -> tuple[bytes, bool]:
+            return patch_object(
+                self._cluster,
+                served,
+                target.namespace,
+                target.name,
+                data,
+                content_type,
+                options._replace(dry_run=dry_run),
+                subresource=target.subresource,
+                warnings=warnings,
+            )
+
+        with warned(warnings):
+            body, created = await self._webhooks.admit(
+                served, target.namespace, target.name, options, write, subresource=target.subresource
+            )
         answer = object_response(
             request, served, body, wanted, target.query, self._cluster, status=201 if created else 200
         )
-        return with_warnings(answer, warnings)
+        return with_warnings(answer, list(dict.fromkeys(warnings)))  # a webhook lets it be read again
 
     def _is_there(self, served: Served, namespace: str, name: str) -> bool:
         return self._cluster.store.find(served, namespace, name) is not None
@@ -119,6 +140,8 @@ class Writes:
     ) -> web.StreamResponse:
         options = await _delete_options(request, target.query)
         preconditions = options.get("preconditions") or {}
+        there = self._cluster.store.find(served, target.namespace, target.name)
+        await self._webhooks.admit_deletion(served, there, dry_run=bool(options.get("dryRun")))
         body, gone = self._cluster.delete(
             served,
             target.namespace,
@@ -150,6 +173,7 @@ class Writes:
             raise statuses.bad_request("Namespace parameter required.")
         for index, record in enumerate(page.records):
             try:
+                await self._webhooks.admit_deletion(served, record, dry_run=bool(options.get("dryRun")))
                 self._cluster.delete(
                     served,
                     record.namespace,

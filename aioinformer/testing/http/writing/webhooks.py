@@ -1,0 +1,327 @@
+"""Admission webhooks: call those that are registered, as kube-apiserver does, before an object is stored.
+
+Mutating webhooks are called one after the other, in the order of the names of their configurations, and validating ones
+at the same time, with the result. If the object has changed meanwhile, all begins again. Webhooks are called for
+requests to objects and their status; not for `scale` and other subresources, deletions by the server itself, and the
+methods of `ApiServer`. `reinvocationPolicy` is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import uuid
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import aiohttp
+import msgspec
+
+from aioinformer.logs import get_logger
+from aioinformer.resources.label_selectors import LabelSelector
+from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import decode, quote
+from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.ownership.managers import read_owners
+from aioinformer.testing.patches.json_patches import PatchError, json_patch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from aioinformer.testing.access.authz import Access
+    from aioinformer.testing.api.served import Served
+    from aioinformer.testing.http.writing.bodies import WriteOptions
+    from aioinformer.testing.state.cluster import Cluster
+    from aioinformer.testing.state.storage import Record
+
+_log = get_logger("aioinformer.testing")
+
+_GROUP = "admissionregistration.k8s.io"
+_ATTEMPTS = 5
+#: A new object has them only once it is stored.
+_NOT_YET = ("uid", "creationTimestamp", "generation", "resourceVersion")
+
+
+class Write(NamedTuple):
+    """A request that webhooks decide about.
+
+    Attributes:
+        name: "" if the server generates it.
+    """
+
+    served: Served
+    namespace: str
+    name: str
+    subresource: str
+    operation: str
+    dry_run: bool
+
+
+class _Failed(Exception):
+    """A webhook could not be called, or did not answer with a decision."""
+
+
+class Webhooks:
+    """Calls webhooks.
+
+    Args:
+        services: "namespace/name" of each service -> the URL at which it is reached.
+    """
+
+    def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str]) -> None:
+        self._cluster = cluster
+        self._access = access
+        self._services = services
+
+    async def admit(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        options: WriteOptions,
+        plain: Callable[[bool], tuple[bytes, bool]],
+        *,
+        subresource: str = "",
+    ) -> tuple[bytes, bool]:
+        """Write an object, after the webhooks have admitted it.
+
+        Args:
+            plain: writes it without webhooks, for a dry run or not; returns the body, and whether the object is new. It
+                is called several times.
+
+        Returns:
+            The same as `plain`.
+
+        Raises:
+            StatusError: a webhook has refused it, or has failed.
+        """
+        if served.resource.group == _GROUP or not any(self._registered(kind) for kind in ("mutating", "validating")):
+            return plain(options.dry_run)
+        store, writer = self._cluster.store, self._cluster.writer
+        for _ in range(_ATTEMPTS):
+            record = store.find(served, namespace, name) if name else None
+            body, created = plain(True)
+            write = Write(served, namespace, name, subresource, "CREATE" if created else "UPDATE", options.dry_run)
+            old = None if record is None else decode(served.body(record.body))
+            sent = decode(body)
+            owners = read_owners(sent["metadata"]) or {}
+            if created:
+                for field in (*_NOT_YET, *(() if name else ("name",))):
+                    sent["metadata"].pop(field, None)
+
+            def store_changed(obj: dict[str, Any], dry_run: bool, created: bool = created) -> tuple[bytes, bool]:
+                copied = deepcopy(obj)
+                writer.check(served, copied)
+                if created:
+                    return writer.create(served, namespace, copied, owners=owners, dry_run=dry_run), True  # noqa: B023
+                body = writer.update(
+                    served,
+                    namespace,
+                    name,
+                    copied,
+                    subresource=subresource,
+                    owners=owners,  # noqa: B023
+                    dry_run=dry_run,
+                )
+                return body, False
+
+            changed = await self._mutated(write, sent, old)
+            if changed is not sent:
+                body, _ = store_changed(changed, True)
+            await self._validate(write, decode(body), old)
+            if (store.find(served, namespace, name) if name else None) is record:
+                return plain(options.dry_run) if changed is sent else store_changed(changed, options.dry_run)
+        raise statuses.object_modified(served.resource, name)
+
+    async def admit_deletion(self, served: Served, record: Record | None, *, dry_run: bool) -> None:
+        """Ask the webhooks whether an object may be deleted.
+
+        Raises:
+            StatusError: a webhook has refused it, or has failed.
+        """
+        if record is not None and served.resource.group != _GROUP:
+            write = Write(served, record.namespace, record.name, "", "DELETE", dry_run)
+            old = decode(served.body(record.body))
+            await self._mutated(write, None, old)
+            await self._validate(write, None, old)
+
+    def _registered(self, kind: str) -> list[dict[str, Any]]:
+        served = self._cluster.store.registry.find(_GROUP, "v1", f"{kind}webhookconfigurations")
+        assert served is not None
+        records = self._cluster.store.collection(served).records()
+        return [each for record in records for each in decode(record.body).get("webhooks") or ()]
+
+    def _matching(self, kind: str, write: Write, *objects: Any) -> Iterator[tuple[dict[str, Any], Served]]:
+        """Yield the webhooks for a write, each with the version in which it gets the objects."""
+        for webhook in self._registered(kind):
+            form = _form(webhook, write)
+            if form is None or not self._is_selected(webhook, write, *objects):
+                continue
+            if webhook.get("matchConditions"):
+                message = f"this server does not evaluate matchConditions, which webhook {webhook['name']} has"
+                raise StatusError(501, "NotImplemented", message)
+            if write.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+                raise statuses.bad_request(f"admission webhook {quote(webhook['name'])} does not support dry run")
+            yield webhook, form
+
+    def _is_selected(self, webhook: Mapping[str, Any], write: Write, *objects: Mapping[str, Any] | None) -> bool:
+        labels = [(each["metadata"].get("labels") or {}) for each in objects if each is not None]
+        selector = LabelSelector.from_dict(webhook.get("objectSelector") or {})
+        if not any(map(selector.matches, labels)):
+            return False
+        namespaces = self._cluster.store.registry.resolve("v1/namespaces")
+        if write.namespace:
+            record = self._cluster.store.find(namespaces, "", write.namespace)
+            labels = [] if record is None else [decode(record.body)["metadata"].get("labels") or {}]
+        elif write.served is not namespaces:
+            return True
+        selector = LabelSelector.from_dict(webhook.get("namespaceSelector") or {})
+        return any(map(selector.matches, labels))
+
+    async def _mutated(self, write: Write, obj: Any, old: Any) -> Any:
+        """Return the object as the webhooks have changed it; the same one if they have not."""
+        for webhook, form in self._matching("mutating", write, obj, old):
+            response = await self._asked(webhook, form, write, obj, old)
+            if response is None or not response.get("patch"):
+                continue
+            try:
+                operations = msgspec.json.decode(base64.b64decode(response["patch"]))
+                changed = json_patch(_converted(obj, write.served, form), operations)
+            except (ValueError, TypeError, PatchError) as error:
+                raise _internal(f"the patch of webhook {quote(webhook['name'])}: {error}") from None
+            obj = _converted(changed, form, write.served)
+        return obj
+
+    async def _validate(self, write: Write, obj: Any, old: Any) -> None:
+        matching = list(self._matching("validating", write, obj, old))
+        calls = (self._asked(webhook, form, write, obj, old) for webhook, form in matching)
+        for found in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(found, BaseException):
+                raise found
+
+    async def _asked(
+        self, webhook: dict[str, Any], form: Served, write: Write, obj: Any, old: Any
+    ) -> dict[str, Any] | None:
+        """Return the response of a webhook that admits a write; None if it has failed, and that is ignored."""
+        review = _review(form, write, self._access.user().describe(), obj, old)
+        try:
+            response = await self._called(webhook, review)
+        except _Failed as error:
+            text = f"failed calling webhook {quote(webhook['name'])}: failed to call webhook: {error}"
+            if webhook.get("failurePolicy", "Fail") == "Ignore":
+                _log.warning("%s; it is ignored", text)
+                return None
+            raise _internal(text) from None
+        for warning in response.get("warnings") or ():
+            statuses.warn(warning)
+        if response["allowed"]:
+            return response
+        status = response.get("status") or {}
+        why = status.get("message") or status.get("reason")
+        denied = f"admission webhook {quote(webhook['name'])} denied the request"
+        message = f"{denied}: {why}" if why else f"{denied} without explanation"
+        code, reason = max(status.get("code") or 0, 400), status.get("reason") or ""
+        raise StatusError(code, reason, message, details=status.get("details"))
+
+    async def _called(self, webhook: dict[str, Any], review: dict[str, Any]) -> dict[str, Any]:
+        config, seconds = webhook["clientConfig"], webhook.get("timeoutSeconds") or 10
+        url, name = config.get("url") or "", None
+        if service := config.get("service"):
+            place = f"{service['namespace']}/{service['name']}"
+            if place not in self._services:
+                raise _Failed(f"service {place} is unknown: pass webhook_services={{{place!r}: url}} to the server")
+            url = self._services[place].rstrip("/") + "/" + (service.get("path") or "").lstrip("/")
+            name = f"{service['name']}.{service['namespace']}.svc"
+        try:
+            pem = base64.b64decode(config.get("caBundle") or "").decode() or None
+            # Names and signatures are checked by the system's trust if there is no `caBundle`.
+            context = ssl.create_default_context(cadata=pem)
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=seconds)) as session,
+                session.post(
+                    url, params={"timeout": f"{seconds}s"}, json=review, ssl=context, server_hostname=name
+                ) as answer,
+            ):
+                body = await answer.read()
+        except TimeoutError:
+            raise _Failed(f"no answer from {url} within {seconds} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _Failed(str(error)) from None
+        if answer.status != 200:
+            raise _Failed(f"{answer.status}: {body.decode(errors='replace').strip()}")
+        try:
+            found = msgspec.json.decode(body)
+            response: dict[str, Any] = found["response"]
+            allowed, kind = response["allowed"], (found["apiVersion"], found["kind"])
+        except (msgspec.DecodeError, KeyError, TypeError) as error:
+            raise _Failed(f"the answer is no AdmissionReview: {error}") from None
+        uid = review["request"]["uid"]
+        if response.get("uid") != uid:
+            raise _Failed(f"expected response.uid={quote(uid)}, got {quote(response.get('uid'))}")
+        if kind != ("admission.k8s.io/v1", "AdmissionReview") or not isinstance(allowed, bool):
+            raise _Failed(f"expected a response of admission.k8s.io/v1, AdmissionReview, not {kind}")
+        if response.get("patch") and response.get("patchType") != "JSONPatch":
+            raise _Failed("webhook returned response.patch but not response.patchType")
+        return response
+
+
+def _form(webhook: Mapping[str, Any], write: Write) -> Served | None:
+    """Return the version in which a webhook gets the objects of a write; None if no rule matches."""
+    served, scope = write.served, "Namespaced" if write.namespace else "Cluster"
+    for exact in (True, False):
+        if not exact and webhook.get("matchPolicy") == "Exact":
+            continue
+        for form in [served] if exact else served.others.values():
+            for rule in webhook.get("rules") or ():
+                patterns = [each.partition("/") for each in rule["resources"]]
+                if (
+                    {"*", write.operation} & set(rule["operations"])
+                    and {"*", form.resource.group} & set(rule["apiGroups"])
+                    and {"*", form.resource.version} & set(rule["apiVersions"])
+                    and rule.get("scope", "*") in ("*", scope)
+                    and any(
+                        one in ("*", served.resource.plural) and part in ("*", write.subresource)
+                        for one, _, part in patterns
+                    )
+                ):
+                    return form
+    return None
+
+
+def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any) -> dict[str, Any]:
+    def kinds(served: Served) -> tuple[dict[str, str], dict[str, str]]:
+        version = {"group": served.resource.group, "version": served.resource.version}
+        return {**version, "kind": served.resource.kind}, {**version, "resource": served.resource.plural}
+
+    (kind, resource), (sent_kind, sent_resource) = kinds(form), kinds(write.served)
+    request = {
+        "uid": str(uuid.uuid4()),
+        "kind": kind,
+        "resource": resource,
+        "requestKind": sent_kind,
+        "requestResource": sent_resource,
+        "name": write.name,
+        "namespace": write.namespace,
+        "operation": write.operation,
+        "userInfo": user,
+        "object": _converted(obj, write.served, form),
+        "oldObject": _converted(old, write.served, form),
+        "dryRun": write.dry_run,
+        "options": {"kind": f"{write.operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"},
+    }
+    if write.subresource:
+        request |= {"subResource": write.subresource, "requestSubResource": write.subresource}
+    shown = {name: value for name, value in request.items() if value != "" or name == "operation"}
+    return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": shown}
+
+
+def _converted(obj: Any, source: Served, wanted: Served) -> Any:
+    if obj is None or source is wanted:
+        return obj
+    return {**wanted.from_stored(source.to_stored(obj)), "apiVersion": wanted.resource.api_version}
+
+
+def _internal(why: str) -> StatusError:
+    details = {"causes": [{"message": why}]}
+    return StatusError(500, "InternalError", f"Internal error occurred: {why}", details=details)

@@ -1,0 +1,348 @@
+"""`Admission`: answers the reviews of the API server with admission functions.
+
+A review is answered in steps: read it, wait for the caches that the function reads, decode the objects, call the
+function, and turn what it returned or raised into a response. An answer other than 200 says that there is no decision;
+the API server then does what `failurePolicy` of the webhook says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from aioinformer.client.changes.patches import changed_members, document_of, json_patch, merge_patch
+from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.handlers.repeated import RepeatedErrors
+from aioinformer.logs import get_logger
+from aioinformer.webhooks.hooks import AdmissionRequest, Hook, Invalid, User
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from aioinformer.factory.pool import Informers
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+    from aioinformer.resources.resource import Resource
+    from aioinformer.webhooks.hooks import Operation
+
+    _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
+    _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
+
+_log = get_logger("aioinformer.webhooks")
+
+_VERSION: Final = "admission.k8s.io/v1"
+#: Seconds, of a server that does not say how long it waits.
+_TIMEOUT: Final = 10.0
+#: Seconds by which a function ends before the server stops to wait, but at most half of the time.
+_MARGIN: Final = 0.5
+_NULL: Final = b"null"
+_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    uid: str
+    operation: str
+    resource: dict[str, str]
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    user_info: User = User()
+    object: msgspec.Raw = msgspec.Raw(_NULL)
+    old_object: msgspec.Raw = msgspec.Raw(_NULL)
+    dry_run: bool | None = None
+
+
+class _Review(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    request: msgspec.Raw = msgspec.Raw(_NULL)
+
+
+_decode_review = msgspec.json.Decoder(_Review).decode
+_decode_request = msgspec.json.Decoder(_Request).decode
+
+
+class Admission:
+    """The admission functions of a manager. It is also an ASGI application, for a server of your own.
+
+        app.mount("/admission", manager.admission)
+
+    The end of the path of a request names the function: `validate/widgets.example.com`, or `default/…`. Functions may
+    be called while the manager runs, whether it is the leader or not.
+
+    Args:
+        name: of the manager.
+
+    Attributes:
+        port: at which the manager serves it; None while it does not.
+        trouble: why it cannot be served, "" for nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.port: int | None = None
+        self.trouble = ""
+        self._name = name
+        self._hooks: dict[str, dict[str, Hook[Any]]] = {}
+        self._errors = RepeatedErrors(_log)
+        #: The caches that the functions read, by `gvr`; None while the manager does not run.
+        self._informers: dict[str, SharedIndexInformer[Any]] | None = None
+
+    def declare(self, hook: Hook[Any]) -> None:
+        """Add a function.
+
+        Raises:
+            UsageError: there is one for the same kind and operation, or the manager runs.
+        """
+        if self._informers is not None:
+            raise UsageError(f"manager {self._name} runs: declare {hook} before the start")
+        known = self._hooks.setdefault(hook.path, {})
+        for operation in hook.operations:
+            if (other := known.get(operation)) is not None:
+                raise UsageError(
+                    f"manager {self._name}: {operation} has two functions: {other}, and {hook}; make one of them"
+                )
+        known.update(dict.fromkeys(hook.operations, hook))
+
+    def hooks(self) -> list[Hook[Any]]:
+        """Return the functions, by path."""
+        found = (hook for _, hooks in sorted(self._hooks.items()) for hook in hooks.values())
+        return list(dict.fromkeys(found))
+
+    def attach(self, informers: Informers) -> None:
+        """Acquire the caches that the functions read. Start them afterwards."""
+        self._informers = {}
+        for hook in self.hooks():
+            for gvr, resource in hook.reads.items():
+                if gvr not in self._informers:
+                    self._informers[gvr] = informers.acquire(resource, {})
+
+    async def detach(self, informers: Informers) -> None:
+        """Release the caches."""
+        acquired, self._informers = self._informers, None
+        for each in (acquired or {}).values():
+            await informers.release(each)
+
+    def waits_for(self) -> list[str]:
+        """Return what is missing: caches that have not synced, with their states, and a certificate."""
+        known = (self._informers or {}).values()
+        waiting = [f"{each.name}: {each.state}" for each in known if not each.has_synced()]
+        return [*waiting, self.trouble] if self.trouble else waiting
+
+    async def answer(self, path: str, body: bytes, timeout: str = "") -> tuple[int, bytes]:  # noqa: ASYNC109 - a text
+        """Answer a review: return the HTTP status, and the body.
+
+        Args:
+            path: of the request.
+            body: the AdmissionReview.
+            timeout: of the request, as the API server sends it: "10s".
+        """
+        hooks = self._hooks.get("/".join(path.rstrip("/").rsplit("/", 2)[-2:]))
+        if hooks is None:
+            return 404, f"no admission function has the path {path}; there are {', '.join(self._hooks)}\n".encode()
+        try:
+            review = _decode_review(body)
+            if (review.api_version, review.kind) != (_VERSION, "AdmissionReview"):
+                given = f"{review.api_version or 'no apiVersion'} {review.kind or 'and no kind'}"
+                return 400, f"expected an AdmissionReview of {_VERSION}, not {given}\n".encode()
+            request = _decode_request(review.request)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return 400, f"the body is no AdmissionReview: {error}\n".encode()
+        hook = hooks.get(request.operation.lower())
+        if hook is None:
+            return 200, _response(request, allowed=True)
+        sent = tuple(request.resource.get(name) for name in ("group", "version", "resource"))
+        if sent != (hook.resource.group, hook.resource.version, hook.resource.plural):
+            return 400, f"{path} expects {hook.resource.gvr}, not {sent}\n".encode()
+        match = _SECONDS.fullmatch(timeout)
+        seconds = float(match[1]) if match else _TIMEOUT
+        key = f"{request.namespace}/{request.name or '<generated name>'}".removeprefix("/")
+        try:
+            async with asyncio.timeout(max(seconds - _MARGIN, seconds / 2)) as limit:
+                return 200, await self._decide(hook, request)
+        except USER_ERRORS as error:
+            shown: BaseException = error
+            if limit.expired():
+                missing = ", ".join(self.waits_for())
+                shown = TimeoutError(f"no answer in {seconds:g} s{f', waiting for {missing}' if missing else ''}")
+        self._errors.report(
+            str(hook), shown, "%s has failed for %s %s: %s", hook, request.operation, key, shown, key=key, lines=10
+        )
+        reason = f"{hook.purpose} of {hook.resource.group_resource} {key} has failed: {shown}"
+        return 500, f"{reason}\n".encode()
+
+    async def _decide(self, hook: Hook[Any], sent: _Request) -> bytes:
+        if self._informers is None:
+            raise UsageError(f"manager {self._name} does not run")
+        for gvr in hook.reads:
+            await self._informers[gvr].wait_for_sync()
+        new, old = (None if each in (b"", _NULL) else each for each in (bytes(sent.object), bytes(sent.old_object)))
+        operation: Any = sent.operation.lower()
+        request = AdmissionRequest(
+            hook,
+            operation,
+            (new, old),
+            namespace=sent.namespace,
+            name=sent.name,
+            subresource=sent.sub_resource,
+            user=sent.user_info,
+            dry_run=bool(sent.dry_run),
+            informers=self._informers,
+        )
+        try:
+            if operation != "delete":
+                _check_decodes(request)
+            result = await hook.function(request)
+        except Invalid as refusal:
+            return _response(sent, allowed=False, warnings=request.warnings, status=_status(hook, sent, refusal))
+        if hook.purpose == "validate":
+            if result is not None:
+                raise UsageError(f"{hook} returned {type(result).__name__}; raise Invalid to refuse, or return None")
+            return _response(sent, allowed=True, warnings=request.warnings)
+        patch = _patch(hook, new or b"{}", request.object, result)
+        return _response(sent, allowed=True, warnings=request.warnings, patch=patch)
+
+    async def __call__(
+        self,
+        scope: Mapping[str, Any],
+        receive: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]],
+        send: Callable[[dict[str, Any]], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Answer a request as an ASGI application."""
+        if scope["type"] != "http":
+            raise UsageError(f"manager {self._name}: admission answers HTTP only, not {scope['type']}")
+        parts, more = [], True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        found = re.search(rb"(?:^|&)timeout=([^&]*)", scope.get("query_string", b""))
+        timeout = found[1].decode("latin-1") if found else ""
+        status, body = await self.answer(scope["path"], b"".join(parts), timeout)
+        headers = [(b"content-type", content_type(status).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def content_type(status: int) -> str:
+    """Return the type of an answer."""
+    return "application/json" if status == 200 else "text/plain"
+
+
+class Admitting:
+    """What has admission functions: the decorators that declare them.
+
+    Attributes:
+        admission: the functions; also an ASGI application.
+    """
+
+    admission: Admission
+
+    def validate(
+        self,
+        resource: Resource[T],
+        *,
+        operations: Iterable[Operation] = ("create", "update"),
+        reads: Iterable[Resource[Any]] = (),
+    ) -> Callable[[_Validator[T]], _Validator[T]]:
+        """Return a decorator for an async function that validates objects. Use it before the start.
+
+            @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
+            async def check(request):
+                if request.old and request.object.spec.size < request.old.spec.size:
+                    raise Invalid({"spec.size": "must not shrink"})
+
+        Where a CEL rule of the class says the same, prefer it: it needs no running manager.
+
+        Args:
+            resource: of the objects.
+            operations: "create", "update" and "delete", or some of them.
+            reads: resources whose lister the function uses; the manager keeps caches of them.
+
+        Raises:
+            UsageError: an argument is invalid, or there is a function for the kind and an operation already.
+        """
+        return self._declaring("validate", resource, operations, reads)
+
+    def default(
+        self,
+        resource: Resource[T],
+        *,
+        operations: Iterable[Operation] = ("create", "update"),
+        reads: Iterable[Resource[Any]] = (),
+    ) -> Callable[[_Default[T]], _Default[T]]:
+        """Return a decorator for an async function that returns the object as it is to be stored.
+
+            @manager.default(WIDGETS)
+            async def fill(request):
+                return evolve(request.object, "spec.owner", request.user.name)
+
+        The arguments are those of `validate`; there is nothing to change in a delete.
+        """
+        return self._declaring("default", resource, operations, reads)
+
+    def _declaring(self, purpose: Any, resource: Resource[T], operations: Any, reads: Any) -> Callable[[Any], Any]:
+        def declare(function: Any) -> Any:
+            self.admission.declare(Hook(purpose, resource, function, operations, reads))
+            return function
+
+        return declare
+
+
+def _check_decodes(request: AdmissionRequest[Any]) -> None:
+    """Refuse an object that its class refuses. Defaults are set before the server validates the schema."""
+    try:
+        request.object  # noqa: B018 - decodes it
+    except DecodeError as error:
+        raise Invalid(str(error)) from error
+
+
+def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str, Any]]:
+    if result is None:
+        raise UsageError(f"{hook} returned None; return what is to be stored, request.object for no change")
+    if result is obj:
+        return []
+    merge = merge_patch(obj, result)
+    members, metadata = set(changed_members(merge)), merge.get("metadata") or {}
+    fixed = sorted(members & {"apiVersion", "kind", "status"})
+    fixed += [f"metadata.{name}" for name in ("name", "namespace", "uid", "generateName") if name in metadata]
+    if fixed and not (fixed == ["status"] and "status" not in hook.resource.subresources):
+        raise UsageError(f"{hook} returned an object with another {fixed[0]}, which a webhook cannot change")
+    return json_patch(msgspec.json.decode(sent), document_of(obj), document_of(result))
+
+
+def _status(hook: Hook[Any], request: _Request, refusal: Invalid) -> dict[str, Any]:
+    resource, name = hook.resource, request.name
+    causes = [{"reason": "FieldValueInvalid", "message": why, "field": at} for at, why in refusal.fields.items()]
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    return {
+        "status": "Failure",
+        "message": f'{kind} "{name}" is invalid: {refusal}',
+        "reason": "Invalid",
+        "details": {"name": name, "group": resource.group, "kind": resource.kind, "causes": causes},
+        "code": 422,
+    }
+
+
+def _response(
+    request: _Request,
+    *,
+    allowed: bool,
+    warnings: Iterable[str] = (),
+    status: dict[str, Any] | None = None,
+    patch: list[dict[str, Any]] | None = None,
+) -> bytes:
+    response: dict[str, Any] = {"uid": request.uid, "allowed": allowed}
+    if status is not None:
+        response["status"] = status
+    if patch:
+        response |= {"patch": base64.b64encode(msgspec.json.encode(patch)).decode(), "patchType": "JSONPatch"}
+    if found := list(warnings):
+        response["warnings"] = found
+    return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": _VERSION, "response": response})

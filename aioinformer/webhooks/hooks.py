@@ -1,0 +1,179 @@
+"""What an admission function is, receives and raises."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from aioinformer.cache.objects.codec import ObjectType
+from aioinformer.client.bodies import decode
+from aioinformer.errors import AioinformerError, OptionError, UsageError
+from aioinformer.functions import async_function, function_name
+from aioinformer.resources.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from aioinformer.cache.lister import Lister
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Operation: TypeAlias = Literal["create", "update", "delete"]
+
+
+class Invalid(AioinformerError):
+    """Refuses a request of a client, which gets the status 422.
+
+        raise Invalid({"spec.size": "must not shrink"})
+
+    Args:
+        reason: path of each field -> what is wrong with it; or a text about the whole object.
+
+    Attributes:
+        fields: path of each field -> message; "" for the whole object.
+    """
+
+    def __init__(self, reason: Mapping[str, str] | str) -> None:
+        self.fields: dict[str, str] = {"": reason} if isinstance(reason, str) else dict(reason)
+        if not self.fields or not all(self.fields.values()):
+            raise UsageError(f'Invalid: pass a text, or a message for each field: {{"spec.size": "…"}}, not {reason!r}')
+        super().__init__(", ".join(f"{field}: {text}" if field else text for field, text in self.fields.items()))
+
+
+class User(msgspec.Struct, frozen=True):
+    """Who sends a request, as the API server has authenticated it."""
+
+    name: str = msgspec.field(name="username", default="")
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class AdmissionRequest(Generic[T]):
+    """A request of a client of the API server that an admission function decides about.
+
+    The server may call a function several times for one request, and may refuse the request afterwards: an admission
+    function must not change anything.
+
+    Attributes:
+        resource: of the object, in the version in which the function gets it.
+        operation: "create", "update" or "delete".
+        subresource: that the client writes, such as "status", if the configuration includes it; "" for the object.
+        namespace, name: of the object; the name is "" for a new object if the server generates it.
+        user: the client.
+        dry_run: whether nothing will be stored.
+        warnings: see `warn`.
+    """
+
+    def __init__(
+        self,
+        hook: Hook[T],
+        operation: Operation,
+        bodies: tuple[bytes | None, bytes | None],
+        *,
+        namespace: str = "",
+        name: str = "",
+        subresource: str = "",
+        user: User = User(),  # noqa: B008 - immutable
+        dry_run: bool = False,
+        informers: Mapping[str, SharedIndexInformer[Any]] | None = None,
+    ) -> None:
+        self.resource = hook.resource
+        self.operation: Operation = operation
+        self.namespace = namespace
+        self.name = name
+        self.subresource = subresource
+        self.user = user
+        self.dry_run = dry_run
+        self.warnings: list[str] = []
+        self._hook = hook
+        self._new, self._old = bodies
+        self._informers = informers or {}
+
+    @cached_property
+    def object(self) -> T:
+        """The object as it is to be stored; for a delete, the object that is deleted.
+
+        Raises:
+            DecodeError: the class of the resource refuses it. For a create or update, this has refused the request
+                before the function is called.
+        """
+        body = self._old if self.operation == "delete" else self._new
+        return decode(body or b"null", self._hook.objects)
+
+    @cached_property
+    def old(self) -> T | None:
+        """The stored object; None for a create.
+
+        Raises:
+            DecodeError: the class of the resource refuses it.
+        """
+        return None if self._old is None else decode(self._old, self._hook.objects)
+
+    def warn(self, text: str) -> None:
+        """Send a warning to the client, which kubectl prints. Keep it below 120 characters."""
+        self.warnings.append(text)
+
+    def lister(self, resource: Resource[R]) -> Lister[R]:
+        """Return the lister of a resource that the function reads, whose cache has synced.
+
+        Raises:
+            UsageError: `reads` of the function does not have the resource.
+        """
+        if resource.gvr not in self._hook.reads:
+            raise UsageError(f"{self._hook}: add {resource.gvr} to reads, so that the manager has a cache of it")
+        return self._informers[resource.gvr].lister()
+
+    def __repr__(self) -> str:
+        return f"<{self.operation} of {self.resource.group_resource} {self.namespace}/{self.name} by {self.user.name}>"
+
+
+class Hook(Generic[T]):
+    """An admission function, and for which requests it runs.
+
+    Args:
+        purpose: "default", which changes objects, or "validate".
+        resource: of the objects.
+        function: an async function of an `AdmissionRequest`.
+        operations: the requests for which it runs.
+        reads: resources of which it uses listers.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        purpose: Literal["default", "validate"],
+        resource: Resource[T],
+        function: Any,
+        operations: Iterable[Operation],
+        reads: Iterable[Resource[Any]],
+    ) -> None:
+        if not isinstance(resource, Resource):
+            raise UsageError(f"{purpose}: write the resource in the decorator: @manager.{purpose}(WIDGETS)")
+        self.purpose = purpose
+        self.resource = resource
+        self.function: Callable[[AdmissionRequest[T]], Coroutine[Any, Any, Any]]
+        self.function = async_function(function, f"{purpose} of {resource.gvr}", "the function", "request")
+        known = ("create", "update", "delete") if purpose == "validate" else ("create", "update")
+        self.operations = () if isinstance(operations, str) else tuple(dict.fromkeys(operations))
+        if not self.operations or not set(self.operations) <= set(known):
+            raise OptionError(f"{self}: operations must be a list of {', '.join(known)}, not {operations!r}")
+        found = [reads] if isinstance(reads, Resource) else list(reads)
+        if not all(isinstance(each, Resource) for each in found):
+            raise UsageError(f"{self}: reads must be a list of resources such as [CONFIG_MAPS], not {reads!r}")
+        self.reads = {each.gvr: each for each in found}
+        self.objects = ObjectType(resource)
+
+    @property
+    def path(self) -> str:
+        """The end of the path of its URL: "validate/widgets.example.com"."""
+        return f"{self.purpose}/{self.resource.group_resource}"
+
+    def __str__(self) -> str:
+        return f"{self.purpose} of {self.resource.gvr} by {function_name(self.function)}"

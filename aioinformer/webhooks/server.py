@@ -1,0 +1,163 @@
+"""`WebhookServer`: where a manager serves its admission functions, and the server that does it, over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
+
+from aioinformer.concurrency import create_task
+from aioinformer.errors import USER_ERRORS, OptionError, UsageError
+from aioinformer.handlers.repeated import RepeatedErrors
+from aioinformer.logs import get_logger
+from aioinformer.resources.resource import path_segment
+from aioinformer.resources.scopes import check_namespace
+from aioinformer.webhooks.admission import content_type
+from aioinformer.webhooks.certificates import Certificates
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from aiohttp import web
+
+    from aioinformer.client.client import Client
+    from aioinformer.webhooks.admission import Admission
+
+_log = get_logger("aioinformer.webhooks")
+
+#: Seconds between looks at the certificate and the configurations; less until there is a certificate.
+_INTERVAL: Final = 10.0
+_RETRY: Final = 5.0
+#: Two objects of 3 MiB, the largest that the API server accepts, and what is around them.
+_LARGEST: Final = 8 * 2**20
+
+
+class WebhookServer(msgspec.Struct, frozen=True):
+    """Where a manager serves its admission functions over TLS. Every replica serves, the leader or not.
+
+    Without `files`, the manager has a CA of its own, in the Secret `<name>-webhook-ca`, which it renews, and it keeps
+    `caBundle` in the configurations with the name `<name>.<namespace>`, of the webhooks that refer to this service or
+    to `hosts`. This needs the extra "webhooks".
+
+    Attributes:
+        name: of the Service in front of the replicas.
+        namespace: of the Service and the Secret.
+        port: that the replicas listen on; 0 for any free port, see `Admission.port`.
+        host: the address to listen on; "" for all.
+        files: a folder with `tls.crt` and `tls.key`, such as the volume of a Secret of cert-manager, which then sets
+            `caBundle`, too. They are read again when they change.
+        hosts: further names and addresses for the certificate, for webhooks with a URL.
+
+    Raises:
+        UsageError: a value is invalid, or the extra is missing.
+    """
+
+    name: str
+    namespace: str = "default"
+    port: int = 9443
+    host: str = ""
+    files: str | None = None
+    hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        path_segment(self.name, "WebhookServer: name")
+        check_namespace(self.namespace, "WebhookServer: namespace")
+        if not (type(self.port) is int and 0 <= self.port < 65536):
+            raise OptionError(f"WebhookServer: port must be a number from 0 to 65535, not {self.port!r}")
+        given: object = self.hosts
+        if isinstance(given, str):
+            raise UsageError(f"WebhookServer: hosts must be a list of names, not a text: ({given!r},)")
+        if self.files is None and find_spec("cryptography") is None:
+            raise UsageError(
+                'WebhookServer: a CA of its own needs cryptography: pip install "aioinformer[webhooks]"; or pass files='
+            )
+
+    @property
+    def secret(self) -> str:
+        """The name of the Secret with the CA."""
+        return f"{self.name}-webhook-ca"
+
+    @property
+    def configuration(self) -> str:
+        """The name of the configurations."""
+        return f"{self.name}.{self.namespace}"
+
+    @property
+    def dns_names(self) -> tuple[str, ...]:
+        """The names of the Service in the cluster; the first one is that which the API server expects."""
+        return f"{self.name}.{self.namespace}.svc", f"{self.name}.{self.namespace}.svc.cluster.local"
+
+
+class Serving:
+    """Serves admission functions while the block runs; at its end, reviews that are under way are answered.
+
+    Args:
+        grace: seconds that they have for it.
+    """
+
+    def __init__(self, server: WebhookServer, admission: Admission, client: Client, grace: float) -> None:
+        self._server = server
+        self._admission = admission
+        self._grace = grace
+        self._certificates = Certificates(server, client)
+        self._errors = RepeatedErrors(_log)
+        self._runner: web.AppRunner | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Listen.
+
+        Raises:
+            UsageError: the server cannot listen at its address.
+        """
+        from aiohttp import web
+
+        app = web.Application(client_max_size=_LARGEST)
+        app.router.add_post("/{path:.*}", self._answer)
+        self._runner = runner = web.AppRunner(app, access_log=None, shutdown_timeout=self._grace)
+        await runner.setup()
+        host, port = self._server.host or None, self._server.port
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=self._certificates.context).start()
+        except OSError as error:
+            await runner.cleanup()
+            reason = error.strerror or error
+            raise UsageError(
+                f"webhooks: cannot listen on port {port}: {reason}; choose another port or host"
+            ) from error
+        self._admission.port = runner.addresses[0][1]
+        self._admission.trouble = "no certificate yet"
+        self._task = create_task(self._refresh(), name=f"certificate of {self._server.configuration}")
+        _log.info("webhooks are served at port %d", self._admission.port)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        await self._runner.cleanup()
+        self._admission.port, self._admission.trouble = None, ""
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        status, body = await self._admission.answer(
+            request.path, await request.read(), request.query.get("timeout", "")
+        )
+        return web.Response(status=status, body=body, content_type=content_type(status))
+
+    async def _refresh(self) -> None:
+        """Keep the certificate valid. One that is loaded stays in use after a failure."""
+        while True:
+            try:
+                await self._certificates.refresh()
+                self._admission.trouble = ""
+            except USER_ERRORS as error:
+                self._errors.report("the certificate", error, "the certificate of webhooks: %s; trying again", error)
+                self._admission.trouble = self._admission.trouble and f"no certificate: {error}"
+            await asyncio.sleep(_RETRY if self._admission.trouble else _INTERVAL)

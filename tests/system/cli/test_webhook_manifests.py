@@ -1,0 +1,65 @@
+"""What `aioinformer manifests` and `check` know of webhooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from aioinformer import UsageError
+from aioinformer.cli.controllers.needs import needs
+from aioinformer.cli.projects.kustomize import Deployed, base_files
+from aioinformer.controller import Manager
+from aioinformer.models import core_v1
+from aioinformer.webhooks import WebhookServer
+from tests.unit.webhooks.reviews import WIDGETS
+
+
+def declared() -> Manager:
+    manager = Manager("widgets", webhooks=WebhookServer("hooks", "ops", port=9000))
+
+    async def function(request: Any) -> Any: ...
+
+    manager.default(WIDGETS)(function)
+    manager.validate(WIDGETS, operations=["delete"])(function)
+    manager.validate(WIDGETS, operations=["create"], reads=[core_v1.NODES])(function)
+    manager.validate(core_v1.CONFIG_MAPS)(function)
+    return manager
+
+
+def test_base_has_service_and_configurations() -> None:
+    files = base_files(declared(), Deployed("widgets:manager", ("widgets", "ops")))
+    service, mutating, validating = yaml.safe_load_all(files["webhooks.yaml"])
+    assert (service["kind"], service["metadata"]["name"], service["metadata"]["namespace"]) == (
+        "Service",
+        "hooks",
+        "ops",
+    )
+    assert mutating["kind"] == "MutatingWebhookConfiguration"
+    assert mutating["metadata"]["name"] == validating["metadata"]["name"] == "hooks.ops"
+    found = {each["name"]: each for each in validating["webhooks"]}
+    assert set(found) == {"validate.widgets.example.com", "validate.configmaps.core"}
+    widgets = found["validate.widgets.example.com"]
+    assert widgets["rules"][0]["operations"] == ["CREATE", "DELETE"]
+    expected = {"name": "hooks", "namespace": "ops", "path": "/validate/widgets.example.com"}
+    assert widgets["clientConfig"]["service"] == expected
+    pod = yaml.safe_load(files["deployment.yaml"])["spec"]["template"]["spec"]
+    assert {"name": "webhooks", "containerPort": 9000} in pod["containers"][0]["ports"]
+    assert service["spec"]["ports"][0]["targetPort"] == "webhooks"
+
+
+def test_service_is_in_the_namespace_of_the_manager() -> None:
+    with pytest.raises(UsageError, match="namespace is ops, and the manager runs in default"):
+        base_files(declared(), Deployed("widgets:manager", ("widgets", "default")))
+
+
+def test_rights_are_those_of_the_ca_and_the_reads() -> None:
+    found = {(str(rule), rule.names) for rule in needs(declared())}
+    assert {
+        ("list, watch nodes in the cluster", ()),
+        ("create secrets in namespace ops", ()),
+        ("get, update secrets in namespace ops", ("hooks-webhook-ca",)),
+        ("get, patch mutatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
+        ("get, patch validatingwebhookconfigurations.admissionregistration.k8s.io in the cluster", ("hooks.ops",)),
+    } <= found

@@ -1,0 +1,259 @@
+"""Managers that serve their admission functions over TLS, and the certificates for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import pytest
+
+from aioinformer import Client, UsageError
+from aioinformer.controller import LeaderElection, Manager, Request
+from aioinformer.models import core_v1
+from aioinformer.webhooks import AdmissionRequest, WebhookServer
+from aioinformer.webhooks.certificates import Certificates
+from tests.system.webhooks.conftest import configuration, webhook
+from tests.unit.webhooks.reviews import WIDGETS, Widget, review, widget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from aioinformer.testing import ApiServer
+
+SERVICE = {"name": "widgets", "namespace": "shop", "path": "/validate/widgets.example.com"}
+OURS = WebhookServer("widgets", "shop", port=0, host="127.0.0.1", hosts=("127.0.0.1",))
+NAME = "widgets.shop.svc"
+
+
+@pytest.fixture(autouse=True)
+def _registered(api_server: ApiServer) -> None:
+    api_server.create("namespaces", {"metadata": {"name": "shop"}})
+    hooks = [webhook("a", {"service": SERVICE}), webhook("b", {"service": {**SERVICE, "name": "other"}})]
+    hooks.append(webhook("c", {"url": "https://127.0.0.1:9443/validate/widgets.example.com"}))
+    api_server.create("validatingwebhookconfigurations", configuration("ValidatingWebhookConfiguration", *hooks))
+    foreign = configuration("MutatingWebhookConfiguration", webhook("a", {"service": SERVICE}), name="foreign")
+    api_server.create("mutatingwebhookconfigurations", foreign)
+
+
+def bundles(api_server: ApiServer, name: str = "widgets.shop", kind: str = "validating") -> list[str]:
+    """Return the CAs that a configuration trusts, in PEM."""
+    found = api_server.get(f"{kind}webhookconfigurations", name)["webhooks"]
+    return [base64.b64decode(each["clientConfig"].get("caBundle", "")).decode() for each in found]
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0.01)
+
+
+def trusting(pem: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=pem)
+
+
+async def posted(manager: Manager, context: ssl.SSLContext, sent: Any) -> tuple[int, Any]:
+    url = f"https://127.0.0.1:{manager.admission.port}/validate/widgets.example.com?timeout=10s"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, data=json.dumps(sent), ssl=context, server_hostname=NAME) as answer,
+    ):
+        return answer.status, await answer.json(content_type=None)
+
+
+def certificate(serving: ssl.SSLContext, trusted: str, name: str = NAME) -> bytes:
+    """Return the certificate of a server after a handshake in memory that checks it."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting(trusted).wrap_bio(incoming, outgoing, server_hostname=name)
+    server = serving.wrap_bio(outgoing, incoming, server_side=True)
+    for side in (client, server, client, server):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    found = client.getpeercert(binary_form=True)
+    assert found is not None
+    return found
+
+
+async def test_manager_serves_with_a_ca_of_its_own(api_server: ApiServer) -> None:
+    manager = Manager("widgets", client=api_server.url, webhooks=OURS)
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    async with manager:
+        await until(manager.ready)
+        ours, others, by_url = bundles(api_server)
+        assert ours
+        assert (others, by_url) == ("", ours)
+        assert bundles(api_server, "foreign", "mutating") == [""]
+        status, answer = await posted(manager, trusting(ours), review(widget()))
+        assert (status, answer["response"]["allowed"]) == (200, True)
+    assert manager.admission.port is None
+
+
+async def test_standby_serves_too(api_server: ApiServer) -> None:
+    managers = []
+    for _ in range(2):
+        manager = Manager("it", client=api_server.url, webhooks=OURS, leader_election=LeaderElection("it", "shop"))
+
+        @manager.validate(WIDGETS)
+        async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+        @manager.controller(core_v1.CONFIG_MAPS)
+        async def maps(request: Request[Any]) -> None: ...
+
+        managers.append(manager)
+    async with managers[0], managers[1]:
+        for each in managers:
+            await until(each.ready)
+            status, _ = await posted(each, trusting(bundles(api_server)[0]), review(widget()))
+            assert status == 200
+        assert [each.snapshot()["leader"] for each in managers].count(True) <= 1
+
+
+async def test_stop_answers_the_reviews_that_are_under_way(api_server: ApiServer) -> None:
+    manager, began, end = Manager("it", client=api_server.url, webhooks=OURS), asyncio.Event(), asyncio.Event()
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        began.set()
+        await end.wait()
+
+    running = asyncio.create_task(manager.run())
+    await until(manager.ready)
+    post = asyncio.create_task(posted(manager, trusting(bundles(api_server)[0]), review(widget())))
+    await began.wait()
+    manager.stop()
+    await asyncio.sleep(0.05)
+    assert not running.done()
+    end.set()
+    assert (await post)[0] == 200
+    await running
+
+
+async def test_replicas_take_the_ca_of_the_first(api_server: ApiServer, client: Client) -> None:
+    replicas = [Certificates(OURS, client) for _ in range(5)]
+    await asyncio.gather(*(each.refresh() for each in replicas))
+    [trusted] = {bundle for bundle in bundles(api_server) if bundle}
+    for each in replicas:
+        assert certificate(each.context, trusted)
+        assert certificate(each.context, trusted, "widgets.shop.svc.cluster.local")
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        certificate(replicas[0].context, trusted, "other.shop.svc")
+
+
+async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client) -> None:
+    time = datetime.now(UTC)
+    replicas = [Certificates(OURS, client, lambda: time) for _ in range(2)]
+    time -= timedelta(days=250)
+    for each in replicas:
+        await each.refresh()
+    first = bundles(api_server)[0]
+    before = [certificate(each.context, first) for each in replicas]
+    time += timedelta(days=250)
+    for each in replicas:
+        await each.refresh()
+    both = bundles(api_server)[0]
+    assert both.endswith(first)
+    assert both.count("BEGIN CERTIFICATE") == 2
+    # The replica that renewed it waits until the API server trusts it.
+    assert certificate(replicas[0].context, first) == before[0]
+    await replicas[0].refresh()
+    new = both.removesuffix(first)
+    after = [certificate(each.context, new) for each in replicas]
+    assert not set(before) & set(after)
+    await replicas[0].refresh()
+    assert certificate(replicas[0].context, new) == after[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tls.crt": "broken"}, "cannot be read as PEM"),
+        ({"tls.key": ""}, "cannot be read as PEM"),
+        ({"tls.key": None}, "tls.key is missing"),
+        ({"tls.key": "other"}, "the key is of another certificate"),
+    ],
+)
+async def test_unreadable_ca_stays_and_is_named(
+    api_server: ApiServer, client: Client, change: dict[str, Any], reason: str
+) -> None:
+    for server in (WebhookServer("other", "shop"), OURS):
+        await Certificates(server, client).refresh()
+    secret = api_server.get("secrets", "widgets-webhook-ca", "shop")
+    other = api_server.get("secrets", "other-webhook-ca", "shop")["data"]["tls.key"]
+    for name, value in change.items():
+        text = base64.b64encode((value or "").encode()).decode()
+        secret["data"][name] = other if value == "other" else text
+        if value is None:
+            del secret["data"][name]
+    api_server.update("secrets", secret)
+    broken = api_server.get("secrets", "widgets-webhook-ca", "shop")
+    with pytest.raises(
+        UsageError, match=f"Secret shop/widgets-webhook-ca has no CA: .*{reason}; correct it, or delete"
+    ):
+        await Certificates(OURS, client).refresh()
+    assert api_server.get("secrets", "widgets-webhook-ca", "shop") == broken
+    manager = Manager("it", client=api_server.url, webhooks=OURS)
+    manager.validate(WIDGETS)(_no_check)
+    async with manager:
+        await until(lambda: reason in str(manager.ready()))
+
+
+async def _no_check(request: AdmissionRequest[Widget]) -> None: ...
+
+
+async def test_empty_secret_is_filled(api_server: ApiServer, client: Client) -> None:
+    metadata = {"name": "widgets-webhook-ca", "namespace": "shop", "labels": {"app": "it"}}
+    api_server.create("secrets", {"metadata": metadata, "type": "Opaque"})
+    await Certificates(OURS, client).refresh()
+    secret = api_server.get("secrets", "widgets-webhook-ca", "shop")
+    assert set(secret["data"]) == {"tls.crt", "tls.key"}
+    assert secret["metadata"]["labels"] == {"app": "it"}
+
+
+async def test_files_are_read_again_when_they_change(client: Client, tmp_path: Path) -> None:
+    import trustme
+
+    authority = trustme.CA()
+    trusted = authority.cert_pem.bytes().decode()
+
+    def write(name: str) -> None:
+        issued = authority.issue_cert(name)
+        (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
+        (tmp_path / "tls.crt").write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))
+
+    found = Certificates(WebhookServer("widgets", "shop", files=str(tmp_path)), client)
+    with pytest.raises(UsageError, match=r"tls\.crt: cannot be read: No such file"):
+        await found.refresh()
+    write("first.example.com")
+    await found.refresh()
+    first = certificate(found.context, trusted, "first.example.com")
+    key = (tmp_path / "tls.key").read_bytes()
+    write("second.example.com")
+    (tmp_path / "tls.key").write_bytes(key)
+    with pytest.raises(UsageError, match=r"tls\.crt and tls\.key"):
+        await found.refresh()
+    assert certificate(found.context, trusted, "first.example.com") == first
+    write("second.example.com")
+    await found.refresh()
+    assert certificate(found.context, trusted, "second.example.com") != first
+
+
+async def test_port_that_is_taken_is_named(api_server: ApiServer) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        taken.listen()
+        server = WebhookServer("widgets", "shop", port=port, host="127.0.0.1")
+        with pytest.raises(UsageError, match=f"webhooks: cannot listen on port {port}: .*; choose another"):
+            async with Manager("it", client=api_server.url, webhooks=server):
+                pass

@@ -1,0 +1,271 @@
+"""Admission functions: what they get, and what becomes of what they return and raise."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from aioinformer import OptionError, Resource, UsageError, evolve
+from aioinformer.controller import Manager
+from aioinformer.webhooks import AdmissionRequest, Invalid, User
+from tests.unit.controller.setting import CONFIG_MAPS, Server, config_map
+from tests.unit.webhooks.reviews import WIDGETS, Spec, Widget, patched, response, review, widget
+
+VALIDATE, DEFAULT = "/validate/widgets.example.com", "/default/widgets.example.com"
+
+
+@pytest.fixture
+async def manager() -> Any:
+    """Return a manager; `running` starts it."""
+    server = Server()
+    server.put("configmaps", config_map("limits", "shop", most="5"))
+    return Manager("test", client=server)
+
+
+async def test_function_gets_typed_objects_user_and_operation(manager: Manager) -> None:
+    seen: list[AdmissionRequest[Widget]] = []
+
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        seen.append(request)
+
+    async with manager:
+        sent = review(widget(size=2), widget(size=1), dryRun=True)
+        assert await response(manager.admission, VALIDATE, sent) == {"uid": "705ab4f5", "allowed": True}
+    [request] = seen
+    assert (request.object.spec, request.old and request.old.spec) == (Spec(size=2), Spec(size=1))
+    assert request.user == User("ann", "7", ("dev",), {"scopes": ("a",)})
+    assert (request.operation, request.namespace, request.name, request.dry_run) == ("update", "shop", "a", True)
+
+
+async def test_invalid_refuses_with_status_422_and_causes(manager: Manager) -> None:
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        request.warn("sizes will be limited")
+        raise Invalid({"spec.size": "must not shrink", "spec.owner": "is missing"})
+
+    async with manager:
+        found = await response(manager.admission, VALIDATE, review(widget(size=2)))
+    assert found["allowed"] is False
+    assert found["warnings"] == ["sizes will be limited"]
+    assert (found["status"]["code"], found["status"]["reason"]) == (422, "Invalid")
+    expected = 'Widget.example.com "a" is invalid: spec.size: must not shrink, spec.owner: is missing'
+    assert found["status"]["message"] == expected
+    cause = {"reason": "FieldValueInvalid", "message": "must not shrink", "field": "spec.size"}
+    assert found["status"]["details"]["causes"][0] == cause
+
+
+async def test_default_becomes_a_patch_that_keeps_what_the_class_lacks(manager: Manager) -> None:
+    @manager.default(WIDGETS)
+    async def fill(request: AdmissionRequest[Widget]) -> Widget:
+        return evolve(request.object, {"spec": {"owner": request.user.name}, "metadata": {"labels": {"a/b": "~"}}})
+
+    async with manager:
+        sent = review(widget(colour="red"))
+        found = await response(manager.admission, DEFAULT, sent)
+        bare = review(widget())
+        del bare["request"]["object"]["spec"]
+        whole = patched(bare, await response(manager.admission, DEFAULT, bare))
+    expected = widget(colour="red", owner="ann")
+    expected["metadata"]["labels"] = {"a/b": "~"}
+    assert patched(sent, found) == expected
+    assert whole["spec"] == {"size": 1, "owner": "ann"}
+
+
+async def test_unchanged_object_has_no_patch(manager: Manager) -> None:
+    @manager.default(WIDGETS)
+    async def fill(request: AdmissionRequest[Widget]) -> Widget:
+        return request.object
+
+    async with manager:
+        found = await response(manager.admission, DEFAULT, review(widget()))
+    assert found == {"uid": "705ab4f5", "allowed": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"metadata": {"name": "b"}}, "metadata.name"),
+        ({"apiVersion": "example.com/v2"}, "apiVersion"),
+        (None, "returned None"),
+    ],
+)
+async def test_default_must_return_the_same_object(manager: Manager, change: Any, reason: str) -> None:
+    @manager.default(WIDGETS)
+    async def fill(request: AdmissionRequest[Widget]) -> Any:
+        return change and evolve(request.object, change)
+
+    async with manager:
+        status, body = await manager.admission.answer(DEFAULT, json.dumps(review(widget())).encode())
+    assert status == 500
+    assert reason in body.decode()
+
+
+async def test_functions_run_for_their_operations_only(manager: Manager) -> None:
+    names: list[str] = []
+
+    @manager.validate(WIDGETS, operations=["delete"])
+    async def on_delete(request: AdmissionRequest[Widget]) -> None:
+        names.append(f"{request.operation} {request.object.spec.size}")
+
+    @manager.validate(WIDGETS, operations=["create"])
+    async def on_create(request: AdmissionRequest[Widget]) -> None:
+        names.append(f"{request.operation} {request.old}")
+
+    async with manager:
+        for sent in (review(None, widget(size=3)), review(widget()), review(widget(), widget())):
+            assert (await response(manager.admission, VALIDATE, sent))["allowed"]
+    assert names == ["delete 3", "create None"]
+
+
+async def test_two_functions_for_one_operation_are_named(manager: Manager) -> None:
+    async def first(request: AdmissionRequest[Widget]) -> None: ...
+    async def second(request: AdmissionRequest[Widget]) -> None: ...
+
+    manager.validate(WIDGETS)(first)
+    with pytest.raises(UsageError, match=r"update has two functions: .*first at .*second at"):
+        manager.validate(WIDGETS, operations=["update", "delete"])(second)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{", "no AdmissionReview"),
+        (b"[]", "no AdmissionReview"),
+        (b"\xff\xfe", "no AdmissionReview"),
+        (b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}', "no AdmissionReview"),
+        (b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}', "not admission.k8s.io/v1beta1"),
+        (b'{"apiVersion": "v1", "kind": "Pod"}', "not v1 Pod"),
+    ],
+)
+async def test_review_that_cannot_be_read_is_a_bad_request(manager: Manager, body: bytes, reason: str) -> None:
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    manager.validate(WIDGETS)(check)
+    status, text = await manager.admission.answer(VALIDATE, body)
+    assert status == 400
+    assert reason in text.decode()
+
+
+async def test_review_of_another_resource_is_a_bad_request(manager: Manager) -> None:
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    manager.validate(WIDGETS)(check)
+    sent = review(widget(), resource={"group": "example.com", "version": "v2", "resource": "widgets"})
+    status, text = await manager.admission.answer(VALIDATE, json.dumps(sent).encode())
+    assert (status, b"expects example.com/v1/widgets" in text) == (400, True)
+    assert (await manager.admission.answer("/validate/others", b""))[0] == 404
+
+
+async def test_error_in_a_function_is_logged_with_the_key(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        raise RuntimeError("no luck")
+
+    async with manager:
+        status, text = await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode())
+    assert (status, b"no luck" in text) == (500, True)
+    assert "has failed for CREATE shop/a: no luck" in caplog.text
+
+
+async def test_function_ends_before_the_server_stops_to_wait(
+    manager: Manager, caplog: pytest.LogCaptureFixture
+) -> None:
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        await asyncio.sleep(3600)
+
+    clock = asyncio.get_running_loop().time
+    async with manager:
+        for timeout, limit in (("2s", 1.5), ("0.5s", 0.25), ("", 9.5)):
+            began = clock()
+            answer = await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode(), timeout)
+            assert answer[0] == 500
+            assert clock() - began == pytest.approx(limit)
+    assert "no answer in 2 s" in caplog.text
+
+
+async def test_object_that_the_class_refuses_is_invalid(manager: Manager) -> None:
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        assert request.operation == "update"
+        assert request.object.spec.size == 1  # the stored one may be what the update repairs
+
+    manager.validate(WIDGETS)(check)
+    async with manager:
+        found = await response(manager.admission, VALIDATE, review(widget(size="big")))
+        assert (found["allowed"], found["status"]["code"]) == (False, 422)
+        assert "$.spec.size" in found["status"]["message"]
+        assert (await response(manager.admission, VALIDATE, review(widget(), widget(size="big"))))["allowed"]
+
+
+async def test_functions_read_synced_caches_of_the_manager(manager: Manager) -> None:
+    @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        limits = request.lister(CONFIG_MAPS).namespaced("shop").get("limits")
+        if request.object.spec.size > int((limits.data or {})["most"]):
+            raise Invalid({"spec.size": "is too large"})
+
+    status, text = await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode())
+    assert (status, b"manager test does not run" in text) == (500, True)
+    async with manager:
+        assert not manager.ready()
+        assert "webhooks: not ready" in str(manager.ready())
+        assert not (await response(manager.admission, VALIDATE, review(widget(size=6))))["allowed"]
+        assert (await response(manager.admission, VALIDATE, review(widget(size=5))))["allowed"]
+        assert manager.ready()
+    assert (await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode()))[0] == 500
+
+
+async def test_function_reads_only_what_it_declares(manager: Manager) -> None:
+    @manager.validate(WIDGETS)
+    async def check(request: AdmissionRequest[Widget]) -> None:
+        request.lister(CONFIG_MAPS)
+
+    async with manager:
+        _, text = await manager.admission.answer(VALIDATE, json.dumps(review(widget())).encode())
+        with pytest.raises(UsageError, match="before the start"):
+            manager.validate(WIDGETS, operations=["delete"])(check)
+    assert b"add v1/configmaps to reads" in text
+
+
+def test_bad_declarations_name_the_argument() -> None:
+    manager = Manager("test")
+
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    with pytest.raises(OptionError, match="operations must be a list of create, update, not"):
+        manager.default(WIDGETS, operations=["delete"])(check)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is not async"):
+        manager.validate(WIDGETS)(lambda request: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(UsageError, match="reads must be a list"):
+        manager.validate(WIDGETS, reads="configmaps")(check)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="Invalid: pass a text"):
+        Invalid({})
+    assert isinstance(WIDGETS, Resource)
+
+
+async def test_admission_is_an_asgi_application(manager: Manager) -> None:
+    async def check(request: AdmissionRequest[Widget]) -> None: ...
+
+    manager.validate(WIDGETS)(check)
+    body = json.dumps(review(widget())).encode()
+    messages: list[dict[str, Any]] = [
+        {"type": "http.request", "body": body[:10], "more_body": True},
+        {"type": "http.request", "body": body[10:]},
+    ]
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async with manager:
+        scope = {"type": "http", "path": "/mounted/validate/widgets.example.com", "query_string": b"timeout=5s"}
+        await manager.admission(scope, receive, send)
+    assert (sent[0]["status"], sent[0]["headers"]) == (200, [(b"content-type", b"application/json")])
+    assert json.loads(sent[1]["body"])["response"] == {"uid": "705ab4f5", "allowed": True}
