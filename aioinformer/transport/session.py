@@ -308,6 +308,7 @@ def pem_file(text: Secret) -> Iterator[str]:
     """
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("pem"), "w") as file:
+            os.fchmod(file.fileno(), 0o600)
             file.write(text.text)
             file.flush()
             yield f"/proc/self/fd/{file.fileno()}"
