@@ -116,8 +116,13 @@ class Certificates:
             known = _authority_in(PrivateDict(stored.get("data") or {}), where)
             if known is not None:
                 begin, end = known.certificate.not_valid_before_utc, known.certificate.not_valid_after_utc
-                if now < begin + (end - begin) * _RENEWED:
+                is_own = known.certificate.subject.rfc4514_string() == f"CN={_name_of_ca(server)}"
+                if now < (begin + (end - begin) * _RENEWED if is_own else end):
                     return known
+                if not is_own:
+                    raise UsageError(f"{where} has a CA of others, which ended at {end}; replace it")
+            elif stored.get("data"):
+                raise UsageError(f"{where} belongs to others: it has {', '.join(stored['data'])}; rename the server")
             made = _made(server, now, known)
             body = PrivateDict({"tls.crt": _base64(made.trusted), "tls.key": _base64(_pem(made.key).text.encode())})
             metadata = {"name": server.secret, "namespace": server.namespace}
@@ -204,11 +209,16 @@ def _pem(key: Any) -> Secret:
     return Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
 
 
+def _name_of_ca(server: WebhookServer) -> str:
+    """Return the common name of an own CA, which has at most 64 characters."""
+    return f"CA of {server.name}.{server.namespace}"[:64]
+
+
 def _made(server: WebhookServer, now: datetime, former: Authority | None) -> Authority:
     """Return a new CA. That which it replaces stays trusted."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    certificate, key = _signed(f"CA of {server.name}.{server.namespace}", now)
+    certificate, key = _signed(_name_of_ca(server), now)
     trusted = [certificate] if former is None else [certificate, former.certificate]
     return Authority(certificate, key, b"".join(each.public_bytes(Encoding.PEM) for each in trusted))
 
@@ -217,7 +227,7 @@ def _issued(authority: Authority, server: WebhookServer, now: datetime) -> Secre
     """Return a certificate for a server, and its key, in PEM."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    certificate, key = _signed(server.dns_names[0], now, authority, (*server.dns_names, *server.hosts))
+    certificate, key = _signed(server.dns_names[0][:64], now, authority, (*server.dns_names, *server.hosts))
     return Secret(_pem(key).text + certificate.public_bytes(Encoding.PEM).decode())
 
 
@@ -230,7 +240,7 @@ def _signed(
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, name[:64])])
+    subject = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, name)])
     signer, signing = (subject, key) if authority is None else (authority.certificate.subject, authority.key)
     usages = dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False)
     usages |= {"encipher_only": False, "decipher_only": False, "digital_signature": authority is not None}

@@ -220,6 +220,32 @@ async def test_empty_secret_is_filled(api_server: ApiServer, client: Client) -> 
     assert secret["metadata"]["labels"] == {"app": "it"}
 
 
+async def test_data_of_others_stay(api_server: ApiServer, client: Client) -> None:
+    metadata = {"name": "widgets-webhook-ca", "namespace": "shop"}
+    secret = api_server.create("secrets", {"metadata": metadata, "data": {"token": "c2VjcmV0"}})
+    with pytest.raises(UsageError, match="Secret shop/widgets-webhook-ca belongs to others: it has token; rename"):
+        await Certificates(OURS, client).refresh()
+    assert api_server.get("secrets", "widgets-webhook-ca", "shop") == secret
+
+
+async def test_ca_of_others_is_used_to_its_end_and_never_replaced(api_server: ApiServer, client: Client) -> None:
+    import trustme
+    from cryptography.x509 import load_pem_x509_certificate
+
+    authority = trustme.CA()
+    parts = {"tls.crt": authority.cert_pem, "tls.key": authority.private_key_pem}
+    data = {name: base64.b64encode(pem.bytes()).decode() for name, pem in parts.items()}
+    metadata = {"name": "widgets-webhook-ca", "namespace": "shop"}
+    secret = api_server.create("secrets", {"metadata": metadata, "data": data})
+    time = load_pem_x509_certificate(authority.cert_pem.bytes()).not_valid_after_utc - timedelta(days=1)
+    await Certificates(OURS, client, lambda: time).refresh()
+    assert authority.cert_pem.bytes().decode() in bundles(api_server)[0]
+    time += timedelta(days=2)
+    with pytest.raises(UsageError, match=r"has a CA of others, which ended at .*; replace it"):
+        await Certificates(OURS, client, lambda: time).refresh()
+    assert api_server.get("secrets", "widgets-webhook-ca", "shop") == secret
+
+
 async def test_files_are_read_again_when_they_change(client: Client, tmp_path: Path) -> None:
     import trustme
 
