@@ -29,8 +29,8 @@ _PATIENCE: Final = 2.0
 class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Notifications that are enqueued together.
 
-    All listeners share one batch: a hundred listeners that fall behind would otherwise keep a hundred lists, which the
-    garbage collector walks.
+    All listeners share one batch: a hundred listeners that fall behind would otherwise keep a hundred of them. It is a
+    tuple, which the garbage collector walks once at most: to walk lists of 200,000 pending notifications takes 10 ms.
 
     Attributes:
         notifications: the notifications. They may be an iterator, which can be read only once.
@@ -52,7 +52,7 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
         for each in notifications:
             if type(each) is AddNotification and each.is_in_initial_list:
                 initial += 1
-        return cls(notifications, len(notifications), initial)
+        return cls(tuple(notifications), len(notifications), initial)
 
 
 #: Ends the queue of the pop task.
