@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from aioinformer.cache.objects.codec import check_finite, encoded
+from aioinformer.cache.objects.encoding import check_finite, encoded
 from aioinformer.cache.objects.record import NO_LABELS, Record, decode_at_once, decode_record, undecodable
 from aioinformer.cache.objects.refusals import NotFinite
 from aioinformer.cache.objects.views import View, json_of

@@ -109,6 +109,7 @@ class Request(Generic[T_co]):
         "priority",
         "release",
         "term",
+        "whole",
     )
 
     def __init__(
@@ -140,6 +141,8 @@ class Request(Generic[T_co]):
         self._resource = resource
         self._context = context
         self._client: Client | None = None
+        #: For helpers: an object of the request, and the same with all that the cache has of it.
+        self.whole: tuple[Any, Any] | None = None
 
     @property
     def namespace(self) -> str:

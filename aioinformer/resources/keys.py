@@ -50,7 +50,12 @@ def metadata_of(obj: Any) -> Any:
     Raises:
         KeyFuncError: the object has no metadata.
     """
-    metadata = obj.get("metadata") if isinstance(obj, Mapping) else getattr(obj, "metadata", None)
+    if issubclass(type(obj), dict):  # asking whether it is any other mapping takes several times as long
+        metadata = obj.get("metadata")
+    else:
+        metadata = getattr(obj, "metadata", None)
+        if metadata is None and isinstance(obj, Mapping):
+            metadata = obj.get("metadata")
     if metadata is None:
         raise KeyFuncError(f"{type(obj).__name__} has no metadata; pass a key_func for such objects to the store")
     return metadata
@@ -58,7 +63,10 @@ def metadata_of(obj: Any) -> Any:
 
 def metadata_field(metadata: Any, attribute: str, wire: str) -> Any:
     """Return a field of metadata: by its attribute for models, by its JSON name for mappings."""
-    return metadata.get(wire) if isinstance(metadata, Mapping) else getattr(metadata, attribute, None)
+    if issubclass(type(metadata), dict):
+        return metadata.get(wire)
+    value = getattr(metadata, attribute, None)
+    return metadata.get(wire) if value is None and isinstance(metadata, Mapping) else value
 
 
 def object_name(obj: Any) -> ObjectName:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, ov
 
 import msgspec
 
+from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.cache.objects.fields import parse_path
 from aioinformer.cache.objects.frozen import FrozenDict, FrozenSecret, as_secret, freeze_decoded
 from aioinformer.cache.objects.models.building import build_decoder
@@ -91,7 +92,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
     if hasattr(obj, "_record"):
         return obj.evolve(changes) if value is _MISSING else obj.evolve(changes, value)
     if isinstance(obj, Mapping):
-        made: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(changed(encoded(obj), change)))
+        made: FrozenDict[str, Any] = freeze_decoded(msgspec.json.decode(changed(checked_json(obj), change)))
         if isinstance(obj, FrozenSecret):
             as_secret(made)
         return share(obj, made, change)
@@ -103,7 +104,7 @@ def evolve(obj: Any, changes: Any, value: Any = _MISSING, /) -> Any:
         raise UsageError(
             f"evolve: expected a view, a mapping, or a msgspec, dataclass or pydantic object, not {kind.__name__}"
         )
-    raw = changed(encoded(obj), change)
+    raw = changed(checked_json(obj), change)
     try:
         result = (validate or _decoder_of(kind))(raw)
     except Exception as error:
@@ -150,11 +151,11 @@ def _changed(raw: msgspec.Raw, change: Any) -> msgspec.Raw | None:
     if isinstance(change, _Step):
         return _stepped(raw, change)
     if isinstance(change, _Value):
-        return None if change.value is None else msgspec.Raw(encoded(change.value))
+        return None if change.value is None else msgspec.Raw(checked_json(change.value))
     if change is None:
         return None
     if not isinstance(change, Mapping):
-        return msgspec.Raw(encoded(change))
+        return msgspec.Raw(checked_json(change))
     members = _members(raw) if _first(raw) == b"{" else {}
     for name, inner in change.items():
         _put(members, name, inner)
@@ -301,22 +302,6 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and not hasattr(value, "_fields")
 
 
-def encoded(value: Any) -> bytes:
-    """Return the JSON of a value: JSON values, views and their parts, models, and instances of users' classes.
-
-    Raises:
-        UsageError: it has no JSON form.
-    """
-    from aioinformer.cache.objects import codec  # it imports the views, which import this module
-
-    try:
-        raw = codec.encoded(value)
-        codec.check_finite(value, raw)
-        return raw
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise UsageError(f"{type(value).__name__} has no JSON form: {error}") from error
-
-
 def _is_dataclass(obj: Any) -> bool:
     return hasattr(type(obj), "__dataclass_fields__")
 
@@ -325,4 +310,4 @@ def as_whole(obj: Any) -> Any:
     """Return an object as a view or a mapping with the keys of the JSON; None if its class may lack members of it."""
     if hasattr(obj, "_record") or isinstance(obj, Mapping):
         return obj
-    return msgspec.json.decode(encoded(obj)) if hasattr(obj, "attribute_map") else None
+    return msgspec.json.decode(checked_json(obj)) if hasattr(obj, "attribute_map") else None

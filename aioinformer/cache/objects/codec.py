@@ -6,21 +6,20 @@ JSON -> `decode` -> record -> `on_arrival` (transform, storage tier, user's mode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, ValuesView
-from contextlib import suppress
+from collections.abc import Callable, Iterator, ValuesView
 from functools import cache, lru_cache
 from itertools import repeat
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from aioinformer.cache.objects.encoding import encoded
 from aioinformer.cache.objects.fields import FieldDecoder
 from aioinformer.cache.objects.metadata import MetadataView
 from aioinformer.cache.objects.models.building import BUILDING, build_decoder
 from aioinformer.cache.objects.models.json_value import freeze_hook
 from aioinformer.cache.objects.record import Decode, Part, Record, decode_at_once, decode_record, undecodable
-from aioinformer.cache.objects.refusals import NotFinite, is_validation, refusal
+from aioinformer.cache.objects.refusals import is_validation, refusal
 from aioinformer.cache.objects.storage import (
     DictRecord,
     Storage,
@@ -246,7 +245,7 @@ def _array_of(items: list[Any] | tuple[Any, ...]) -> bytes:
 @cache
 def _starts(resource: Resource[Any]) -> tuple[bytes, bytes]:
     """Return how the JSON of an object begins if it states its type."""
-    kind, version = (_encode({name: text})[1:-1] for name, text in _type_members(resource).items())
+    kind, version = (msgspec.json.encode({name: text})[1:-1] for name, text in _type_members(resource).items())
     return b"{%b,%b," % (kind, version), b"{%b,%b," % (version, kind)
 
 
@@ -280,84 +279,10 @@ def _json_of(view: View) -> bytes:
     missing = {name: text for name, text in _type_members(view._resource).items() if getattr(found, name) is _ABSENT}
     if not missing:
         return raw
-    stored, raw = raw, b"%b,%b" % (_encode(missing)[:-1], raw.lstrip()[1:])
+    stored, raw = raw, b"%b,%b" % (msgspec.json.encode(missing)[:-1], raw.lstrip()[1:])
     if record.raw is stored:
         record.replace_raw(raw)  # the next time, it is only copied
     return raw
-
-
-def encoded(obj: Any) -> bytes:
-    """Return the JSON of an object: of a mapping, a view, a model, or an object of a class of the user."""
-    if hasattr(obj, "model_dump_json"):
-        return bytes(obj.model_dump_json(by_alias=True, exclude_none=True), "utf-8")
-    try:
-        raw = _encode(obj)
-    except TypeError:
-        raw = b""  # of a weak reference in a view, or of the user: then encoding raises again
-    # Views are structs: msgspec encodes their internals. Searching for these is far cheaper than visiting each value.
-    if raw and b'"_record":' not in raw and b'"_owner":' not in raw:
-        return raw
-    return _encode(_with_plain_views(obj))
-
-
-def check_finite(obj: Any, raw: bytes) -> None:
-    """Raise `NotFinite` if an object has such a number. It is searched only if its JSON, by `encoded`, has a null."""
-    by_pydantic = hasattr(obj, "model_dump_json")  # which may write the names of the numbers instead of null
-    if b"null" not in raw and not (by_pydantic and (b"NaN" in raw or b"Infinity" in raw)):
-        return
-    if by_pydantic:
-        obj = obj.model_dump(by_alias=True, exclude_none=True)
-    with suppress(TypeError):  # a view, which has no such numbers, or a part that only pydantic can encode
-        obj = msgspec.to_builtins(obj, enc_hook=_plain, str_keys=True)
-    _check_finite(obj)
-
-
-def _check_finite(value: Any) -> None:
-    items: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, (list, tuple)):
-        items = enumerate(value)
-    elif isinstance(value, float) and not isfinite(value):
-        raise NotFinite
-    for name, item in items:
-        if type(item) is not str:
-            try:
-                _check_finite(item)
-            except NotFinite as error:
-                error.path = f"{name}.{error.path}".rstrip(".")
-                raise
-
-
-def _with_plain_views(value: Any) -> Any:
-    if isinstance(value, (View, MetadataView)):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: _with_plain_views(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_with_plain_views(item) for item in value]
-    return value
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "attribute_map"):  # a model of kubernetes_asyncio
-        return _without_none(value.to_dict(serialize=True))  # as the library itself sends it
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_none(item) for item in value]
-    return value
-
-
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def _body_decoder(decoder: BodyDecoder[T]) -> Callable[[bytes], T]:

@@ -167,7 +167,7 @@ class View(msgspec.Struct, frozen=True, eq=False, gc=False):
         Raises:
             DecodeError: it is not an object of this kind.
         """
-        from aioinformer.cache.objects.codec import encoded
+        from aioinformer.cache.objects.encoding import encoded
 
         record = decode_at_once(decode_record, encoded(document))
         view = cls(record)

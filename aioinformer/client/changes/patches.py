@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aioinformer.cache.objects.changes import encoded
+from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.cache.objects.views import View, is_part
 from aioinformer.errors import UsageError
 
@@ -99,7 +99,7 @@ def document_of(obj: Any) -> dict[str, Any]:
     Raises:
         UsageError: it is not an object, or has no JSON form.
     """
-    document = obj.to_dict() if isinstance(obj, View) else msgspec.json.decode(encoded(obj))
+    document = obj.to_dict() if isinstance(obj, View) else msgspec.json.decode(checked_json(obj))
     if not isinstance(document, dict):
         raise UsageError(f"expected an object of the API, not {type(obj).__name__}")
     return document
@@ -144,11 +144,11 @@ def is_same(one: Any, other: Any) -> bool:
     """Return whether two JSON values are equal. Numbers are equal only if they are of the same type: 1, 1.0 or true."""
     if type(one) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(is_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return bool(one == other)
+    if one != other:
+        return False
+    if isinstance(one, dict):  # equal so far, but for the types of numbers
+        return all(is_same(value, other[name]) for name, value in one.items() if type(value) is not str)
+    return not isinstance(one, list) or all(map(is_same, one, other))
 
 
 def contains(value: Any, part: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from aioinformer.cache.objects.metadata import ObjectMeta
 from aioinformer.cache.objects.views import is_part
-from aioinformer.client.changes.owners import add_finalizer, remove_finalizer
+from aioinformer.client.changes.owners import add_finalizer, has_finalizer, remove_finalizer
 from aioinformer.controller.helpers.objects import (
     as_mapping,
     as_stored,
@@ -23,7 +23,7 @@ from aioinformer.errors import ApiNotFound, UsageError
 from aioinformer.resources.keys import metadata_field, metadata_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable
 
     from aioinformer.controller.request import Request
 
@@ -94,7 +94,7 @@ async def finalizing(request: Request[Any], name: str) -> AsyncGenerator[Ending]
         raise UsageError(f"finalizing: the run has the finalizer {request.finalizer} already; clean up in its block")
     request.finalizer = name
     obj = await _with_finalizer(request, name)
-    if obj is None or name not in _finalizers(obj):
+    if obj is None or not has_finalizer(obj, name):
         raise NothingToDo(f"{request.key} is {'gone' if obj is None else f'being deleted, without {name}'}")
     is_ending = is_being_deleted(obj)
     if is_ending and request.dry_run:
@@ -141,7 +141,7 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
     cached = as_stored(request)
     is_known = _shows_deletion(request, cached, name)
     is_whole = is_known and not is_part(cached)
-    if (is_known and name in _finalizers(cached)) or (is_whole and is_being_deleted(cached)):
+    if (is_known and has_finalizer(cached, name)) or (is_whole and is_being_deleted(cached)):
         return cached
 
     def change(current: Any) -> Any:
@@ -150,7 +150,7 @@ async def _with_finalizer(request: Request[Any], name: str) -> Any:
     try:
         if request.dry_run:
             found = cached if is_whole else await whole_objects(request).get(str(request.key))
-            if not is_being_deleted(found) and name not in _finalizers(found):
+            if not is_being_deleted(found) and not has_finalizer(found, name):
                 request.log.info("dry run: the finalizer %s is not added", name)
             return change(found)
         written = await _edit(request, name, change)
@@ -183,7 +183,3 @@ def _shows_deletion(request: Request[Any], cached: Any, name: str) -> bool:
     if isinstance(metadata, (ObjectMeta, Mapping)):
         return True
     return keeps(request, {"metadata": {"finalizers": [name], "deletionTimestamp": "2000-01-01T00:00:00Z"}})
-
-
-def _finalizers(obj: Any) -> Sequence[str]:
-    return metadata_field(metadata_of(obj), "finalizers", "finalizers") or ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -26,7 +27,7 @@ T = TypeVar("T")
 
 def whole_objects(request: Request[Any], resource: Resource[Any] | None = None) -> ResourceClient[Any]:
     """Return the client of a resource, by default the request's, that returns objects without the user's class."""
-    return request.client.resource(msgspec.structs.replace(resource or request.resource, decoder=None))
+    return request.client.resource(_undecoded(resource or request.resource))
 
 
 def as_stored(request: Request[Any]) -> Any:
@@ -34,11 +35,23 @@ def as_stored(request: Request[Any]) -> Any:
 
     A view knows whether it is a part. Objects of a class of the user, and of `storage="dict"`, do not.
     """
-    record = None if isinstance(request.object, View) else request.stored()
+    obj = request.object
+    if isinstance(obj, View):
+        return obj
+    if request.whole is not None and request.whole[0] is obj:  # several helpers ask for it
+        return request.whole[1]
+    record = request.stored()
     if record is None:
-        return request.object
+        return obj
     # A record of its own: the body of this view must not become that of the objects of the class.
-    return view_class(msgspec.structs.replace(request.resource, decoder=None))(record.with_raw(record.json))
+    view = view_class(_undecoded(request.resource))(record.with_raw(record.json))
+    request.whole = obj, view
+    return view
+
+
+@cache
+def _undecoded(resource: Resource[Any]) -> Resource[Any]:
+    return msgspec.structs.replace(resource, decoder=None)
 
 
 async def reconcile_undecodable(

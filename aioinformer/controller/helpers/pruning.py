@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from aioinformer.cache.objects.changes import evolve
 from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.views import View, is_part, json_of
 from aioinformer.client.bodies import decode
 from aioinformer.client.changes.applied import Applied, has_key, owned_fields
-from aioinformer.client.changes.owners import controller_of, is_former, set_controller_reference
+from aioinformer.client.changes.owners import controller_of, is_former, references_with, stated_metadata
+from aioinformer.client.changes.patches import check_whole, document_of
 from aioinformer.controller.helpers.objects import is_being_deleted, whole_objects
 from aioinformer.controller.inputs.owners import owner_references
 from aioinformer.errors import (
@@ -166,17 +166,22 @@ class _Owner:
         self._labels = by if isinstance(by, Mapping) else None
         if not self._labels and by != "owner":
             raise UsageError(f'apply_set: by must be "owner" or labels, not {by!r}')
-        self._uid = request.reference.uid
+        self._reference = request.reference
+        self._uid = self._reference.uid
         self.is_being_deleted = request.object is None or is_being_deleted(request.object)
 
     def mark(self, obj: Any, resource: Resource[Any]) -> Any:
         """Return an object of the set with its namespace, and with what shows its owner."""
-        namespace = self._request.namespace
-        if resource.namespaced and namespace and not metadata_field(metadata_of(obj), "namespace", "namespace"):
-            obj = evolve(obj, {"metadata": {"namespace": namespace}})
-        if self._labels is None:
-            return set_controller_reference(obj, self._request.reference)
-        return evolve(obj, {"metadata": {"labels": self._labels}})
+        check_whole(obj, "apply_set")
+        made, namespace = document_of(obj), self._request.namespace
+        metadata = made.setdefault("metadata", {})
+        if resource.namespaced and namespace and not metadata.get("namespace"):
+            metadata["namespace"] = namespace
+        if self._labels is not None:
+            metadata["labels"] = {**(metadata.get("labels") or {}), **self._labels}
+        elif (references := references_with(stated_metadata(made), self._reference)) is not None:
+            metadata["ownerReferences"] = references
+        return made
 
     def _lister(self, resource: Resource[Any]) -> Lister[Any]:
         return self._request._context.lister(resource, owned=True)  # other inputs may have a part of the objects
@@ -272,7 +277,7 @@ class _Owner:
         what, remedy = f"{resource.group_resource} {object_name(found)}", "delete it, or choose another name"
         controller = controller_of(found)
         if controller is not None and controller.uid != self._uid and controller != controller_of(made):
-            if is_former(controller, self._request.reference):
+            if is_former(controller, self._reference):
                 raise FormerOwner(what, controller.kind, controller.name, controller.uid)
             raise ForeignObject(f"{what} exists, and its controller is {controller.kind} {controller.name}; {remedy}")
         if not self._has(found):

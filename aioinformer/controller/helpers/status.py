@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from aioinformer.cache.objects.changes import encoded
+from aioinformer.cache.objects.encoding import checked_json
 from aioinformer.client.changes.conditions import set_condition
 from aioinformer.client.changes.editing import StatusNotStored
 from aioinformer.client.changes.patches import document_of, is_same
@@ -163,7 +163,7 @@ class _Status:
         self, conditions: Sequence[Condition], members: Mapping[str, Any], generation: int | None, known: _Known
     ) -> None:
         self._conditions = conditions
-        self._members = msgspec.json.decode(encoded(members))
+        self._members = msgspec.json.decode(checked_json(members))
         self._generation = generation
         self._known = known
         self._now = datetime.now(UTC)
@@ -181,14 +181,14 @@ class _Status:
         return self._set(obj, self._generation + 1)
 
     def _set(self, obj: Any, generation: int | None) -> Any:
-        new = obj
+        document = obj if type(obj) is dict else document_of(obj)
+        new = {"status": document.get("status")}  # small, and each condition copies it
         for each in self._conditions:
             seen = generation if each.observed_generation is None else each.observed_generation
             since = each.last_transition_time or self._now
             reason, message = each.reason or "", each.message or ""
             new = set_condition(new, each.type, each.status, reason, message, observed_generation=seen, now=since)
-        document = document_of(new)
-        wanted = {**(document.get("status") or {}), **self._members}
+        wanted = {**(new["status"] or {}), **self._members}
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
@@ -196,7 +196,7 @@ class _Status:
         for path, (sent, answered) in self._known.answer(document.get("metadata") or {}).members.items():
             if path in stored and (path[-1] in _FILLED_IN or is_same(stored[path], sent)):
                 stored[path] = answered
-        if is_same(_stated(stored), _stated(_by_path(document_of(obj).get("status") or {}))):
+        if is_same(_stated(stored), _stated(_by_path(document.get("status") or {}))):
             return obj
         self._sent = wanted
         return {**document, "status": wanted}

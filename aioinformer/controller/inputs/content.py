@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from aioinformer.cache.objects.codec import encoded
+from aioinformer.cache.objects.encoding import encoded
 from aioinformer.cache.objects.record import without_managed_fields
 from aioinformer.cache.objects.views import View
 from aioinformer.transport.json_scanner import is_heavy, members

@@ -77,7 +77,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Raises:
             DecodeError: it does not fit the model.
         """
-        from aioinformer.cache.objects.codec import encoded
+        from aioinformer.cache.objects.encoding import encoded
         from aioinformer.cache.objects.models.decoding import decoder_for
 
         return cast("Self", decoder_for(cls.__qualname__)(encoded(document)))
