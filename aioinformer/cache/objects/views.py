@@ -263,6 +263,8 @@ def _decode_mapping(raw: bytes) -> _MappingBody:
 class MappingView(View, frozen=True, eq=False, gc=False):
     """A view that is an immutable mapping with the keys of the JSON; top-level keys are attributes, too."""
 
+    _meta: Any = None
+
     @property
     def api_version(self) -> str:
         """`group/version` of the object."""
@@ -294,8 +296,12 @@ class MappingView(View, frozen=True, eq=False, gc=False):
         return body  # type: ignore[no-any-return]
 
     def _metadata(self) -> Any:
+        if self._meta is not None:
+            return self._meta
         try:
-            return decoder_for(OBJECT_META)(bytes(_decode_with_metadata(self._record.json).metadata))
+            found = decoder_for(OBJECT_META)(bytes(_decode_with_metadata(self._record.json).metadata))
+            force_setattr(self, "_meta", found)
+            return found
         except (DecodeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = str(error) if isinstance(error, DecodeError) else refusal(error)
         raise failed_read(self._record, reason)

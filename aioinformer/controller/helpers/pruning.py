@@ -274,14 +274,17 @@ class _Owner:
             ForeignObject: it does not.
             FormerOwner: it belongs to a former object of the owner's name.
         """
-        what, remedy = f"{resource.group_resource} {object_name(found)}", "delete it, or choose another name"
         controller = controller_of(found)
         if controller is not None and controller.uid != self._uid and controller != controller_of(made):
-            if is_former(controller, self._reference):
-                raise FormerOwner(what, controller.kind, controller.name, controller.uid)
-            raise ForeignObject(f"{what} exists, and its controller is {controller.kind} {controller.name}; {remedy}")
-        if not self._has(found):
-            raise ForeignObject(f"{what} exists, and it is not of this set; {remedy}")
+            reason = f"its controller is {controller.kind} {controller.name}"
+        elif not self._has(found):
+            controller, reason = None, "it is not of this set"
+        else:
+            return
+        what = f"{resource.group_resource} {object_name(found)}"
+        if controller is not None and is_former(controller, self._reference):
+            raise FormerOwner(what, controller.kind, controller.name, controller.uid)
+        raise ForeignObject(f"{what} exists, and {reason}; delete it, or choose another name")
 
     def _has(self, obj: Any) -> bool:
         if self._labels is None:
