@@ -62,14 +62,14 @@ class Generator:
     def __init__(self) -> None:
         self._pod = template()
         self._version = 10_000_000
-        #: Version and state of the pods that have changed.
-        self._changed: dict[int, tuple[int, int]] = {}
+        #: Version and state of the pods that have changed, for each number of pods.
+        self._changed: dict[int, dict[int, tuple[int, int]]] = {}
         self._expired = asyncio.Event()
         self._go: dict[int, asyncio.Event] = {}
 
-    def pod(self, number: int) -> bytes:
-        """Return the JSON of a pod."""
-        version, state = self._changed.get(number, (number + 1, 0))
+    def pod(self, number: int, count: int) -> bytes:
+        """Return the JSON of one of so many pods."""
+        version, state = self._changed.get(count, {}).get(number, (number + 1, 0))
         return self._pod % {b"number": number, b"team": number % 100, b"version": version, b"state": state}
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
@@ -81,7 +81,7 @@ class Generator:
         stop = min(count, begin + limit)
         token = {"continue": str(stop), "remainingItemCount": count - stop} if stop < count else {}
         head = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": str(self._version), **token}}
-        items = b",".join([self.pod(number) for number in range(begin, stop)])
+        items = b",".join([self.pod(number, count) for number in range(begin, stop)])
         body = json.dumps(head).encode()[:-1] + b',"items":[' + items + b"]}"
         return web.Response(body=body, content_type="application/json")
 
@@ -91,13 +91,13 @@ class Generator:
         self._expired.clear()
         go = self._go[count] = asyncio.Event()
         await go.wait()
-        begin, self._changed = perf_counter(), {}
+        begin, changed = perf_counter(), self._changed.setdefault(count, {})
         for index in range(_EVENTS):
             await asyncio.sleep(max(0.0, begin + index / _RATE - perf_counter()))
             self._version += 1
             number = index * 7919 % count
-            self._changed[number] = self._version, int(perf_counter() * 1e9)
-            await response.write(b'{"type":"MODIFIED","object":' + self.pod(number) + b"}\n")
+            changed[number] = self._version, int(perf_counter() * 1e9)
+            await response.write(b'{"type":"MODIFIED","object":' + self.pod(number, count) + b"}\n")
         await self._expired.wait()
         self._version += 1
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 410}
