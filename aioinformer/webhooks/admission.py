@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import msgspec
 
@@ -18,7 +18,7 @@ from aioinformer.client.changes.patches import changed_members, document_of, jso
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
-from aioinformer.webhooks.hooks import AdmissionRequest, Hook, Invalid, User
+from aioinformer.webhooks.hooks import AdmissionRequest, Hook, HookOptions, Invalid, User
 
 T = TypeVar("T")
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from aioinformer.factory.pool import Informers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
-    from aioinformer.webhooks.hooks import Operation
 
     _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
     _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
@@ -245,11 +244,7 @@ class Admitting:
     admission: Admission
 
     def validate(
-        self,
-        resource: Resource[T],
-        *,
-        operations: Iterable[Operation] = ("create", "update"),
-        reads: Iterable[Resource[Any]] = (),
+        self, resource: Resource[T], **options: Unpack[HookOptions]
     ) -> Callable[[_Validator[T]], _Validator[T]]:
         """Return a decorator for an async function that validates objects. Use it before the start.
 
@@ -262,21 +257,14 @@ class Admitting:
 
         Args:
             resource: of the objects.
-            operations: "create", "update" and "delete", or some of them.
-            reads: resources whose lister the function uses; the manager keeps caches of them.
+            options: `operations`, `reads`, `failure_policy` and `timeout`; see `HookOptions`.
 
         Raises:
             UsageError: an argument is invalid, or there is a function for the kind and an operation already.
         """
-        return self._declaring("validate", resource, operations, reads)
+        return self._declaring("validate", resource, options)
 
-    def default(
-        self,
-        resource: Resource[T],
-        *,
-        operations: Iterable[Operation] = ("create", "update"),
-        reads: Iterable[Resource[Any]] = (),
-    ) -> Callable[[_Default[T]], _Default[T]]:
+    def default(self, resource: Resource[T], **options: Unpack[HookOptions]) -> Callable[[_Default[T]], _Default[T]]:
         """Return a decorator for an async function that returns the object as it is to be stored.
 
             @manager.default(WIDGETS)
@@ -285,11 +273,11 @@ class Admitting:
 
         The arguments are those of `validate`; there is nothing to change in a delete.
         """
-        return self._declaring("default", resource, operations, reads)
+        return self._declaring("default", resource, options)
 
-    def _declaring(self, purpose: Any, resource: Resource[T], operations: Any, reads: Any) -> Callable[[Any], Any]:
+    def _declaring(self, purpose: Any, resource: Resource[T], options: HookOptions) -> Callable[[Any], Any]:
         def declare(function: Any) -> Any:
-            self.admission.declare(Hook(purpose, resource, function, operations, reads))
+            self.admission.declare(Hook(purpose, resource, function, options))
             return function
 
         return declare

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -23,6 +23,25 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 Operation: TypeAlias = Literal["create", "update", "delete"]
+FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
+
+
+class HookOptions(TypedDict, total=False):
+    """When the API server calls an admission function, and what it does if that fails.
+
+    Attributes:
+        operations: "create", "update" and "delete", or some of them; by default, the first two.
+        reads: resources whose lister the function uses; the manager keeps caches of them.
+        failure_policy: what the API server does without an answer: "Fail" (default) refuses the request, "Ignore"
+            accepts it.
+        timeout: seconds that the API server waits for the answer, 1 to 30; by default 10. It and the policy are for
+            the configurations that `aioinformer manifests` writes.
+    """
+
+    operations: Iterable[Operation]
+    reads: Iterable[Resource[Any]]
+    failure_policy: FailurePolicy
+    timeout: int
 
 
 class Invalid(AioinformerError):
@@ -139,8 +158,7 @@ class Hook(Generic[T]):
         purpose: "default", which changes objects, or "validate".
         resource: of the objects.
         function: an async function of an `AdmissionRequest`.
-        operations: the requests for which it runs.
-        reads: resources of which it uses listers.
+        options: see `HookOptions`.
 
     Raises:
         UsageError: an argument is invalid.
@@ -151,8 +169,7 @@ class Hook(Generic[T]):
         purpose: Literal["default", "validate"],
         resource: Resource[T],
         function: Any,
-        operations: Iterable[Operation],
-        reads: Iterable[Resource[Any]],
+        options: HookOptions,
     ) -> None:
         if not isinstance(resource, Resource):
             raise UsageError(f"{purpose}: write the resource in the decorator: @manager.{purpose}(WIDGETS)")
@@ -160,6 +177,9 @@ class Hook(Generic[T]):
         self.resource = resource
         self.function: Callable[[AdmissionRequest[T]], Coroutine[Any, Any, Any]]
         self.function = async_function(function, f"{purpose} of {resource.gvr}", "the function", "request")
+        if unknown := options.keys() - HookOptions.__annotations__.keys():
+            raise OptionError(f"{self}: {unknown.pop()} is no option of {purpose}")
+        operations, reads = options.get("operations", ("create", "update")), options.get("reads", ())
         known = ("create", "update", "delete") if purpose == "validate" else ("create", "update")
         self.operations = () if isinstance(operations, str) else tuple(dict.fromkeys(operations))
         if not self.operations or not set(self.operations) <= set(known):
@@ -168,6 +188,12 @@ class Hook(Generic[T]):
         if not all(isinstance(each, Resource) for each in found):
             raise UsageError(f"{self}: reads must be a list of resources such as [CONFIG_MAPS], not {reads!r}")
         self.reads = {each.gvr: each for each in found}
+        self.failure_policy: str = options.get("failure_policy", "Fail")
+        if self.failure_policy not in ("Fail", "Ignore"):
+            raise OptionError(f'{self}: failure_policy must be "Fail" or "Ignore", not {self.failure_policy!r}')
+        self.timeout = options.get("timeout", 10)
+        if type(self.timeout) is not int or not 1 <= self.timeout <= 30:
+            raise OptionError(f"{self}: timeout must be a number of seconds from 1 to 30, not {self.timeout!r}")
         self.objects = ObjectType(resource)
 
     @property

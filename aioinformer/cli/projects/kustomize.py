@@ -159,14 +159,17 @@ def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    if manager.webhooks is not None:
-        container["ports"] += [{"name": "webhooks", "containerPort": manager.webhooks.port}]
-    pod = {
+    pod: dict[str, Any] = {
         "serviceAccountName": name,
         "terminationGracePeriodSeconds": int(manager.grace) + _AFTER_GRACE,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
+    if (server := manager.webhooks) is not None:
+        container["ports"] += [{"name": "webhooks", "containerPort": server.port}]
+        if server.files_secret:
+            container["volumeMounts"] = [{"name": "certificate", "mountPath": server.files, "readOnly": True}]
+            pod["volumes"] = [{"name": "certificate", "secret": {"secretName": server.files_secret}}]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -194,28 +197,32 @@ def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, options: Deployed) 
         "metadata": {"name": server.name, "namespace": namespace, "labels": labels},
         "spec": {"selector": labels, "ports": ports},
     }
+    source = f"{server.namespace}/{server.certificate}"
+    annotations = {"annotations": {"cert-manager.io/inject-ca-from": source}} if server.certificate else {}
     for purpose, resource in CONFIGURATIONS.items():
-        if paths := {hook.path: hook for hook in hooks if hook.purpose == purpose}:
+        if webhooks := [_webhook(each, hooks, server) for each in hooks if each.purpose == purpose]:
             header = {"apiVersion": resource.api_version, "kind": resource.kind}
-            webhooks = [_webhook(each, hooks, server) for each in paths.values()]
-            yield {**header, "metadata": {"name": server.configuration, "labels": labels}, "webhooks": webhooks}
+            metadata = {"name": server.configuration, "labels": labels, **annotations}
+            yield {**header, "metadata": metadata, "webhooks": webhooks}
 
 
 def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], server: WebhookServer) -> dict[str, Any]:
     resource = hook.resource
+    name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
+    is_only = [each.path for each in hooks].count(hook.path) == 1
     rule = {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
         "resources": [resource.plural],
-        "operations": sorted(name.upper() for each in hooks if each.path == hook.path for name in each.operations),
+        "operations": sorted(each.upper() for each in hook.operations),
     }
     return {
-        "name": f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}",
+        "name": name if is_only else f"{'-'.join(hook.operations)}.{name}",
         "clientConfig": {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}},
         "rules": [rule],
-        "failurePolicy": "Fail",
+        "failurePolicy": hook.failure_policy,
         "sideEffects": "None",
-        "timeoutSeconds": 10,
+        "timeoutSeconds": hook.timeout,
         "admissionReviewVersions": ["v1"],
     }
 

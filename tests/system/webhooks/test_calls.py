@@ -335,7 +335,7 @@ async def test_scale_is_reviewed(api_server: ApiServer, client: Client, hooks: H
     assert hooks.seen == []
     hooks.answers["/change"] = patch({"op": "replace", "path": "/spec/replicas", "value": 5})
     scaled = await deployments.scale.patch("a", {"spec": {"replicas": 3}}, namespace="default")
-    assert scaled.spec.replicas == 5
+    assert scaled.to_dict()["spec"]["replicas"] == 5
     assert api_server.get("deployments", "a", "default")["spec"]["replicas"] == 5
     first, second = (sent for _, sent in hooks.seen)
     assert (first["kind"]["kind"], first["resource"]["resource"], first["subResource"]) == (

@@ -238,6 +238,12 @@ def test_bad_declarations_name_the_argument() -> None:
 
     with pytest.raises(OptionError, match="operations must be a list of create, update, not"):
         manager.default(WIDGETS, operations=["delete"])(check)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match='failure_policy must be "Fail" or "Ignore", not \'fail\''):
+        manager.validate(WIDGETS, failure_policy="fail")(check)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="timeout must be a number of seconds from 1 to 30, not 31"):
+        manager.validate(WIDGETS, timeout=31)(check)
+    with pytest.raises(OptionError, match="colour is no option of validate"):
+        manager.validate(WIDGETS, colour="red")(check)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="is not async"):
         manager.validate(WIDGETS)(lambda request: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(UsageError, match="reads must be a list"):
