@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from cryptography.x509 import load_pem_x509_certificates
 
 from aioinformer import ApiError, Client
@@ -19,8 +20,6 @@ from aioinformer.webhooks import AdmissionRequest, WebhookServer, certificates, 
 from tests.support.webhooks import configuration, webhook
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.support.real_cluster import RealCluster
 
 MAPS = core_v1.CONFIG_MAPS
@@ -52,6 +51,7 @@ class Replica:
         return found
 
 
+@pytest.mark.behaviour("C-132")
 async def test_webhooks_are_called_through_the_renewal(cluster: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "_LIFETIME", timedelta(seconds=20))
     monkeypatch.setattr(certificates, "_SKEW", timedelta(seconds=1))

@@ -320,6 +320,7 @@ def test_json_patch_keeps_what_the_class_leaves_out() -> None:
     assert json_patches.json_patch(sent, json_patch(sent, old, changed)) == expected
 
 
+@pytest.mark.behaviour("C-130")
 def test_json_patch_keeps_changed_neighbours_in_lists() -> None:
     names = "abcd"
     sent: dict[str, Any] = {"items": [{"name": name, "other": name} for name in names], "ports": [{"of": 1}, {"of": 2}]}
