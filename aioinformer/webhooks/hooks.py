@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+NULL: Final = b"null"
 
 Operation: TypeAlias = Literal["create", "update", "delete"]
 FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
@@ -72,6 +74,21 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
+class SentRequest(msgspec.Struct, rename="camel"):
+    """The request in an AdmissionReview."""
+
+    uid: str
+    operation: str
+    resource: dict[str, str]
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    user_info: User = User()
+    object: msgspec.Raw = msgspec.Raw(NULL)
+    old_object: msgspec.Raw = msgspec.Raw(NULL)
+    dry_run: bool | None = None
+
+
 class AdmissionRequest(Generic[T]):
     """A request of a client of the API server that an admission function decides about.
 
@@ -88,30 +105,13 @@ class AdmissionRequest(Generic[T]):
         warnings: see `warn`.
     """
 
-    def __init__(
-        self,
-        hook: Hook[T],
-        operation: Operation,
-        bodies: tuple[bytes | None, bytes | None],
-        *,
-        namespace: str = "",
-        name: str = "",
-        subresource: str = "",
-        user: User = User(),  # noqa: B008 - immutable
-        dry_run: bool = False,
-        informers: Mapping[str, SharedIndexInformer[Any]] | None = None,
-    ) -> None:
+    def __init__(self, hook: Hook[T], sent: SentRequest, informers: Mapping[str, SharedIndexInformer[Any]]) -> None:
         self.resource = hook.resource
-        self.operation: Operation = operation
-        self.namespace = namespace
-        self.name = name
-        self.subresource = subresource
-        self.user = user
-        self.dry_run = dry_run
+        self.operation: Operation = sent.operation.lower()  # type: ignore[assignment]
+        self.subresource, self.namespace, self.name = sent.sub_resource, sent.namespace, sent.name
+        self.user, self.dry_run = sent.user_info, bool(sent.dry_run)
         self.warnings: list[str] = []
-        self._hook = hook
-        self._new, self._old = bodies
-        self._informers = informers or {}
+        self._hook, self._sent, self._informers = hook, sent, informers
 
     @cached_property
     def object(self) -> T:
@@ -121,8 +121,8 @@ class AdmissionRequest(Generic[T]):
             DecodeError: the class of the resource refuses it. For a create or update, this has refused the request
                 before the function is called.
         """
-        body = self._old if self.operation == "delete" else self._new
-        return decode(body or b"null", self._hook.objects)
+        body = self._sent.old_object if self.operation == "delete" else self._sent.object
+        return decode(bytes(body), self._hook.objects)
 
     @cached_property
     def old(self) -> T | None:
@@ -131,7 +131,8 @@ class AdmissionRequest(Generic[T]):
         Raises:
             DecodeError: the class of the resource refuses it.
         """
-        return None if self._old is None else decode(self._old, self._hook.objects)
+        body = bytes(self._sent.old_object)
+        return None if body == NULL else decode(body, self._hook.objects)
 
     def warn(self, text: str) -> None:
         """Send a warning to the client, which kubectl prints. Keep it below 120 characters."""

@@ -115,6 +115,7 @@ class Serving:
         self._errors = RepeatedErrors(_log)
         self._runner: web.AppRunner | None = None
         self._task: asyncio.Task[None] | None = None
+        admission.trouble = "not served yet"
 
     async def __aenter__(self) -> Self:
         """Listen.
@@ -138,7 +139,6 @@ class Serving:
                 f"webhooks: cannot listen on port {port}: {reason}; choose another port or host"
             ) from error
         self._admission.port = runner.addresses[0][1]
-        self._admission.trouble = "no certificate yet"
         self._task = create_task(self._refresh(), name=f"certificate of {self._server.configuration}")
         _log.info("webhooks are served at port %d", self._admission.port)
         return self

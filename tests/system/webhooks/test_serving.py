@@ -122,6 +122,19 @@ async def test_standby_serves_too(api_server: ApiServer) -> None:
 
 
 @pytest.mark.behaviour("C-129")
+async def test_manager_is_not_ready_before_it_listens(api_server: ApiServer) -> None:
+    manager = Manager("it", client=api_server.url, webhooks=OURS)
+    manager.validate(WIDGETS)(_no_check)
+    running = asyncio.create_task(manager.run())
+    while manager.admission.port is None:
+        assert not manager.ready()
+        await asyncio.sleep(0)
+    await until(manager.ready)
+    manager.stop()
+    await running
+
+
+@pytest.mark.behaviour("C-129")
 async def test_stop_answers_the_reviews_that_are_under_way(api_server: ApiServer) -> None:
     manager, began, end = Manager("it", client=api_server.url, webhooks=OURS), asyncio.Event(), asyncio.Event()
 
