@@ -23,9 +23,9 @@ from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, quote
 from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.http.writing.match_conditions import condition_causes, meets_conditions
 from aioinformer.testing.ownership.managers import read_owners
 from aioinformer.testing.patches.json_patches import PatchError, json_patch
-from aioinformer.testing.rules.match_conditions import condition_causes, meets_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
