@@ -17,24 +17,8 @@ if TYPE_CHECKING:
 _MARK: Final = "# Made by `aioinformer manifests`, which replaces it. Change the declarations, or patch it. Digest: "
 
 
-def signed(text: str) -> str:
-    """Return the text of a generated file, with the line that says so."""
-    return f"{_MARK}{_digest(text)}\n{text}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def is_generated(text: str) -> bool:
-    """Return whether a file was generated, edited since or not."""
-    return text.startswith(_MARK)
-
-
-def is_untouched(text: str) -> bool:
-    """Return whether a file was generated, and not edited since."""
-    head, _, body = text.partition("\n")
-    return head == f"{_MARK}{_digest(body)}"
+def _signed(text: str) -> str:
+    return f"{_MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}\n{text}"
 
 
 def update(folder: Path, files: Mapping[str, str], *, overwrite: bool = False) -> list[str]:
@@ -50,12 +34,13 @@ def update(folder: Path, files: Mapping[str, str], *, overwrite: bool = False) -
     """
     try:
         known = {path.name: path.read_text() for path in folder.glob("*.yaml") if path.is_file()}
-        wanted = {name: signed(text) for name, text in files.items()}
-        stale = [name for name, text in known.items() if name not in wanted and is_generated(text)]
+        wanted = {name: _signed(text) for name, text in files.items()}
+        stale = [name for name, text in known.items() if name not in wanted and text.startswith(_MARK)]
         changed = [name for name, text in wanted.items() if known.get(name) != text]
         for name in [*changed, *stale]:
-            if name in known and not overwrite and not is_untouched(known[name]):
-                why = "was edited" if is_generated(known[name]) else "was not made by this command"
+            text = known.get(name)
+            if text is not None and not overwrite and text != _signed(text.partition("\n")[2]):
+                why = "was edited" if text.startswith(_MARK) else "was not made by this command"
                 raise UsageError(
                     f"{folder / name} {why}: move your changes to another file or an overlay, or pass --overwrite"
                 )

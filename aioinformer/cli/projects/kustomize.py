@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from yaml import YAMLError
 
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.cli.projects.folders import is_generated, update
+from aioinformer.cli.projects.folders import update
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
-from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
 if TYPE_CHECKING:
@@ -26,10 +23,6 @@ if TYPE_CHECKING:
     from aioinformer.webhooks.hooks import Hook
 
 _PORT: Final = 8080
-_KUSTOMIZATION: Final = "kustomization.yaml"
-_BASE: Final = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-#: Generated files that a later run may remove.
-_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml|webhooks\.yaml")
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
 
@@ -57,55 +50,13 @@ class Deployed(msgspec.Struct, frozen=True):
 def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: bool = False) -> list[str]:
     """Write the base into a folder, and return what was done, a line each; [] if nothing has changed.
 
-    Files of the user stay, and their entries in `kustomization.yaml`, too.
+    Files of the user stay. To apply them, too, or to change something, the user has an overlay of kustomize.
 
     Raises:
-        UsageError: a generated file was edited, `kustomization.yaml` cannot be read or changed, or a class has no
-            schema; then nothing was written. Or the folder cannot be written.
+        UsageError: a generated file was edited or is another's, or a class has no schema; then nothing was written. Or
+            the folder cannot be written.
     """
-    files = base_files(manager, options)
-    path = folder / _KUSTOMIZATION
-    try:
-        text = path.read_text() if path.exists() else to_yaml({**_BASE, "resources": []})
-        unneeded = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and name not in files]
-        gone = [name for name in unneeded if not (folder / name).exists() or is_generated((folder / name).read_text())]
-        listed = _listed(text, path, list(files), gone)
-        done = update(folder, files, overwrite=overwrite)
-        if not path.exists() or listed != text:
-            done.append(f"{'changed' if path.exists() else 'created'} {path}")
-            path.write_text(listed)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return done
-
-
-def _listed(text: str, path: Path, needed: list[str], removed: list[str]) -> str:
-    """Return a kustomization whose resources have the needed files, and not the removed ones; all else stays."""
-    listed = _resources(text, path)
-    missing = [name for name in sorted(needed) if name not in listed]
-    if not missing and not set(listed) & set(removed):
-        return text
-    lines = [line for line in text.splitlines() if line.strip() not in {f"- {name}" for name in removed}]
-    at = next((number for number, line in enumerate(lines) if line.rstrip() in ("resources:", "resources: []")), None)
-    if at is not None:
-        lines[at : at + 1] = ["resources:", *(f"- {name}" for name in missing)]
-    found = "\n".join(lines) + "\n"
-    try:
-        if sorted(_resources(found, path)) == sorted({*listed, *missing} - set(removed)):
-            return found
-    except UsageError:
-        pass
-    raise UsageError(
-        f"{path}: its resources must have {', '.join(sorted(needed))}; write them, and run the command again"
-    )
-
-
-def _resources(text: str, path: Path) -> list[str]:
-    try:
-        value = load_yaml(text)
-        return list((value or {}).get("resources") or ())
-    except (YAMLError, AttributeError, TypeError) as error:
-        raise UsageError(f"{path}: is no kustomization: {' '.join(str(error).split())}") from error
+    return update(folder, base_files(manager, options), overwrite=overwrite)
 
 
 def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
@@ -118,7 +69,8 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
         files["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, options))
     if options.pod_monitor:
         files["pod-monitor.yaml"] = to_yaml(_pod_monitor(options))
-    return files
+    header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    return {**files, "kustomization.yaml": to_yaml({**header, "resources": sorted(files)})}
 
 
 def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
