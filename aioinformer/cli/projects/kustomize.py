@@ -1,14 +1,18 @@
-"""`aioinformer manifests`: a kustomize base of what a manager needs in a cluster."""
+"""`aioinformer manifests`: a kustomize base of what a manager needs in a cluster.
+
+People work in its folder, too. The first line of a generated file has a digest of the rest: only a file whose digest is
+right is replaced or removed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.cli.projects.folders import update
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.webhooks.hooks import Hook
 
 _PORT: Final = 8080
+_MARK: Final = "# Made by `aioinformer manifests`, which replaces it. Change the declarations, or patch it. Digest: "
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
 
@@ -56,7 +61,34 @@ def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: 
         UsageError: a generated file was edited or is another's, or a class has no schema; then nothing was written. Or
             the folder cannot be written.
     """
-    return update(folder, base_files(manager, options), overwrite=overwrite)
+    files = base_files(manager, options)
+    try:
+        known = {path.name: path.read_text() for path in folder.glob("*.yaml") if path.is_file()}
+        wanted = {name: _signed(text) for name, text in files.items()}
+        stale = [name for name, text in known.items() if name not in wanted and text.startswith(_MARK)]
+        changed = [name for name, text in wanted.items() if known.get(name) != text]
+        for name in [*changed, *stale]:
+            text = known.get(name)
+            if text is not None and not overwrite and text != _signed(text.partition("\n")[2]):
+                why = "was edited" if text.startswith(_MARK) else "was not made by this command"
+                raise UsageError(
+                    f"{folder / name} {why}: move your changes to another file or an overlay, or pass --overwrite"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        done = []
+        for name in changed:
+            (folder / name).write_text(wanted[name])
+            done.append(f"{'changed' if name in known else 'created'} {folder / name}")
+        for name in stale:
+            (folder / name).unlink()
+            done.append(f"removed {folder / name}")
+        return done
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder}: cannot be written: {error}") from error
+
+
+def _signed(text: str) -> str:
+    return f"{_MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}\n{text}"
 
 
 def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
@@ -83,7 +115,7 @@ def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
     for resource in resources:
         if isinstance(resource, CustomResource):
             known = found.get(resource.group_resource)
-            if known is None or len(known.declared.others) < len(resource.declared.others):
+            if known is None or len(known.others) < len(resource.others):
                 found[resource.group_resource] = resource
     for _, resource in sorted(found.items()):
         yield resource
