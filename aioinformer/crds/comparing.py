@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.crds.markers import INT_OR_STRING, LIST_KEYS, LIST_TYPE, MAP_TYPE, RULES, UNKNOWN
@@ -120,8 +121,7 @@ def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
             yield f"{path}: {', '.join(map(str, gone))} no longer accepted"
     for names, sign in ((_LEAST, 1), (_MOST, -1)):
         for name in names:
-            limit = _limit(new, name)
-            if limit is not None and ((known := _limit(old, name)) is None or _tighter(limit, known, sign)):
+            if _limit(new, name, sign) > _limit(old, name, sign):
                 yield f"{path}: {name} is now {new[name]}"
     step, known_step = new.get("multipleOf"), old.get("multipleOf")
     if step is not None and (known_step is None or known_step % step):
@@ -131,13 +131,10 @@ def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
             yield f"{path}: {name} changed from {old.get(name, 'none')} to {new.get(name, 'none')}"
 
 
-def _limit(schema: Schema, name: str) -> tuple[float, bool] | None:
+def _limit(schema: Schema, name: str, sign: int) -> tuple[float, bool]:
+    """Return a limit so that a tighter one is greater."""
     exclusive = bool(schema.get(f"exclusive{name[0].upper()}{name[1:]}"))
-    return (schema[name], exclusive) if name in schema else None
-
-
-def _tighter(limit: tuple[float, bool], known: tuple[float, bool], sign: int) -> bool:
-    return (sign * limit[0], limit[1]) > (sign * known[0], known[1])
+    return (sign * schema[name], exclusive) if name in schema else (-inf, False)
 
 
 def _needed(schema: Schema) -> set[str]:

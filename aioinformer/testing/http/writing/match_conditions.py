@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.testing.api import statuses
+from aioinformer.testing.api.encoding import quote
 from aioinformer.testing.api.statuses import Cause, StatusError
 from aioinformer.testing.cel.checking import CheckFault
 from aioinformer.testing.cel.programs import Program, compile_expression
@@ -65,7 +66,7 @@ def condition_causes(configuration: Mapping[str, Any]) -> Iterator[Cause]:
                 _compiled(str(condition.get("expression") or ""))
             except CheckFault as fault:
                 field = f"webhooks[{at}].matchConditions[{number}].expression"
-                shown = statuses.quote(condition.get("expression") or "")
+                shown = quote(condition.get("expression") or "")
                 yield Cause.invalid(field, shown, f"compilation failed: {fault}")
 
 
