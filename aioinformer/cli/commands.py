@@ -566,7 +566,7 @@ def manifests(
 
     The files are the definitions of the classes, the service account and the roles that `check` prints, and a
     Deployment with probes, resources and a security context. A second run replaces only what has changed, and removes
-    what is no longer needed. Your own files in the folder stay, and so do their lines in kustomization.yaml.
+    what is no longer needed. Your own files in the folder stay; apply them by an overlay of kustomize.
 
     \b
     Examples:

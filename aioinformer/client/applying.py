@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -105,25 +106,27 @@ async def apply_all(
         if not (body.get("apiVersion") and body.get("kind")):
             raise UsageError(f"{title(body)}: an object to apply needs apiVersion and kind")
     ordered = sorted(bodies, key=lambda each: _RANKS.get(each["kind"], _REST))  # stable
-    found: list[AppliedObject] = []
-    definitions: list[Manifest] = []
     lost: TransportError | None = None
-    for body in ordered:
-        if definitions and _RANKS.get(body["kind"], _REST) > _RANKS[_CRD]:
-            found = await _established(client, definitions, found, wait)
-            definitions = []
+
+    async def apply(body: Manifest) -> AppliedObject:
+        nonlocal lost
         try:
             if lost is not None:
                 raise lost
-            one = await _apply(client, body, namespace, force=force, **options)
+            return await _apply(client, body, namespace, force=force, **options)
         except AioinformerError as error:
             if isinstance(error, TransportError):
                 lost = error  # the server does not answer: no further attempt, each of which would wait
-            one = AppliedObject(body.title, "failed", body.source, error)
-        found.append(one)
-        if body["kind"] == _CRD and one.error is None and not settings.dry_run:
-            definitions.append(body)
-    report = ApplyReport(tuple(await _established(client, definitions, found, wait)))
+            return AppliedObject(body.title, "failed", body.source, error)
+
+    needed = sum(_RANKS.get(each["kind"], _REST) <= _RANKS[_CRD] for each in ordered)
+    found = [await apply(body) for body in ordered[:needed]]
+    if not settings.dry_run:
+        applied = zip(ordered, found, strict=False)
+        definitions = {body.title: body for body, one in applied if body["kind"] == _CRD and one.error is None}
+        reasons = await _not_served(client, definitions, wait)
+        found = [_failed(each, reasons[each.title], wait) if each.title in reasons else each for each in found]
+    report = ApplyReport((*found, *[await apply(body) for body in ordered[needed:]]))
     if report.failed:
         raise ApplyFailed(report)
     return report
@@ -153,36 +156,29 @@ async def _apply(
     return AppliedObject(body.title, change, body.source, None, after)
 
 
-async def _established(
-    client: Client, definitions: list[Manifest], found: list[AppliedObject], wait: float
-) -> list[AppliedObject]:
-    """Wait until the server serves the definitions; return the outcomes, of which those not served have failed."""
-    missing = {each.title: each for each in definitions}
-    reasons: dict[str, str] = {}
-    attempt = 0
+def _failed(one: AppliedObject, reason: str, wait: float) -> AppliedObject:
+    error = AioinformerError(f"the server does not serve it after {wait:g} s: {reason}")
+    return msgspec.structs.replace(one, change="failed", error=error)
+
+
+async def _not_served(client: Client, definitions: dict[str, Manifest], wait: float) -> dict[str, str]:
+    """Wait until the server serves definitions; return why it does not, by their titles."""
+    reasons = dict.fromkeys(definitions, "no answer")
     try:
         async with asyncio.timeout(wait):
-            while missing:
-                for name, body in list(missing.items()):
-                    reasons[name] = await _reason_to_wait(client, body)
-                    if not reasons[name]:
-                        del missing[name]
-                if missing:
-                    await asyncio.sleep(_PAUSES[min(attempt, len(_PAUSES) - 1)])
-                    attempt += 1
+            for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+                for each in list(reasons):
+                    reasons[each] = await _reason_to_wait(client, definitions[each])
+                    if not reasons[each]:
+                        del reasons[each]
+                if not reasons:
+                    break
+                await asyncio.sleep(pause)
     except TimeoutError:
         pass
     except AioinformerError as error:
-        reasons = dict.fromkeys(missing, str(error))
-    text = "the server does not serve it after {:g} s: {}"
-    return [
-        msgspec.structs.replace(
-            each, change="failed", error=AioinformerError(text.format(wait, reasons.get(each.title, "no answer")))
-        )
-        if each.title in missing
-        else each
-        for each in found
-    ]
+        reasons = dict.fromkeys(reasons, str(error))
+    return reasons
 
 
 async def _reason_to_wait(client: Client, body: Manifest) -> str:

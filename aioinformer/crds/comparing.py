@@ -1,7 +1,8 @@
-"""Compare two definitions: how they differ, and which changes break stored objects or clients."""
+"""Compare two definitions: which changes break stored objects or clients."""
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.crds.markers import INT_OR_STRING, LIST_KEYS, LIST_TYPE, MAP_TYPE, RULES, UNKNOWN
@@ -11,53 +12,9 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-#: What servers add to definitions that do not state it.
-_ADDED: Final[dict[str, Any]] = {"conversion": {"strategy": "None"}, "preserveUnknownFields": False}
 _LEAST: Final = ("minimum", "minLength", "minItems", "minProperties")
 _MOST: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
 _SAME: Final = ("pattern", "format", LIST_TYPE, LIST_KEYS, MAP_TYPE)
-
-
-def differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    """Return how the `spec` of a definition differs from that of the class, a line each.
-
-    What only servers write is ignored: status, metadata, and defaults of the definition.
-
-    Args:
-        wanted: the definition of the class.
-        found: the definition to check.
-    """
-    spec = {name: each for name, each in found.get("spec", {}).items() if _ADDED.get(name) != each}
-    return list(_differences(wanted["spec"], spec, "spec"))
-
-
-def _differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for name in sorted({*wanted, *found}):
-            here = f"{path}.{name}"
-            if name not in found:
-                yield f"{here}: missing; the class has {_short(wanted[name])}"
-            elif name not in wanted:
-                yield f"{here}: {_short(found[name])}, which the class does not have"
-            else:
-                yield from _differences(wanted[name], found[name], here)
-    elif isinstance(wanted, list) and isinstance(found, list) and (wanted_by := _named(wanted)) is not None:
-        if (found_by := _named(found)) is not None:
-            yield from _differences(wanted_by, found_by, path)
-    elif wanted != found:
-        yield f"{path}: {_short(found)}; the class has {_short(wanted)}"
-
-
-def _named(items: list[Any]) -> dict[str, Any] | None:
-    """Return the items by their names, None if they have none."""
-    if not all(isinstance(each, dict) and "name" in each for each in items):
-        return None
-    return {str(each["name"]): each for each in items}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -159,13 +116,12 @@ def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
     if "enum" in new:
         gone = None if "enum" not in old else [each for each in old["enum"] if each not in new["enum"]]
         if gone is None:
-            yield f"{path}: only {_short(new['enum'])} are accepted now"
+            yield f"{path}: only {new['enum']} are accepted now"
         elif gone:
             yield f"{path}: {', '.join(map(str, gone))} no longer accepted"
     for names, sign in ((_LEAST, 1), (_MOST, -1)):
         for name in names:
-            limit = _limit(new, name)
-            if limit is not None and ((known := _limit(old, name)) is None or _tighter(limit, known, sign)):
+            if _limit(new, name, sign) > _limit(old, name, sign):
                 yield f"{path}: {name} is now {new[name]}"
     step, known_step = new.get("multipleOf"), old.get("multipleOf")
     if step is not None and (known_step is None or known_step % step):
@@ -175,13 +131,10 @@ def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
             yield f"{path}: {name} changed from {old.get(name, 'none')} to {new.get(name, 'none')}"
 
 
-def _limit(schema: Schema, name: str) -> tuple[float, bool] | None:
+def _limit(schema: Schema, name: str, sign: int) -> tuple[float, bool]:
+    """Return a limit so that a tighter one is greater."""
     exclusive = bool(schema.get(f"exclusive{name[0].upper()}{name[1:]}"))
-    return (schema[name], exclusive) if name in schema else None
-
-
-def _tighter(limit: tuple[float, bool], known: tuple[float, bool], sign: int) -> bool:
-    return (sign * limit[0], limit[1]) > (sign * known[0], known[1])
+    return (sign * schema[name], exclusive) if name in schema else (-inf, False)
 
 
 def _needed(schema: Schema) -> set[str]:

@@ -58,11 +58,11 @@ class Scale(msgspec.Struct, frozen=True):
     selector: str = ""
 
 
-class Version(msgspec.Struct, frozen=True):
-    """How a version of a custom resource is served.
+class CustomResource(Resource[T_co], frozen=True):
+    """A resource whose definition is made from the class of its objects; see `custom_resource`.
 
     Attributes:
-        served: requests may use it.
+        served: requests may use this version.
         storage: objects are stored in it; one version of a definition is.
         deprecated: the warning that clients get, "" for none.
         columns: of `kubectl get`.
@@ -79,23 +79,13 @@ class Version(msgspec.Struct, frozen=True):
     selectable: tuple[str, ...] = ()
     others: tuple[CustomResource[Any], ...] = ()
 
-
-class CustomResource(Resource[T_co], frozen=True):
-    """A resource whose definition is made from the class of its objects; see `custom_resource`.
-
-    Attributes:
-        declared: how this version is served.
-    """
-
-    declared: Version = Version()
-
     def crd(self) -> dict[str, Any]:
         """Return the CustomResourceDefinition, with all versions, as `kubectl apply` and `client.apply_all` take it.
 
         Raises:
             UsageError: the class has no structural schema, or a path names no field; the message names class and field.
         """
-        versions = [self, *self.declared.others]
+        versions = [self, *self.others]
         names: dict[str, Any] = {"kind": self.kind, "listKind": f"{self.kind}List"}
         names |= {"plural": self.plural, "singular": self.singular}
         names |= {"shortNames": list(self.short_names)} if self.short_names else {}
@@ -183,22 +173,6 @@ def custom_resource(
             raise OptionError(f'{option}: give a list of names, not the text "{several}"')
         for name in several:
             _check(option, _LABEL, name, "lower-case letters, digits and -")
-    others = tuple(others)
-    for other in others:
-        if (other.group, other.plural, other.kind, other.namespaced) != (group, plural, kind, namespaced):
-            raise OptionError(
-                f"others: {other} is another resource: group, kind, plural and scope must be those of {kind}"
-            )
-    stored = [
-        each
-        for each, is_stored in ((version, storage), *((o.version, o.declared.storage) for o in others))
-        if is_stored
-    ]
-    if len({version, *(each.version for each in others)}) <= len(others):
-        raise OptionError("others: a version occurs twice")
-    if others and len(stored) != 1:
-        raise OptionError(f"storage: one of the versions must be stored, not {' and '.join(stored) or 'none'}")
-    declared = Version(served, storage, deprecated, tuple(columns), scale, tuple(selectable), others)
     subresources = (*(("status",) if _has_status(cls) else ()), *(("scale",) if scale else ()))
     found: CustomResource[T] = CustomResource(
         group,
@@ -211,9 +185,30 @@ def custom_resource(
         categories=tuple(categories),
         subresources=subresources,
         decoder=cls,
-        declared=declared,
+        served=served,
+        storage=storage,
+        deprecated=deprecated,
+        columns=tuple(columns),
+        scale=scale,
+        selectable=tuple(selectable),
+        others=tuple(others),
     )
+    _check_versions(found)
     return found
+
+
+def _check_versions(found: CustomResource[Any]) -> None:
+    for other in found.others:
+        if (other.group_resource, other.kind, other.namespaced) != (found.group_resource, found.kind, found.namespaced):
+            raise OptionError(
+                f"others: {other} is another resource: group, kind, plural and scope must be those of {found.kind}"
+            )
+    versions = [found, *found.others]
+    if len({each.version for each in versions}) < len(versions):
+        raise OptionError("others: a version occurs twice")
+    stored = [each.version for each in versions if each.storage]
+    if found.others and len(stored) != 1:
+        raise OptionError(f"storage: one of the versions must be stored, not {' and '.join(stored) or 'none'}")
 
 
 def _check(option: str, form: re.Pattern[str], value: object, expected: str) -> None:
@@ -233,13 +228,13 @@ def _has_status(cls: type[Any]) -> bool:
 
 
 def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
-    declared, schema = resource.declared, resource.schema()
-    found: dict[str, Any] = {"name": resource.version, "served": declared.served, "storage": declared.storage}
-    if declared.deprecated:
-        found |= {"deprecated": True, "deprecationWarning": declared.deprecated}
+    schema = resource.schema()
+    found: dict[str, Any] = {"name": resource.version, "served": resource.served, "storage": resource.storage}
+    if resource.deprecated:
+        found |= {"deprecated": True, "deprecationWarning": resource.deprecated}
     found["schema"] = {"openAPIV3Schema": _whole(schema)}
     subresources: dict[str, Any] = {"status": {}} if "status" in resource.subresources else {}
-    if (scale := declared.scale) is not None:
+    if (scale := resource.scale) is not None:
         paths = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
         paths |= {"labelSelectorPath": scale.selector} if scale.selector else {}
         for option, path in paths.items():
@@ -249,13 +244,13 @@ def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
         subresources["scale"] = paths
     if subresources:
         found["subresources"] = subresources
-    if declared.columns:
-        found["additionalPrinterColumns"] = [_column(resource, schema, each) for each in declared.columns]
-    for path in declared.selectable:
+    if resource.columns:
+        found["additionalPrinterColumns"] = [_column(resource, schema, each) for each in resource.columns]
+    for path in resource.selectable:
         if _at(resource, schema, "selectable", path).get("type") not in ("string", "integer", "boolean"):
             raise UsageError(f"{resource.kind}: selectable: {path} must be a text, an integer or a boolean")
-    if declared.selectable:
-        found["selectableFields"] = [{"jsonPath": path} for path in declared.selectable]
+    if resource.selectable:
+        found["selectableFields"] = [{"jsonPath": path} for path in resource.selectable]
     return found
 
 

@@ -6,7 +6,7 @@ __getattr__, __dir__ = _lazy_exports(
     __name__,
     {
         "admission": "Admission",
-        "hooks": "AdmissionRequest Invalid User",
+        "hooks": "AdmissionRequest HookOptions Invalid User",
         "server": "WebhookServer",
     },
 )

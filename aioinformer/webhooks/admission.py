@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import msgspec
 
@@ -18,17 +18,16 @@ from aioinformer.client.changes.patches import changed_members, document_of, jso
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
-from aioinformer.webhooks.hooks import AdmissionRequest, Hook, Invalid, User
+from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Hook, HookOptions, Invalid, SentRequest
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from aioinformer.factory.pool import Informers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
-    from aioinformer.webhooks.hooks import Operation
 
     _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
     _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
@@ -40,31 +39,17 @@ _VERSION: Final = "admission.k8s.io/v1"
 _TIMEOUT: Final = 10.0
 #: Seconds by which a function ends before the server stops to wait, but at most half of the time.
 _MARGIN: Final = 0.5
-_NULL: Final = b"null"
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)s")
-
-
-class _Request(msgspec.Struct, rename="camel"):
-    uid: str
-    operation: str
-    resource: dict[str, str]
-    name: str = ""
-    namespace: str = ""
-    sub_resource: str = ""
-    user_info: User = User()
-    object: msgspec.Raw = msgspec.Raw(_NULL)
-    old_object: msgspec.Raw = msgspec.Raw(_NULL)
-    dry_run: bool | None = None
 
 
 class _Review(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
-    request: msgspec.Raw = msgspec.Raw(_NULL)
+    request: msgspec.Raw = msgspec.Raw(NULL)
 
 
 _decode_review = msgspec.json.Decoder(_Review).decode
-_decode_request = msgspec.json.Decoder(_Request).decode
+_decode_request = msgspec.json.Decoder(SentRequest).decode
 
 
 class Admission:
@@ -129,7 +114,9 @@ class Admission:
 
     def waits_for(self) -> list[str]:
         """Return what is missing: caches that have not synced, with their states, and a certificate."""
-        known = (self._informers or {}).values()
+        if self._informers is None:
+            return ["the start of the manager"]
+        known = self._informers.values()
         waiting = [f"{each.name}: {each.state}" for each in known if not each.has_synced()]
         return [*waiting, self.trouble] if self.trouble else waiting
 
@@ -154,7 +141,7 @@ class Admission:
             return 400, f"the body is no AdmissionReview: {error}\n".encode()
         hook = hooks.get(request.operation.lower())
         if hook is None:
-            return 200, _response(request, allowed=True)
+            return 200, _response(request)
         sent = tuple(request.resource.get(name) for name in ("group", "version", "resource"))
         if sent != (hook.resource.group, hook.resource.version, hook.resource.plural):
             return 400, f"{path} expects {hook.resource.gvr}, not {sent}\n".encode()
@@ -175,36 +162,25 @@ class Admission:
         reason = f"{hook.purpose} of {hook.resource.group_resource} {key} has failed: {shown}"
         return 500, f"{reason}\n".encode()
 
-    async def _decide(self, hook: Hook[Any], sent: _Request) -> bytes:
+    async def _decide(self, hook: Hook[Any], sent: SentRequest) -> bytes:
         if self._informers is None:
             raise UsageError(f"manager {self._name} does not run")
         for gvr in hook.reads:
             await self._informers[gvr].wait_for_sync()
-        new, old = (None if each in (b"", _NULL) else each for each in (bytes(sent.object), bytes(sent.old_object)))
-        operation: Any = sent.operation.lower()
-        request = AdmissionRequest(
-            hook,
-            operation,
-            (new, old),
-            namespace=sent.namespace,
-            name=sent.name,
-            subresource=sent.sub_resource,
-            user=sent.user_info,
-            dry_run=bool(sent.dry_run),
-            informers=self._informers,
-        )
+        request = AdmissionRequest(hook, sent, self._informers)
         try:
-            if operation != "delete":
+            if request.operation != "delete":
                 _check_decodes(request)
             result = await hook.function(request)
         except Invalid as refusal:
-            return _response(sent, allowed=False, warnings=request.warnings, status=_status(hook, sent, refusal))
+            return _response(sent, allowed=False, status=_status(hook, sent, refusal), warnings=request.warnings)
         if hook.purpose == "validate":
             if result is not None:
                 raise UsageError(f"{hook} returned {type(result).__name__}; raise Invalid to refuse, or return None")
-            return _response(sent, allowed=True, warnings=request.warnings)
-        patch = _patch(hook, new or b"{}", request.object, result)
-        return _response(sent, allowed=True, warnings=request.warnings, patch=patch)
+            return _response(sent, warnings=request.warnings)
+        patch = _patch(hook, bytes(sent.object), request.object, result)
+        encoded = base64.b64encode(msgspec.json.encode(patch)).decode() if patch else ""
+        return _response(sent, warnings=request.warnings, patch=encoded, patchType="JSONPatch" if patch else "")
 
     async def __call__(
         self,
@@ -245,11 +221,7 @@ class Admitting:
     admission: Admission
 
     def validate(
-        self,
-        resource: Resource[T],
-        *,
-        operations: Iterable[Operation] = ("create", "update"),
-        reads: Iterable[Resource[Any]] = (),
+        self, resource: Resource[T], **options: Unpack[HookOptions]
     ) -> Callable[[_Validator[T]], _Validator[T]]:
         """Return a decorator for an async function that validates objects. Use it before the start.
 
@@ -262,21 +234,14 @@ class Admitting:
 
         Args:
             resource: of the objects.
-            operations: "create", "update" and "delete", or some of them.
-            reads: resources whose lister the function uses; the manager keeps caches of them.
+            options: `operations`, `reads`, `failure_policy` and `timeout`; see `HookOptions`.
 
         Raises:
             UsageError: an argument is invalid, or there is a function for the kind and an operation already.
         """
-        return self._declaring("validate", resource, operations, reads)
+        return self._declaring("validate", resource, options)
 
-    def default(
-        self,
-        resource: Resource[T],
-        *,
-        operations: Iterable[Operation] = ("create", "update"),
-        reads: Iterable[Resource[Any]] = (),
-    ) -> Callable[[_Default[T]], _Default[T]]:
+    def default(self, resource: Resource[T], **options: Unpack[HookOptions]) -> Callable[[_Default[T]], _Default[T]]:
         """Return a decorator for an async function that returns the object as it is to be stored.
 
             @manager.default(WIDGETS)
@@ -285,11 +250,11 @@ class Admitting:
 
         The arguments are those of `validate`; there is nothing to change in a delete.
         """
-        return self._declaring("default", resource, operations, reads)
+        return self._declaring("default", resource, options)
 
-    def _declaring(self, purpose: Any, resource: Resource[T], operations: Any, reads: Any) -> Callable[[Any], Any]:
+    def _declaring(self, purpose: Any, resource: Resource[T], options: HookOptions) -> Callable[[Any], Any]:
         def declare(function: Any) -> Any:
-            self.admission.declare(Hook(purpose, resource, function, operations, reads))
+            self.admission.declare(Hook(purpose, resource, function, options))
             return function
 
         return declare
@@ -317,7 +282,7 @@ def _patch(hook: Hook[Any], sent: bytes, obj: Any, result: Any) -> list[dict[str
     return json_patch(msgspec.json.decode(sent), document_of(obj), document_of(result))
 
 
-def _status(hook: Hook[Any], request: _Request, refusal: Invalid) -> dict[str, Any]:
+def _status(hook: Hook[Any], request: SentRequest, refusal: Invalid) -> dict[str, Any]:
     resource, name = hook.resource, request.name
     causes = [{"reason": "FieldValueInvalid", "message": why, "field": at} for at, why in refusal.fields.items()]
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
@@ -330,19 +295,6 @@ def _status(hook: Hook[Any], request: _Request, refusal: Invalid) -> dict[str, A
     }
 
 
-def _response(
-    request: _Request,
-    *,
-    allowed: bool,
-    warnings: Iterable[str] = (),
-    status: dict[str, Any] | None = None,
-    patch: list[dict[str, Any]] | None = None,
-) -> bytes:
-    response: dict[str, Any] = {"uid": request.uid, "allowed": allowed}
-    if status is not None:
-        response["status"] = status
-    if patch:
-        response |= {"patch": base64.b64encode(msgspec.json.encode(patch)).decode(), "patchType": "JSONPatch"}
-    if found := list(warnings):
-        response["warnings"] = found
+def _response(request: SentRequest, *, allowed: bool = True, **others: Any) -> bytes:
+    response = {"uid": request.uid, "allowed": allowed} | {name: value for name, value in others.items() if value}
     return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": _VERSION, "response": response})

@@ -36,6 +36,8 @@ CONFIGURATIONS: Final[dict[str, Resource[Any]]] = {
     for purpose, kind in (("default", "MutatingWebhookConfiguration"), ("validate", "ValidatingWebhookConfiguration"))
 }
 _LIFETIME: Final = timedelta(days=365)
+#: Certificates begin before now, for API servers whose clock is late.
+_SKEW: Final = timedelta(hours=1)
 #: A CA is replaced when so much of its time is over.
 _RENEWED: Final = 2 / 3
 _ATTEMPTS: Final = 5
@@ -251,7 +253,7 @@ def _signed(
         .issuer_name(signer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_before(now - _SKEW)
         .not_valid_after(now + _LIFETIME if authority is None else authority.certificate.not_valid_after_utc)
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
         .add_extension(x509.KeyUsage(key_cert_sign=is_ca, crl_sign=is_ca, **usages), critical=True)

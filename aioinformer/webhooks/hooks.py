@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -22,7 +22,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+NULL: Final = b"null"
+
 Operation: TypeAlias = Literal["create", "update", "delete"]
+FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
+
+
+class HookOptions(TypedDict, total=False):
+    """When the API server calls an admission function, and what it does if that fails.
+
+    Attributes:
+        operations: "create", "update" and "delete", or some of them; by default, the first two.
+        reads: resources whose lister the function uses; the manager keeps caches of them.
+        failure_policy: what the API server does without an answer: "Fail" (default) refuses the request, "Ignore"
+            accepts it.
+        timeout: seconds that the API server waits for the answer, 1 to 30; by default 10. It and the policy are for
+            the configurations that `aioinformer manifests` writes.
+    """
+
+    operations: Iterable[Operation]
+    reads: Iterable[Resource[Any]]
+    failure_policy: FailurePolicy
+    timeout: int
 
 
 class Invalid(AioinformerError):
@@ -53,6 +74,21 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
+class SentRequest(msgspec.Struct, rename="camel"):
+    """The request in an AdmissionReview."""
+
+    uid: str
+    operation: str
+    resource: dict[str, str]
+    name: str = ""
+    namespace: str = ""
+    sub_resource: str = ""
+    user_info: User = User()
+    object: msgspec.Raw = msgspec.Raw(NULL)
+    old_object: msgspec.Raw = msgspec.Raw(NULL)
+    dry_run: bool | None = None
+
+
 class AdmissionRequest(Generic[T]):
     """A request of a client of the API server that an admission function decides about.
 
@@ -69,30 +105,13 @@ class AdmissionRequest(Generic[T]):
         warnings: see `warn`.
     """
 
-    def __init__(
-        self,
-        hook: Hook[T],
-        operation: Operation,
-        bodies: tuple[bytes | None, bytes | None],
-        *,
-        namespace: str = "",
-        name: str = "",
-        subresource: str = "",
-        user: User = User(),  # noqa: B008 - immutable
-        dry_run: bool = False,
-        informers: Mapping[str, SharedIndexInformer[Any]] | None = None,
-    ) -> None:
+    def __init__(self, hook: Hook[T], sent: SentRequest, informers: Mapping[str, SharedIndexInformer[Any]]) -> None:
         self.resource = hook.resource
-        self.operation: Operation = operation
-        self.namespace = namespace
-        self.name = name
-        self.subresource = subresource
-        self.user = user
-        self.dry_run = dry_run
+        self.operation: Operation = sent.operation.lower()  # type: ignore[assignment]
+        self.subresource, self.namespace, self.name = sent.sub_resource, sent.namespace, sent.name
+        self.user, self.dry_run = sent.user_info, bool(sent.dry_run)
         self.warnings: list[str] = []
-        self._hook = hook
-        self._new, self._old = bodies
-        self._informers = informers or {}
+        self._hook, self._sent, self._informers = hook, sent, informers
 
     @cached_property
     def object(self) -> T:
@@ -102,8 +121,8 @@ class AdmissionRequest(Generic[T]):
             DecodeError: the class of the resource refuses it. For a create or update, this has refused the request
                 before the function is called.
         """
-        body = self._old if self.operation == "delete" else self._new
-        return decode(body or b"null", self._hook.objects)
+        body = self._sent.old_object if self.operation == "delete" else self._sent.object
+        return decode(bytes(body), self._hook.objects)
 
     @cached_property
     def old(self) -> T | None:
@@ -112,7 +131,8 @@ class AdmissionRequest(Generic[T]):
         Raises:
             DecodeError: the class of the resource refuses it.
         """
-        return None if self._old is None else decode(self._old, self._hook.objects)
+        body = bytes(self._sent.old_object)
+        return None if body == NULL else decode(body, self._hook.objects)
 
     def warn(self, text: str) -> None:
         """Send a warning to the client, which kubectl prints. Keep it below 120 characters."""
@@ -139,8 +159,7 @@ class Hook(Generic[T]):
         purpose: "default", which changes objects, or "validate".
         resource: of the objects.
         function: an async function of an `AdmissionRequest`.
-        operations: the requests for which it runs.
-        reads: resources of which it uses listers.
+        options: see `HookOptions`.
 
     Raises:
         UsageError: an argument is invalid.
@@ -151,8 +170,7 @@ class Hook(Generic[T]):
         purpose: Literal["default", "validate"],
         resource: Resource[T],
         function: Any,
-        operations: Iterable[Operation],
-        reads: Iterable[Resource[Any]],
+        options: HookOptions,
     ) -> None:
         if not isinstance(resource, Resource):
             raise UsageError(f"{purpose}: write the resource in the decorator: @manager.{purpose}(WIDGETS)")
@@ -160,6 +178,9 @@ class Hook(Generic[T]):
         self.resource = resource
         self.function: Callable[[AdmissionRequest[T]], Coroutine[Any, Any, Any]]
         self.function = async_function(function, f"{purpose} of {resource.gvr}", "the function", "request")
+        if unknown := options.keys() - HookOptions.__annotations__.keys():
+            raise OptionError(f"{self}: {unknown.pop()} is no option of {purpose}")
+        operations, reads = options.get("operations", ("create", "update")), options.get("reads", ())
         known = ("create", "update", "delete") if purpose == "validate" else ("create", "update")
         self.operations = () if isinstance(operations, str) else tuple(dict.fromkeys(operations))
         if not self.operations or not set(self.operations) <= set(known):
@@ -168,6 +189,12 @@ class Hook(Generic[T]):
         if not all(isinstance(each, Resource) for each in found):
             raise UsageError(f"{self}: reads must be a list of resources such as [CONFIG_MAPS], not {reads!r}")
         self.reads = {each.gvr: each for each in found}
+        self.failure_policy: str = options.get("failure_policy", "Fail")
+        if self.failure_policy not in ("Fail", "Ignore"):
+            raise OptionError(f'{self}: failure_policy must be "Fail" or "Ignore", not {self.failure_policy!r}')
+        self.timeout = options.get("timeout", 10)
+        if type(self.timeout) is not int or not 1 <= self.timeout <= 30:
+            raise OptionError(f"{self}: timeout must be a number of seconds from 1 to 30, not {self.timeout!r}")
         self.objects = ObjectType(resource)
 
     @property

@@ -46,8 +46,11 @@ class WebhookServer(msgspec.Struct, frozen=True):
         namespace: of the Service and the Secret.
         port: that the replicas listen on; 0 for any free port, see `Admission.port`.
         host: the address to listen on; "" for all.
-        files: a folder with `tls.crt` and `tls.key`, such as the volume of a Secret of cert-manager, which then sets
-            `caBundle`, too. They are read again when they change.
+        files: a folder with `tls.crt` and `tls.key`, such as the volume of a Secret of cert-manager. They are read
+            again when they change.
+        files_secret: the Secret that has the files; the Deployment of `aioinformer manifests` mounts it at `files`.
+        certificate: the Certificate of cert-manager, in this namespace, whose CA cert-manager writes into the
+            configurations of `aioinformer manifests`.
         hosts: further names and addresses for the certificate, for webhooks with a URL.
 
     Raises:
@@ -59,6 +62,8 @@ class WebhookServer(msgspec.Struct, frozen=True):
     port: int = 9443
     host: str = ""
     files: str | None = None
+    files_secret: str = ""
+    certificate: str = ""
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -69,6 +74,11 @@ class WebhookServer(msgspec.Struct, frozen=True):
         given: object = self.hosts
         if isinstance(given, str):
             raise UsageError(f"WebhookServer: hosts must be a list of names, not a text: ({given!r},)")
+        for option, value in (("files_secret", self.files_secret), ("certificate", self.certificate)):
+            if value and self.files is None:
+                raise OptionError(f"WebhookServer: {option} needs files=, the folder in which the certificate is")
+            if value:
+                path_segment(value, f"WebhookServer: {option}")
         if self.files is None and find_spec("cryptography") is None:
             raise UsageError(
                 'WebhookServer: a CA of its own needs cryptography: pip install "aioinformer[webhooks]"; or pass files='
@@ -105,6 +115,7 @@ class Serving:
         self._errors = RepeatedErrors(_log)
         self._runner: web.AppRunner | None = None
         self._task: asyncio.Task[None] | None = None
+        admission.trouble = "not served yet"
 
     async def __aenter__(self) -> Self:
         """Listen.
@@ -128,7 +139,6 @@ class Serving:
                 f"webhooks: cannot listen on port {port}: {reason}; choose another port or host"
             ) from error
         self._admission.port = runner.addresses[0][1]
-        self._admission.trouble = "no certificate yet"
         self._task = create_task(self._refresh(), name=f"certificate of {self._server.configuration}")
         _log.info("webhooks are served at port %d", self._admission.port)
         return self

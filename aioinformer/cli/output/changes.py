@@ -50,7 +50,7 @@ def describe_changes(
         width: how wide several changes may be together.
     """
     secret = not show_secrets and (secret or "Secret" in (old.get("kind"), new.get("kind")))
-    found = [(path, before, after) for path, before, after in _differences("", old, new) if path not in _IGNORED]
+    found = [(path, before, after) for path, before, after in differences("", old, new) if path not in _IGNORED]
     found.sort(key=lambda item: _rank(*item))
     changes = [_describe(path, before, after, secret) for path, before, after in found]
     if _is_being_deleted(new) and not _is_being_deleted(old):
@@ -73,13 +73,14 @@ def _rank(path: str, before: Any, after: Any) -> tuple[bool, ...]:
     return "conditions" in path, path.endswith(("Time", "Timestamp", "time")), structure, path.startswith("metadata.")
 
 
-def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+def differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path of each value that differs, and both values; None for one that is missing."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in sorted(old.keys() | new.keys()):
-            yield from _differences(f"{path}.{key}" if path else str(key), old.get(key), new.get(key))
+            yield from differences(f"{path}.{key}" if path else str(key), old.get(key), new.get(key))
     elif _is_list(old) and _is_list(new) and (named := _by_name(old, new)):
         for name, before, after in named:
-            yield from _differences(f"{path}[{name}]", before, after)
+            yield from differences(f"{path}[{name}]", before, after)
     elif old != new:
         yield path, old, new
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import reprlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from aioinformer.crds.comparing import breaks, differences
+from aioinformer.cli.output.changes import differences
+from aioinformer.crds.comparing import breaks
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import load_manifests
+
+#: What servers add to definitions that do not state it.
+_ADDED: Final[dict[str, Any]] = {"conversion": {"strategy": "None"}, "preserveUnknownFields": False}
 
 
 def compare(body: dict[str, Any], check: str | None, compatible_with: str | None) -> list[str]:
@@ -24,9 +29,24 @@ def compare(body: dict[str, Any], check: str | None, compatible_with: str | None
     name = body["metadata"]["name"]
     lines = []
     if check is not None:
-        lines += [f"{check}: {name}: {each}" for each in differences(body, _definition(check, name))]
+        found = _definition(check, name)
+        lines += [f"{check}: {name}: {each}" for each in spec_differences(body, found)]
     if compatible_with is not None:
         lines += [f"{name}: {each}" for each in breaks(_definition(compatible_with, name), body)]
+    return lines
+
+
+def spec_differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """Return how the `spec` of a definition differs from that of the class, a line each.
+
+    What only servers write is ignored: status, metadata, and defaults of the definition.
+    """
+    spec = {name: value for name, value in found.get("spec", {}).items() if _ADDED.get(name) != value}
+    lines = []
+    for path, has, is_there in differences("spec", wanted["spec"], spec):
+        shown = "missing" if is_there is None else reprlib.repr(is_there)
+        wants = "which the class does not have" if has is None else f"the class has {reprlib.repr(has)}"
+        lines.append(f"{path}: {shown}; {wants}")
     return lines
 
 

@@ -1,20 +1,21 @@
-"""`aioinformer manifests`: a kustomize base of what a manager needs in a cluster."""
+"""`aioinformer manifests`: a kustomize base of what a manager needs in a cluster.
+
+People work in its folder, too. The first line of a generated file has a digest of the rest: only a file whose digest is
+right is replaced or removed.
+"""
 
 from __future__ import annotations
 
-import re
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from yaml import YAMLError
 
 from aioinformer.cli.controllers.manifest import manifest
 from aioinformer.cli.controllers.needs import needs
-from aioinformer.cli.projects.folders import is_generated, update
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
-from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ if TYPE_CHECKING:
     from aioinformer.webhooks.hooks import Hook
 
 _PORT: Final = 8080
-_KUSTOMIZATION: Final = "kustomization.yaml"
-_BASE: Final = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-#: Generated files that a later run may remove.
-_OPTIONAL: Final = re.compile(r"crd-[^/]+\.yaml|pod-monitor\.yaml|webhooks\.yaml")
+_MARK: Final = "# Made by `aioinformer manifests`, which replaces it. Change the declarations, or patch it. Digest: "
 #: Seconds from the signal until the last Events are written and the Lease is released, beyond the grace of the runs.
 _AFTER_GRACE: Final = 20
 
@@ -57,55 +55,40 @@ class Deployed(msgspec.Struct, frozen=True):
 def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: bool = False) -> list[str]:
     """Write the base into a folder, and return what was done, a line each; [] if nothing has changed.
 
-    Files of the user stay, and their entries in `kustomization.yaml`, too.
+    Files of the user stay. To apply them, too, or to change something, the user has an overlay of kustomize.
 
     Raises:
-        UsageError: a generated file was edited, `kustomization.yaml` cannot be read or changed, or a class has no
-            schema; then nothing was written. Or the folder cannot be written.
+        UsageError: a generated file was edited or is another's, or a class has no schema; then nothing was written. Or
+            the folder cannot be written.
     """
     files = base_files(manager, options)
-    path = folder / _KUSTOMIZATION
     try:
-        text = path.read_text() if path.exists() else to_yaml({**_BASE, "resources": []})
-        unneeded = [name for name in _resources(text, path) if _OPTIONAL.fullmatch(name) and name not in files]
-        gone = [name for name in unneeded if not (folder / name).exists() or is_generated((folder / name).read_text())]
-        listed = _listed(text, path, list(files), gone)
-        done = update(folder, files, overwrite=overwrite)
-        if not path.exists() or listed != text:
-            done.append(f"{'changed' if path.exists() else 'created'} {path}")
-            path.write_text(listed)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return done
+        known = {path.name: path.read_text() for path in folder.glob("*.yaml") if path.is_file()}
+        wanted = {name: _signed(text) for name, text in files.items()}
+        stale = [name for name, text in known.items() if name not in wanted and text.startswith(_MARK)]
+        changed = [name for name, text in wanted.items() if known.get(name) != text]
+        for name in [*changed, *stale]:
+            text = known.get(name)
+            if text is not None and not overwrite and text != _signed(text.partition("\n")[2]):
+                why = "was edited" if text.startswith(_MARK) else "was not made by this command"
+                raise UsageError(
+                    f"{folder / name} {why}: move your changes to another file or an overlay, or pass --overwrite"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        done = []
+        for name in changed:
+            (folder / name).write_text(wanted[name])
+            done.append(f"{'changed' if name in known else 'created'} {folder / name}")
+        for name in stale:
+            (folder / name).unlink()
+            done.append(f"removed {folder / name}")
+        return done
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{folder}: cannot be written: {error}") from error
 
 
-def _listed(text: str, path: Path, needed: list[str], removed: list[str]) -> str:
-    """Return a kustomization whose resources have the needed files, and not the removed ones; all else stays."""
-    listed = _resources(text, path)
-    missing = [name for name in sorted(needed) if name not in listed]
-    if not missing and not set(listed) & set(removed):
-        return text
-    lines = [line for line in text.splitlines() if line.strip() not in {f"- {name}" for name in removed}]
-    at = next((number for number, line in enumerate(lines) if line.rstrip() in ("resources:", "resources: []")), None)
-    if at is not None:
-        lines[at : at + 1] = ["resources:", *(f"- {name}" for name in missing)]
-    found = "\n".join(lines) + "\n"
-    try:
-        if sorted(_resources(found, path)) == sorted({*listed, *missing} - set(removed)):
-            return found
-    except UsageError:
-        pass
-    raise UsageError(
-        f"{path}: its resources must have {', '.join(sorted(needed))}; write them, and run the command again"
-    )
-
-
-def _resources(text: str, path: Path) -> list[str]:
-    try:
-        value = load_yaml(text)
-        return list((value or {}).get("resources") or ())
-    except (YAMLError, AttributeError, TypeError) as error:
-        raise UsageError(f"{path}: is no kustomization: {' '.join(str(error).split())}") from error
+def _signed(text: str) -> str:
+    return f"{_MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}\n{text}"
 
 
 def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
@@ -118,7 +101,8 @@ def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
         files["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, options))
     if options.pod_monitor:
         files["pod-monitor.yaml"] = to_yaml(_pod_monitor(options))
-    return files
+    header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    return {**files, "kustomization.yaml": to_yaml({**header, "resources": sorted(files)})}
 
 
 def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
@@ -131,7 +115,7 @@ def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
     for resource in resources:
         if isinstance(resource, CustomResource):
             known = found.get(resource.group_resource)
-            if known is None or len(known.declared.others) < len(resource.declared.others):
+            if known is None or len(known.others) < len(resource.others):
                 found[resource.group_resource] = resource
     for _, resource in sorted(found.items()):
         yield resource
@@ -159,14 +143,17 @@ def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
             "capabilities": {"drop": ["ALL"]},
         },
     }
-    if manager.webhooks is not None:
-        container["ports"] += [{"name": "webhooks", "containerPort": manager.webhooks.port}]
-    pod = {
+    pod: dict[str, Any] = {
         "serviceAccountName": name,
         "terminationGracePeriodSeconds": int(manager.grace) + _AFTER_GRACE,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
+    if (server := manager.webhooks) is not None:
+        container["ports"] += [{"name": "webhooks", "containerPort": server.port}]
+        if server.files_secret:
+            container["volumeMounts"] = [{"name": "certificate", "mountPath": server.files, "readOnly": True}]
+            pod["volumes"] = [{"name": "certificate", "secret": {"secretName": server.files_secret}}]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -194,28 +181,32 @@ def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, options: Deployed) 
         "metadata": {"name": server.name, "namespace": namespace, "labels": labels},
         "spec": {"selector": labels, "ports": ports},
     }
+    source = f"{server.namespace}/{server.certificate}"
+    annotations = {"annotations": {"cert-manager.io/inject-ca-from": source}} if server.certificate else {}
     for purpose, resource in CONFIGURATIONS.items():
-        if paths := {hook.path: hook for hook in hooks if hook.purpose == purpose}:
+        if webhooks := [_webhook(each, hooks, server) for each in hooks if each.purpose == purpose]:
             header = {"apiVersion": resource.api_version, "kind": resource.kind}
-            webhooks = [_webhook(each, hooks, server) for each in paths.values()]
-            yield {**header, "metadata": {"name": server.configuration, "labels": labels}, "webhooks": webhooks}
+            metadata = {"name": server.configuration, "labels": labels, **annotations}
+            yield {**header, "metadata": metadata, "webhooks": webhooks}
 
 
 def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], server: WebhookServer) -> dict[str, Any]:
     resource = hook.resource
+    name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
+    is_only = [each.path for each in hooks].count(hook.path) == 1
     rule = {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
         "resources": [resource.plural],
-        "operations": sorted(name.upper() for each in hooks if each.path == hook.path for name in each.operations),
+        "operations": sorted(each.upper() for each in hook.operations),
     }
     return {
-        "name": f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}",
+        "name": name if is_only else f"{'-'.join(hook.operations)}.{name}",
         "clientConfig": {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}},
         "rules": [rule],
-        "failurePolicy": "Fail",
+        "failurePolicy": hook.failure_policy,
         "sideEffects": "None",
-        "timeoutSeconds": 10,
+        "timeoutSeconds": hook.timeout,
         "admissionReviewVersions": ["v1"],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -55,8 +56,8 @@ def json_patch(sent: Any, old: Any, new: Any, path: str = "") -> list[dict[str, 
     """Return the JSON patch (RFC 6902) of a document that changes it as `old` was changed to `new`.
 
     `old` and `new` are what a class makes of the document, which may leave out members, and add defaults: the patch has
-    what differs between the two, and leaves everything else in the document as it is. In a list, elements that are
-    equal at the beginning and at the end stay.
+    what differs between the two, and leaves everything else in the document as it is. So do elements of lists: those
+    of one name or type are the same element, and so are others that are equal, or at the same place among them.
 
     Args:
         sent: the document: a JSON value.
@@ -79,18 +80,27 @@ def json_patch(sent: Any, old: Any, new: Any, path: str = "") -> list[dict[str, 
                 patch.append({"op": "remove", "path": at})
         return patch
     if isinstance(old, list) and isinstance(new, list) and isinstance(sent, list) and len(sent) == len(old):
-        least, first, last = min(len(old), len(new)), 0, 0
-        while first < least and is_same(old[first], new[first]):
-            first += 1
-        while last < least - first and is_same(old[-1 - last], new[-1 - last]):
-            last += 1
-        was, now = old[first : len(old) - last], new[first : len(new) - last]
-        if len(was) == len(now) == 1:
-            return json_patch(sent[first], was[0], now[0], f"{path}/{first}")
-        removed = [{"op": "remove", "path": f"{path}/{first}"}] * len(was)
-        added = [{"op": "add", "path": f"{path}/{first + at}", "value": value} for at, value in enumerate(now)]
-        return [*removed, *added]
+        patch = []
+        identities = [_identity(each) for each in old], [_identity(each) for each in new]
+        for kind, start, end, begin, until in SequenceMatcher(None, *identities).get_opcodes():
+            named = any(isinstance(each, tuple) for each in (*identities[0][start:end], *identities[1][begin:until]))
+            if kind == "equal" or (end - start == until - begin and not named):
+                for was, now in zip(range(start, end), range(begin, until), strict=True):
+                    patch += json_patch(sent[was], old[was], new[now], f"{path}/{now}")
+            else:
+                patch += [{"op": "remove", "path": f"{path}/{begin}"}] * (end - start)
+                patch += [{"op": "add", "path": f"{path}/{now}", "value": new[now]} for now in range(begin, until)]
+        return patch
     return [{"op": "replace", "path": path, "value": new}]
+
+
+def _identity(value: Any) -> Any:
+    """Return what makes an element of a list the same one after a change: its name or type, or else its value."""
+    if isinstance(value, dict):
+        for field in ("name", "type"):
+            if isinstance(value.get(field), str):
+                return field, value[field]
+    return msgspec.json.encode(value, order="sorted")
 
 
 def document_of(obj: Any) -> dict[str, Any]:

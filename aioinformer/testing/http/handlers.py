@@ -93,7 +93,7 @@ class ResourceHandlers:
         if target.subresource == "scale":
             from aioinformer.testing.http.writing.subresources import Scaling
 
-            return await Scaling(self._cluster).answer(request, target, served, wanted)
+            return await Scaling(self._cluster, self._writes.webhooks).answer(request, target, served, wanted)
         if target.subresource == "token":
             from aioinformer.testing.http.writing.subresources import TokenRequests
 

@@ -112,6 +112,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
 
 
+@pytest.mark.behaviour("C-128")
 async def test_server_calls_the_functions_of_a_manager(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     maps = served.client.resource(MAPS)
     made = await maps.create(config_map("a", size="small"))

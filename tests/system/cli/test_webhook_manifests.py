@@ -22,7 +22,7 @@ def declared() -> Manager:
     async def function(request: Any) -> Any: ...
 
     manager.default(WIDGETS)(function)
-    manager.validate(WIDGETS, operations=["delete"])(function)
+    manager.validate(WIDGETS, operations=["delete"], failure_policy="Ignore", timeout=3)(function)
     manager.validate(WIDGETS, operations=["create"], reads=[core_v1.NODES])(function)
     manager.validate(core_v1.CONFIG_MAPS)(function)
     return manager
@@ -39,14 +39,45 @@ def test_base_has_service_and_configurations() -> None:
     assert mutating["kind"] == "MutatingWebhookConfiguration"
     assert mutating["metadata"]["name"] == validating["metadata"]["name"] == "hooks.ops"
     found = {each["name"]: each for each in validating["webhooks"]}
-    assert set(found) == {"validate.widgets.example.com", "validate.configmaps.core"}
-    widgets = found["validate.widgets.example.com"]
-    assert widgets["rules"][0]["operations"] == ["CREATE", "DELETE"]
+    widgets = found.pop("create.validate.widgets.example.com")
+    deleted = found.pop("delete.validate.widgets.example.com")
+    assert set(found) == {"validate.configmaps.core"}
+    assert [each["rules"][0]["operations"] for each in (widgets, deleted)] == [["CREATE"], ["DELETE"]]
+    assert [(each["failurePolicy"], each["timeoutSeconds"]) for each in (widgets, deleted)] == [
+        ("Fail", 10),
+        ("Ignore", 3),
+    ]
     expected = {"name": "hooks", "namespace": "ops", "path": "/validate/widgets.example.com"}
     assert widgets["clientConfig"]["service"] == expected
     pod = yaml.safe_load(files["deployment.yaml"])["spec"]["template"]["spec"]
     assert {"name": "webhooks", "containerPort": 9000} in pod["containers"][0]["ports"]
     assert service["spec"]["ports"][0]["targetPort"] == "webhooks"
+
+
+def test_files_of_cert_manager_are_mounted_and_their_ca_injected() -> None:
+    manager = declared()
+    place = {"files": "/certificates", "files_secret": "widgets-tls", "certificate": "widgets"}
+    manager.webhooks = WebhookServer("hooks", "ops", **place)  # type: ignore[arg-type]
+    files = base_files(manager, Deployed("widgets:manager", ("widgets", "ops")))
+    for configuration in list(yaml.safe_load_all(files["webhooks.yaml"]))[1:]:
+        assert configuration["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "ops/widgets"}
+    pod = yaml.safe_load(files["deployment.yaml"])["spec"]["template"]["spec"]
+    assert pod["volumes"] == [{"name": "certificate", "secret": {"secretName": "widgets-tls"}}]
+    [mount] = pod["containers"][0]["volumeMounts"]
+    assert mount == {"name": "certificate", "mountPath": "/certificates", "readOnly": True}
+    assert "secrets" not in files["rbac.yaml"]
+
+
+def test_own_ca_has_no_volume() -> None:
+    files = base_files(declared(), Deployed("widgets:manager", ("widgets", "ops")))
+    assert "volumes" not in files["deployment.yaml"]
+    assert "cert-manager" not in files["webhooks.yaml"]
+
+
+@pytest.mark.parametrize("option", ["files_secret", "certificate"])
+def test_secret_and_certificate_are_for_files(option: str) -> None:
+    with pytest.raises(UsageError, match=f"{option} needs files="):
+        WebhookServer("hooks", **{option: "widgets"})  # type: ignore[arg-type]
 
 
 def test_service_is_in_the_namespace_of_the_manager() -> None:

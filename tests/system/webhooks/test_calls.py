@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from aioinformer import ApiError, Client, HttpTransport, Resource, evolve
+from aioinformer import ApiError, Client, Forbidden, HttpTransport, Resource, evolve
 from aioinformer.controller import Manager
 from aioinformer.errors import Invalid as Refused
 from aioinformer.models import core_v1
 from aioinformer.testing import ApiServer
 from aioinformer.webhooks import AdmissionRequest, Invalid, WebhookServer
-from tests.system.webhooks.conftest import configuration, webhook
+from tests.support.webhooks import Hooks, configuration, patch, webhook
 from tests.unit.webhooks.reviews import WIDGETS, Widget
 
 if TYPE_CHECKING:
@@ -40,44 +36,9 @@ def widget(name: str = "a", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
-class Hooks:
-    """A server of webhooks: notes each review, and answers it as `answers` says for its path.
-
-    Attributes:
-        seen: path and request of each review.
-        answers: members of the response, by path; an int is a status without a decision.
-    """
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, dict[str, Any]]] = []
-        self.answers: dict[str, Any] = {}
-        self.url = ""
-
-    @property
-    def paths(self) -> list[str]:
-        return [path for path, _ in self.seen]
-
-    async def answer(self, request: web.Request) -> web.Response:
-        sent = (await request.json())["request"]
-        self.seen.append((request.path, sent))
-        found = self.answers.get(request.path, {})
-        if callable(found):
-            found = await found(sent)
-        if isinstance(found, int):
-            return web.Response(status=found, text="no decision")
-        response = {"uid": sent["uid"], "allowed": True, **found}
-        return web.json_response({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-
-    def webhook(self, path: str, **others: Any) -> dict[str, Any]:
-        return webhook(path, {"url": f"{self.url}/{path}"}, **others)
-
-
 @pytest.fixture
 async def hooks() -> AsyncIterator[Hooks]:
-    made, app = Hooks(), web.Application()
-    app.router.add_post("/{path:.*}", made.answer)
-    async with TestServer(app) as server:
-        made.url = str(server.make_url("")).rstrip("/")
+    async with Hooks() as made:
         yield made
 
 
@@ -90,10 +51,6 @@ def register(server: ApiServer, kind: str, *webhooks: dict[str, Any], name: str 
     server.create(
         f"{kind.lower()}webhookconfigurations", configuration(f"{kind}WebhookConfiguration", *webhooks, name=name)
     )
-
-
-def patch(*operations: dict[str, Any]) -> dict[str, Any]:
-    return {"patch": base64.b64encode(json.dumps(operations).encode()).decode(), "patchType": "JSONPatch"}
 
 
 async def test_mutating_webhooks_run_in_order_before_validating_ones(
@@ -269,12 +226,142 @@ async def test_update_is_reviewed_again_if_the_object_changed(
     assert made["spec"]["size"] == 1
 
 
-async def test_match_conditions_are_not_evaluated(api_server: ApiServer, client: Client, hooks: Hooks) -> None:
-    conditions = [{"name": "it", "expression": "true"}]
+SMALL = {"name": "small", "expression": "object.spec.size < 3"}
+NO_STATUS = {"name": "whole", "expression": "!has(request.subResource)"}
+DELETED = {"name": "deleted", "expression": "object == null && oldObject.spec.size == 1"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "size", "called"),
+    [
+        ([SMALL], 1, True),
+        ([SMALL], 3, False),
+        ([SMALL, NO_STATUS], 1, True),
+        ([DELETED], 1, False),
+        ([{"name": "missing", "expression": "object.spec.colour == 'red'"}, SMALL], 3, False),
+        ([{"name": "user", "expression": "'system:masters' in request.userInfo.groups"}], 1, True),
+        ([{"name": "kind", "expression": "request.kind.kind == 'Gadget' || request.dryRun"}], 1, False),
+    ],
+)
+async def test_match_conditions_select_requests(
+    api_server: ApiServer, client: Client, hooks: Hooks, conditions: Any, size: int, called: bool
+) -> None:
     register(api_server, "Validating", hooks.webhook("check", matchConditions=conditions))
-    with pytest.raises(ApiError, match="does not evaluate matchConditions, which webhook check") as caught:
+    await client.resource(PLAIN).create(widget(size=size))
+    assert bool(hooks.seen) is called
+
+
+async def test_match_conditions_see_deletions(api_server: ApiServer, client: Client, hooks: Hooks) -> None:
+    await client.resource(PLAIN).create(widget(size=1))
+    found = hooks.webhook("check", matchConditions=[DELETED])
+    found["rules"][0]["operations"] = ["*"]
+    register(api_server, "Validating", found)
+    await client.resource(PLAIN).delete("a", namespace="default")
+    assert hooks.paths == ["/check"]
+
+
+async def test_failing_match_condition_obeys_failure_policy(
+    api_server: ApiServer, client: Client, hooks: Hooks
+) -> None:
+    missing = [{"name": "missing", "expression": "object.spec.colour == 'red'"}]
+    register(api_server, "Mutating", hooks.webhook("ignored", matchConditions=missing, failurePolicy="Ignore"))
+    await client.resource(PLAIN).create(widget())
+    register(api_server, "Validating", hooks.webhook("check", matchConditions=missing))
+    with pytest.raises(Forbidden) as caught:
+        await client.resource(PLAIN).create(widget("b"))
+    expected = "expression 'object.spec.colour == 'red'' resulted in error: no such key: colour"
+    assert caught.value.message == f'widgets.example.com "b" is forbidden: {expected}'
+    assert hooks.seen == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("object.spec.size", "must evaluate to bool"),
+        ("object.", "Syntax error"),
+        ("request.color == ''", "undefined field 'color'"),
+        ("self.spec.size > 1", "undeclared reference to 'self'"),
+    ],
+)
+async def test_match_condition_that_does_not_compile_is_refused(
+    client: Client, hooks: Hooks, expression: str, reason: str
+) -> None:
+    found = hooks.webhook("check", matchConditions=[{"name": "it", "expression": expression}])
+    body = configuration("ValidatingWebhookConfiguration", found)
+    with pytest.raises(Refused, match=reason) as caught:
+        await (await client.resource_for(body)).create(body)
+    assert list(caught.value.fields) == ["webhooks[0].matchConditions[0].expression"]
+
+
+async def test_unsupported_match_condition_is_named(api_server: ApiServer, client: Client, hooks: Hooks) -> None:
+    conditions = [{"name": "it", "expression": "authorizer.group('').resource('pods').check('get').allowed()"}]
+    register(api_server, "Validating", hooks.webhook("check", matchConditions=conditions))
+    with pytest.raises(ApiError, match=r"cannot evaluate the condition .* of webhook check\.example\.com: authorizer"):
         await client.with_options(retry=False).resource(PLAIN).create(widget())
-    assert caught.value.status == 501
+
+
+async def test_webhooks_are_invoked_again_if_needed(api_server: ApiServer, client: Client, hooks: Hooks) -> None:
+    again = {"reinvocationPolicy": "IfNeeded"}
+    for path, others in (("first", again), ("second", {}), ("third", again), ("fourth", again), ("fifth", {})):
+        register(api_server, "Mutating", hooks.webhook(path, **others), name=f"{len(api_server.list(_MUTATING))}")
+    hooks.answers["/second"] = patch({"op": "add", "path": "/spec/size", "value": 2})
+    await client.resource(PLAIN).create(widget())
+    assert hooks.paths == ["/first", "/second", "/third", "/fourth", "/fifth", "/first"]
+    assert [each["object"]["spec"].get("size") for _, each in hooks.seen] == [None, None, 2, 2, 2, 2]
+
+    async def count(sent: dict[str, Any]) -> dict[str, Any]:
+        value = sent["object"]["spec"].get("count", 0) + 1
+        return patch({"op": "add", "path": "/spec/count", "value": value})
+
+    hooks.seen.clear()
+    hooks.answers |= {"/first": count, "/second": {}, "/third": count}
+    made = await client.resource(PLAIN).create(widget("b"))
+    # The second call of the first one concerns those behind it, and no webhook is called three times.
+    assert hooks.paths == ["/first", "/second", "/third", "/fourth", "/fifth", "/first", "/third", "/fourth"]
+    assert made["spec"]["count"] == 4
+
+
+_MUTATING = "mutatingwebhookconfigurations"
+
+
+async def test_scale_is_reviewed(api_server: ApiServer, client: Client, hooks: Hooks) -> None:
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"], "operations": ["UPDATE"]}
+    register(api_server, "Mutating", hooks.webhook("change", rules=[rule]))
+    register(api_server, "Validating", hooks.webhook("check", rules=[rule]))
+    body = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"replicas": 1, **_DEPLOYED}}
+    deployments = client.apps.v1.deployments
+    made = await deployments.create(body)
+    await deployments.patch(made, {"spec": {"replicas": 2}})
+    assert hooks.seen == []
+    hooks.answers["/change"] = patch({"op": "replace", "path": "/spec/replicas", "value": 5})
+    scaled = await deployments.scale.patch("a", {"spec": {"replicas": 3}}, namespace="default")
+    assert scaled.to_dict()["spec"]["replicas"] == 5
+    assert api_server.get("deployments", "a", "default")["spec"]["replicas"] == 5
+    first, second = (sent for _, sent in hooks.seen)
+    assert (first["kind"]["kind"], first["resource"]["resource"], first["subResource"]) == (
+        "Scale",
+        "deployments",
+        "scale",
+    )
+    assert [each[part]["spec"] for each in (first, second) for part in ("oldObject", "object")] == [
+        {"replicas": 2},
+        {"replicas": 3},
+        {"replicas": 2},
+        {"replicas": 5},
+    ]
+    hooks.answers["/check"] = {"allowed": False, "status": {"message": "no more"}}
+    with pytest.raises(ApiError, match="denied the request: no more"):
+        await deployments.scale.patch("a", {"spec": {"replicas": 7}}, namespace="default")
+    assert api_server.get("deployments", "a", "default")["spec"]["replicas"] == 5
+
+
+_DEPLOYED = {
+    "selector": {"matchLabels": {"app": "a"}},
+    "template": {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "a", "image": "a"}]},
+    },
+}
 
 
 async def test_manager_and_server_need_no_cluster() -> None:

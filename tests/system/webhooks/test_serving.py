@@ -18,7 +18,7 @@ from aioinformer.controller import LeaderElection, Manager, Request
 from aioinformer.models import core_v1
 from aioinformer.webhooks import AdmissionRequest, WebhookServer
 from aioinformer.webhooks.certificates import Certificates
-from tests.system.webhooks.conftest import configuration, webhook
+from tests.support.webhooks import configuration, webhook
 from tests.unit.webhooks.reviews import WIDGETS, Widget, review, widget
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def certificate(serving: ssl.SSLContext, trusted: str, name: str = NAME) -> byte
     return found
 
 
+@pytest.mark.behaviour("C-133")
 async def test_manager_serves_with_a_ca_of_its_own(api_server: ApiServer) -> None:
     manager = Manager("widgets", client=api_server.url, webhooks=OURS)
 
@@ -99,6 +100,7 @@ async def test_manager_serves_with_a_ca_of_its_own(api_server: ApiServer) -> Non
     assert manager.admission.port is None
 
 
+@pytest.mark.behaviour("C-129")
 async def test_standby_serves_too(api_server: ApiServer) -> None:
     managers = []
     for _ in range(2):
@@ -119,6 +121,20 @@ async def test_standby_serves_too(api_server: ApiServer) -> None:
         assert [each.snapshot()["leader"] for each in managers].count(True) <= 1
 
 
+@pytest.mark.behaviour("C-129")
+async def test_manager_is_not_ready_before_it_listens(api_server: ApiServer) -> None:
+    manager = Manager("it", client=api_server.url, webhooks=OURS)
+    manager.validate(WIDGETS)(_no_check)
+    running = asyncio.create_task(manager.run())
+    while manager.admission.port is None:
+        assert not manager.ready()
+        await asyncio.sleep(0)
+    await until(manager.ready)
+    manager.stop()
+    await running
+
+
+@pytest.mark.behaviour("C-129")
 async def test_stop_answers_the_reviews_that_are_under_way(api_server: ApiServer) -> None:
     manager, began, end = Manager("it", client=api_server.url, webhooks=OURS), asyncio.Event(), asyncio.Event()
 
@@ -139,6 +155,7 @@ async def test_stop_answers_the_reviews_that_are_under_way(api_server: ApiServer
     await running
 
 
+@pytest.mark.behaviour("C-132")
 async def test_replicas_take_the_ca_of_the_first(api_server: ApiServer, client: Client) -> None:
     replicas = [Certificates(OURS, client) for _ in range(5)]
     await asyncio.gather(*(each.refresh() for each in replicas))
@@ -150,6 +167,7 @@ async def test_replicas_take_the_ca_of_the_first(api_server: ApiServer, client: 
         certificate(replicas[0].context, trusted, "other.shop.svc")
 
 
+@pytest.mark.behaviour("C-132")
 async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client) -> None:
     time = datetime.now(UTC)
     replicas = [Certificates(OURS, client, lambda: time) for _ in range(2)]
@@ -174,6 +192,7 @@ async def test_ca_is_renewed_while_serving(api_server: ApiServer, client: Client
     assert certificate(replicas[0].context, new) == after[0]
 
 
+@pytest.mark.behaviour("C-133")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -220,6 +239,7 @@ async def test_empty_secret_is_filled(api_server: ApiServer, client: Client) -> 
     assert secret["metadata"]["labels"] == {"app": "it"}
 
 
+@pytest.mark.behaviour("C-133")
 async def test_data_of_others_stay(api_server: ApiServer, client: Client) -> None:
     metadata = {"name": "widgets-webhook-ca", "namespace": "shop"}
     secret = api_server.create("secrets", {"metadata": metadata, "data": {"token": "c2VjcmV0"}})
@@ -228,6 +248,7 @@ async def test_data_of_others_stay(api_server: ApiServer, client: Client) -> Non
     assert api_server.get("secrets", "widgets-webhook-ca", "shop") == secret
 
 
+@pytest.mark.behaviour("C-133")
 async def test_ca_of_others_is_used_to_its_end_and_never_replaced(api_server: ApiServer, client: Client) -> None:
     import trustme
     from cryptography.x509 import load_pem_x509_certificate
@@ -246,6 +267,7 @@ async def test_ca_of_others_is_used_to_its_end_and_never_replaced(api_server: Ap
     assert api_server.get("secrets", "widgets-webhook-ca", "shop") == secret
 
 
+@pytest.mark.behaviour("C-133")
 async def test_files_are_read_again_when_they_change(client: Client, tmp_path: Path) -> None:
     import trustme
 

@@ -318,3 +318,29 @@ def test_json_patch_keeps_what_the_class_leaves_out() -> None:
     second = {"name": "b", "other": 2, "size": 2}
     expected = {**sent, "items": [sent["items"][0], second], "limits": {"most": 2}}
     assert json_patches.json_patch(sent, json_patch(sent, old, changed)) == expected
+
+
+@pytest.mark.behaviour("C-130")
+def test_json_patch_keeps_changed_neighbours_in_lists() -> None:
+    names = "abcd"
+    sent: dict[str, Any] = {"items": [{"name": name, "other": name} for name in names], "ports": [{"of": 1}, {"of": 2}]}
+    old: dict[str, Any] = {"items": [{"name": name} for name in names], "ports": [{"port": 1}, {"port": 2}]}
+    items = [{"name": "b", "size": 1}, {"name": "x"}, {"name": "c", "size": 2}, {"name": "d", "size": 3}]
+    new = {"items": items, "ports": [{"port": 3}, {"port": 4}]}
+    patch = json_patch(sent, old, new)
+    assert json_patches.json_patch(sent, patch) == {
+        "items": [
+            {"name": "b", "other": "b", "size": 1},
+            {"name": "x"},
+            {"name": "c", "other": "c", "size": 2},
+            {"name": "d", "other": "d", "size": 3},
+        ],
+        "ports": [{"of": 1, "port": 3}, {"of": 2, "port": 4}],
+    }
+    assert [each["op"] for each in patch].count("remove") == 1
+
+
+def test_json_patch_does_not_give_an_element_the_fields_of_another() -> None:
+    sent = {"items": [{"name": "a", "other": 1}]}
+    patch = json_patch(sent, {"items": [{"name": "a"}]}, {"items": [{"name": "b"}]})
+    assert json_patches.json_patch(sent, patch) == {"items": [{"name": "b"}]}

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from aioinformer import OptionError, Resource, UsageError
+from aioinformer.cli.projects.definitions import spec_differences
 from aioinformer.crds import Column, Scale, custom_resource
-from aioinformer.crds.comparing import breaks, differences
+from aioinformer.crds.comparing import breaks
 from tests.support.declared_classes import OldWebsite, Tenant, Website
 
 OLD = custom_resource(OldWebsite, "example.com", "v1beta1", kind="Website", storage=False, deprecated="use v1")
@@ -89,11 +90,11 @@ def test_group_must_be_a_domain() -> None:
         custom_resource(Website, "example", "v1")
 
 
-def test_definition_of_a_server_has_no_differences() -> None:
+def test_definition_of_a_server_has_no_spec_differences() -> None:
     body = declared(others=[OLD])
     stored = {**body, "status": {"conditions": []}, "spec": {**body["spec"], "conversion": {"strategy": "None"}}}
     stored["spec"]["versions"] = stored["spec"]["versions"][::-1]
-    assert differences(body, stored) == []
+    assert spec_differences(body, stored) == []
 
 
 def changed(path: str, **keywords: Any) -> dict[str, Any]:
@@ -115,11 +116,11 @@ SPEC = f"{SCHEMA}/properties/spec/properties"
 
 def test_each_difference_is_a_line() -> None:
     found = changed(f"{SPEC}/replicas", minimum=1, maximum=None, multipleOf=2)
-    path = "spec.versions.v1.schema.openAPIV3Schema.properties.spec.properties.replicas"
-    assert differences(changed(""), found) == [
+    path = "spec.versions[v1].schema.openAPIV3Schema.properties.spec.properties.replicas"
+    assert spec_differences(changed(""), found) == [
         f"{path}.maximum: missing; the class has 100",
         f"{path}.minimum: 1; the class has 0",
-        f"{path}.multipleOf: 2, which the class does not have",
+        f"{path}.multipleOf: 2; which the class does not have",
     ]
 
 

@@ -58,6 +58,7 @@ async def test_invalid_refuses_with_status_422_and_causes(manager: Manager) -> N
     assert found["status"]["details"]["causes"][0] == cause
 
 
+@pytest.mark.behaviour("C-130")
 async def test_default_becomes_a_patch_that_keeps_what_the_class_lacks(manager: Manager) -> None:
     @manager.default(WIDGETS)
     async def fill(request: AdmissionRequest[Widget]) -> Widget:
@@ -85,6 +86,7 @@ async def test_unchanged_object_has_no_patch(manager: Manager) -> None:
     assert found == {"uid": "705ab4f5", "allowed": True}
 
 
+@pytest.mark.behaviour("C-130")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -121,6 +123,7 @@ async def test_functions_run_for_their_operations_only(manager: Manager) -> None
     assert names == ["delete 3", "create None"]
 
 
+@pytest.mark.behaviour("C-131")
 async def test_two_functions_for_one_operation_are_named(manager: Manager) -> None:
     async def first(request: AdmissionRequest[Widget]) -> None: ...
     async def second(request: AdmissionRequest[Widget]) -> None: ...
@@ -130,6 +133,7 @@ async def test_two_functions_for_one_operation_are_named(manager: Manager) -> No
         manager.validate(WIDGETS, operations=["update", "delete"])(second)
 
 
+@pytest.mark.behaviour("C-131")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -150,6 +154,7 @@ async def test_review_that_cannot_be_read_is_a_bad_request(manager: Manager, bod
     assert reason in text.decode()
 
 
+@pytest.mark.behaviour("C-131")
 async def test_review_of_another_resource_is_a_bad_request(manager: Manager) -> None:
     async def check(request: AdmissionRequest[Widget]) -> None: ...
 
@@ -160,6 +165,7 @@ async def test_review_of_another_resource_is_a_bad_request(manager: Manager) -> 
     assert (await manager.admission.answer("/validate/others", b""))[0] == 404
 
 
+@pytest.mark.behaviour("C-128")
 async def test_error_in_a_function_is_logged_with_the_key(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
     @manager.validate(WIDGETS)
     async def check(request: AdmissionRequest[Widget]) -> None:
@@ -171,6 +177,7 @@ async def test_error_in_a_function_is_logged_with_the_key(manager: Manager, capl
     assert "has failed for CREATE shop/a: no luck" in caplog.text
 
 
+@pytest.mark.behaviour("C-128")
 async def test_function_ends_before_the_server_stops_to_wait(
     manager: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,6 +195,7 @@ async def test_function_ends_before_the_server_stops_to_wait(
     assert "no answer in 2 s" in caplog.text
 
 
+@pytest.mark.behaviour("C-131")
 async def test_object_that_the_class_refuses_is_invalid(manager: Manager) -> None:
     async def check(request: AdmissionRequest[Widget]) -> None:
         assert request.operation == "update"
@@ -201,6 +209,7 @@ async def test_object_that_the_class_refuses_is_invalid(manager: Manager) -> Non
         assert (await response(manager.admission, VALIDATE, review(widget(), widget(size="big"))))["allowed"]
 
 
+@pytest.mark.behaviour("C-129")
 async def test_functions_read_synced_caches_of_the_manager(manager: Manager) -> None:
     @manager.validate(WIDGETS, reads=[CONFIG_MAPS])
     async def check(request: AdmissionRequest[Widget]) -> None:
@@ -238,6 +247,12 @@ def test_bad_declarations_name_the_argument() -> None:
 
     with pytest.raises(OptionError, match="operations must be a list of create, update, not"):
         manager.default(WIDGETS, operations=["delete"])(check)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match='failure_policy must be "Fail" or "Ignore", not \'fail\''):
+        manager.validate(WIDGETS, failure_policy="fail")(check)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="timeout must be a number of seconds from 1 to 30, not 31"):
+        manager.validate(WIDGETS, timeout=31)(check)
+    with pytest.raises(OptionError, match="colour is no option of validate"):
+        manager.validate(WIDGETS, colour="red")(check)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="is not async"):
         manager.validate(WIDGETS)(lambda request: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(UsageError, match="reads must be a list"):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.api.responses import Wanted
     from aioinformer.testing.api.routes import Target
     from aioinformer.testing.http.writing.bodies import WriteOptions
+    from aioinformer.testing.http.writing.webhooks import Webhooks
     from aioinformer.testing.state.cluster import Cluster
 
 _SCALES: Resource[Any] = Resource(group="autoscaling", version="v1", plural="scales", kind="Scale", namespaced=True)
@@ -46,8 +47,9 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 class Scaling:
     """Answer requests for the scale of an object."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, webhooks: Webhooks) -> None:
         self._cluster = cluster
+        self._webhooks = webhooks
 
     async def answer(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -61,20 +63,38 @@ class Scaling:
         data = await request.read()
         kind = "UpdateOptions" if target.verb == "update" else "PatchOptions"
         options = write_options(request, target, served, kind, applies=applies)
-        obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
         warnings: list[str] = []
-        with warned(warnings):
+
+        def write(dry_run: bool) -> tuple[bytes, bool]:
             if applies:
-                body = self._applied(target, served, data, options, warnings)
-            else:
-                scale = self._wanted(target, served, obj, data, content_type, options, warnings)
-                _check_place(scale.get("metadata") or {}, target)
-                changed = apply_scale(served, obj, scale)
-                body = self._cluster.writer.update(
-                    served, target.namespace, target.name, changed, by=options.by, dry_run=options.dry_run
-                )
-        scale = read_scale(served, decode(body))
-        return with_warnings(self._scale_response(request, scale, wanted, target), warnings)
+                body = self._applied(target, served, data, options._replace(dry_run=dry_run), warnings)
+                return _scale_of(served, body), False
+            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+            scale = self._wanted(target, served, obj, data, content_type, options, warnings)
+            _check_place(scale.get("metadata") or {}, target)
+            return store(scale, dry_run), False
+
+        def store(scale: dict[str, Any], dry_run: bool) -> bytes:
+            obj = decode(self._cluster.store.get(served, target.namespace, target.name).body)
+            changed = apply_scale(served, obj, scale)
+            body = self._cluster.writer.update(
+                served, target.namespace, target.name, changed, by=options.by, dry_run=dry_run
+            )
+            return _scale_of(served, body)
+
+        with warned(warnings):
+            body, _ = await self._webhooks.admit(
+                served,
+                target.namespace,
+                target.name,
+                options,
+                write,
+                subresource="scale",
+                seen=lambda obj: read_scale(served, obj),
+                changing=store,
+            )
+        answer = self._scale_response(request, decode(body), wanted, target)
+        return with_warnings(answer, list(dict.fromkeys(warnings)))  # a webhook lets it be read again
 
     def _scale_response(
         self, request: web.BaseRequest, scale: dict[str, Any], wanted: Wanted, target: Target
@@ -121,6 +141,10 @@ class Scaling:
             dry_run=options.dry_run,
         )
         return body
+
+
+def _scale_of(served: Served, body: bytes) -> bytes:
+    return encode_object(read_scale(served, decode(body)), custom=False)
 
 
 def _check_place(metadata: Mapping[str, Any], target: Target) -> None:

@@ -2,8 +2,8 @@
 
 Mutating webhooks are called one after the other, in the order of the names of their configurations, and validating ones
 at the same time, with the result. If the object has changed meanwhile, all begins again. Webhooks are called for
-requests to objects and their status; not for `scale` and other subresources, deletions by the server itself, and the
-methods of `ApiServer`. `reinvocationPolicy` is ignored.
+requests to objects, their status and their scale; not for other subresources, deletions by the server itself, and the
+methods of `ApiServer`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from aioinformer.resources.label_selectors import LabelSelector
 from aioinformer.testing.api import statuses
 from aioinformer.testing.api.encoding import decode, quote
 from aioinformer.testing.api.statuses import StatusError
+from aioinformer.testing.http.writing.match_conditions import condition_causes, meets_conditions
 from aioinformer.testing.ownership.managers import read_owners
 from aioinformer.testing.patches.json_patches import PatchError, json_patch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.testing.access.authz import Access
     from aioinformer.testing.api.served import Served
@@ -58,6 +59,14 @@ class Write(NamedTuple):
     dry_run: bool
 
 
+class _Call(NamedTuple):
+    """A call of a webhook: with which review, and the version in which it gets the objects."""
+
+    webhook: dict[str, Any]
+    form: Served
+    review: dict[str, Any]
+
+
 class _Failed(Exception):
     """A webhook could not be called, or did not answer with a decision."""
 
@@ -83,12 +92,16 @@ class Webhooks:
         plain: Callable[[bool], tuple[bytes, bool]],
         *,
         subresource: str = "",
+        seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda obj: obj,
+        changing: Callable[[dict[str, Any], bool], bytes] | None = None,
     ) -> tuple[bytes, bool]:
         """Write an object, after the webhooks have admitted it.
 
         Args:
             plain: writes it without webhooks, for a dry run or not; returns the body, and whether the object is new. It
                 is called several times.
+            seen: what webhooks get of a stored object: the object itself, or its scale.
+            changing: writes what webhooks have made of it, for a dry run or not; by default, as an object.
 
         Returns:
             The same as `plain`.
@@ -96,6 +109,10 @@ class Webhooks:
         Raises:
             StatusError: a webhook has refused it, or has failed.
         """
+        if served.resource.group == _GROUP:
+            body, _ = plain(True)
+            if causes := list(condition_causes(decode(body))):
+                raise statuses.invalid_object(served.resource, name, causes)
         if served.resource.group == _GROUP or not any(self._registered(kind) for kind in ("mutating", "validating")):
             return plain(options.dry_run)
         store, writer = self._cluster.store, self._cluster.writer
@@ -103,7 +120,7 @@ class Webhooks:
             record = store.find(served, namespace, name) if name else None
             body, created = plain(True)
             write = Write(served, namespace, name, subresource, "CREATE" if created else "UPDATE", options.dry_run)
-            old = None if record is None else decode(served.body(record.body))
+            old = None if record is None else seen(decode(served.body(record.body)))
             sent = decode(body)
             owners = read_owners(sent["metadata"]) or {}
             if created:
@@ -112,6 +129,8 @@ class Webhooks:
 
             def store_changed(obj: dict[str, Any], dry_run: bool, created: bool = created) -> tuple[bytes, bool]:
                 copied = deepcopy(obj)
+                if changing is not None:
+                    return changing(copied, dry_run), False
                 writer.check(served, copied)
                 if created:
                     return writer.create(served, namespace, copied, owners=owners, dry_run=dry_run), True  # noqa: B023
@@ -152,18 +171,17 @@ class Webhooks:
         records = self._cluster.store.collection(served).records()
         return [each for record in records for each in decode(record.body).get("webhooks") or ()]
 
-    def _matching(self, kind: str, write: Write, *objects: Any) -> Iterator[tuple[dict[str, Any], Served]]:
-        """Yield the webhooks for a write, each with the version in which it gets the objects."""
-        for webhook in self._registered(kind):
-            form = _form(webhook, write)
-            if form is None or not self._is_selected(webhook, write, *objects):
-                continue
-            if webhook.get("matchConditions"):
-                message = f"this server does not evaluate matchConditions, which webhook {webhook['name']} has"
-                raise StatusError(501, "NotImplemented", message)
-            if write.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
-                raise statuses.bad_request(f"admission webhook {quote(webhook['name'])} does not support dry run")
-            yield webhook, form
+    def _call(self, webhook: dict[str, Any], write: Write, obj: Any, old: Any) -> _Call | None:
+        """Return how a webhook is called for a write; None if it is not."""
+        form = _form(webhook, write)
+        if form is None or not self._is_selected(webhook, write, obj, old):
+            return None
+        review = _review(form, write, self._access.user().describe(), obj, old)
+        if not meets_conditions(webhook, write.served, review["request"]):
+            return None
+        if write.dry_run and webhook.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            raise statuses.bad_request(f"admission webhook {quote(webhook['name'])} does not support dry run")
+        return _Call(webhook, form, review)
 
     def _is_selected(self, webhook: Mapping[str, Any], write: Write, *objects: Mapping[str, Any] | None) -> bool:
         labels = [(each["metadata"].get("labels") or {}) for each in objects if each is not None]
@@ -180,38 +198,44 @@ class Webhooks:
         return any(map(selector.matches, labels))
 
     async def _mutated(self, write: Write, obj: Any, old: Any) -> Any:
-        """Return the object as the webhooks have changed it; the same one if they have not."""
-        for webhook, form in self._matching("mutating", write, obj, old):
-            response = await self._asked(webhook, form, write, obj, old)
-            if response is None or not response.get("patch"):
-                continue
-            try:
-                operations = msgspec.json.decode(base64.b64decode(response["patch"]))
-                changed = json_patch(_converted(obj, write.served, form), operations)
-            except (ValueError, TypeError, PatchError) as error:
-                raise _internal(f"the patch of webhook {quote(webhook['name'])}: {error}") from None
-            obj = _converted(changed, form, write.served)
+        """Return the object as the webhooks have changed it; the same one if they have not.
+
+        Those with `reinvocationPolicy: IfNeeded` are called once more if a later one has changed the object.
+        """
+        registered = list(enumerate(self._registered("mutating")))
+        called: set[int] = set()
+        outdated: set[int] = set()
+        for again in (False, True):
+            for number, webhook in registered:
+                call = None if again and number not in outdated else self._call(webhook, write, obj, old)
+                if call is None:
+                    continue
+                changed = _patched(call, write, obj, await self._asked(call))
+                if changed != obj:
+                    obj = changed
+                    outdated |= called
+                    called = set()
+                if webhook.get("reinvocationPolicy") == "IfNeeded":
+                    called.add(number)
         return obj
 
     async def _validate(self, write: Write, obj: Any, old: Any) -> None:
-        matching = list(self._matching("validating", write, obj, old))
-        calls = (self._asked(webhook, form, write, obj, old) for webhook, form in matching)
-        for found in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(found, BaseException):
-                raise found
+        found = [self._call(webhook, write, obj, old) for webhook in self._registered("validating")]
+        calls = (self._asked(call) for call in found if call is not None)
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
-    async def _asked(
-        self, webhook: dict[str, Any], form: Served, write: Write, obj: Any, old: Any
-    ) -> dict[str, Any] | None:
-        """Return the response of a webhook that admits a write; None if it has failed, and that is ignored."""
-        review = _review(form, write, self._access.user().describe(), obj, old)
+    async def _asked(self, call: _Call) -> dict[str, Any]:
+        """Return the response of a webhook that admits a write; {} if it has failed, and that is ignored."""
+        webhook, review = call.webhook, call.review
         try:
             response = await self._called(webhook, review)
         except _Failed as error:
             text = f"failed calling webhook {quote(webhook['name'])}: failed to call webhook: {error}"
             if webhook.get("failurePolicy", "Fail") == "Ignore":
                 _log.warning("%s; it is ignored", text)
-                return None
+                return {}
             raise _internal(text) from None
         for warning in response.get("warnings") or ():
             statuses.warn(warning)
@@ -295,6 +319,8 @@ def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any
         return {**version, "kind": served.resource.kind}, {**version, "resource": served.resource.plural}
 
     (kind, resource), (sent_kind, sent_resource) = kinds(form), kinds(write.served)
+    if write.subresource == "scale":
+        kind = sent_kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     request = {
         "uid": str(uuid.uuid4()),
         "kind": kind,
@@ -316,8 +342,20 @@ def _review(form: Served, write: Write, user: dict[str, Any], obj: Any, old: Any
     return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": shown}
 
 
+def _patched(call: _Call, write: Write, obj: Any, response: Mapping[str, Any]) -> Any:
+    """Return what the response of a webhook makes of an object; the same one if it has no patch."""
+    if not response.get("patch"):
+        return obj
+    try:
+        operations = msgspec.json.decode(base64.b64decode(response["patch"]))
+        changed = json_patch(_converted(obj, write.served, call.form), operations)
+    except (ValueError, TypeError, PatchError) as error:
+        raise _internal(f"the patch of webhook {quote(call.webhook['name'])}: {error}") from None
+    return _converted(changed, call.form, write.served)
+
+
 def _converted(obj: Any, source: Served, wanted: Served) -> Any:
-    if obj is None or source is wanted:
+    if obj is None or source is wanted or obj["apiVersion"] != source.resource.api_version:  # such as a Scale
         return obj
     return {**wanted.from_stored(source.to_stored(obj)), "apiVersion": wanted.resource.api_version}
 

@@ -47,7 +47,7 @@ class Writes:
     def __init__(self, cluster: Cluster, access: Access, services: Mapping[str, str]) -> None:
         self._cluster = cluster
         self._access = access
-        self._webhooks = Webhooks(cluster, access, services)
+        self.webhooks = Webhooks(cluster, access, services)
 
     async def create(
         self, request: web.BaseRequest, target: Target, served: Served, wanted: Wanted
@@ -65,7 +65,7 @@ class Writes:
 
         with warned(warnings):
             name = str((obj.get("metadata") or {}).get("name") or "")
-            body, _ = await self._webhooks.admit(served, target.namespace, name, options, write)
+            body, _ = await self.webhooks.admit(served, target.namespace, name, options, write)
         answer = object_response(request, served, body, wanted, target.query, self._cluster, status=201)
         return with_warnings(answer, warnings)
 
@@ -90,7 +90,7 @@ class Writes:
             return self._cluster.writer.create(served, namespace, copied, by=by, dry_run=dry_run), True
 
         with warned(warnings):
-            body, created = await self._webhooks.admit(
+            body, created = await self.webhooks.admit(
                 served, namespace, name, options, write, subresource=target.subresource
             )
         answer = object_response(
@@ -124,7 +124,7 @@ class Writes:
             )
 
         with warned(warnings):
-            body, created = await self._webhooks.admit(
+            body, created = await self.webhooks.admit(
                 served, target.namespace, target.name, options, write, subresource=target.subresource
             )
         answer = object_response(
@@ -141,7 +141,7 @@ class Writes:
         options = await _delete_options(request, target.query)
         preconditions = options.get("preconditions") or {}
         there = self._cluster.store.find(served, target.namespace, target.name)
-        await self._webhooks.admit_deletion(served, there, dry_run=bool(options.get("dryRun")))
+        await self.webhooks.admit_deletion(served, there, dry_run=bool(options.get("dryRun")))
         body, gone = self._cluster.delete(
             served,
             target.namespace,
@@ -173,7 +173,7 @@ class Writes:
             raise statuses.bad_request("Namespace parameter required.")
         for index, record in enumerate(page.records):
             try:
-                await self._webhooks.admit_deletion(served, record, dry_run=bool(options.get("dryRun")))
+                await self.webhooks.admit_deletion(served, record, dry_run=bool(options.get("dryRun")))
                 self._cluster.delete(
                     served,
                     record.namespace,
