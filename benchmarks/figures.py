@@ -88,4 +88,23 @@ FIGURES = {
     "relist_index_writes": "index writes",
     "relist_bodies": "replaced bodies",
     "relist_kib_per_object": "additional KiB per object",
+    "mib": "memory, MiB",
+    "relist_mib": "after the relist, MiB",
+    "relist_blocked_max_ms": "relist: blocked max, ms",
+    "collector_max_ms": "longest pause of the collector, ms",
+    "us_per_change": "CPU of a change, µs",
+    "p50_ms": "p50, ms",
+    "p99_ms": "p99, ms",
+    "tasks": "tasks each",
+    "quiet_percent": "quiet: percent of a core",
+    "rate": "changes/s",
+    "restarts": "restarts of the API server",
+    "lost": "lost changes",
+    "backward": "calls with an older state",
+    "cpu_share": "share of a core",
+    **{
+        f"{name}_{part}": f"{part}: {title}"
+        for part in ("early", "late")
+        for name, title in (("rss_mib", "memory, MiB"), ("p50_ms", "p50, ms"), ("p99_ms", "p99, ms"))
+    },
 }

@@ -59,15 +59,15 @@ class Server:
         share = _OBJECTS // int(plural.partition("of")[2])
         bodies = [self._body(plural, number, number + 1) for number in range(share)]
         if not request.query.get("watch"):
-            head = {"kind": "WidgetList", "apiVersion": "example.com/v1"}
-            head["metadata"] = {"resourceVersion": str(self._version)}
+            metadata = {"resourceVersion": str(self._version)}
+            head = {"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": metadata}
             body = json.dumps(head).encode()[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
             return web.Response(body=body, content_type="application/json")
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         if request.query.get("sendInitialEvents"):
-            metadata = {"resourceVersion": str(self._version), "annotations": {"k8s.io/initial-events-end": "true"}}
-            end = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": metadata}
+            marked = {"resourceVersion": str(self._version), "annotations": {"k8s.io/initial-events-end": "true"}}
+            end = {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": marked}
             lines = [b'{"type":"ADDED","object":' + body + b"}\n" for body in bodies]
             lines.append(json.dumps({"type": "BOOKMARK", "object": end}).encode() + b"\n")
             await response.write(b"".join(lines))
@@ -140,13 +140,14 @@ async def measure(url: str, *, kinds: int) -> Figures:
         before, watch = rss_kib(), Stopwatch()
         running = asyncio.create_task(manager.run(signals=False))
         await started.wait()
-        figures = {"sync_wall_seconds": watch.wall, "sync_cpu_seconds": watch.cpu, "tasks": len(asyncio.all_tasks())}
+        figures = {"sync_wall_seconds": watch.wall, "sync_cpu_seconds": watch.cpu, "objects": _OBJECTS}
         figures["list_blocked_max_ms"] = ticker.summary()["blocked_max"]
         await asyncio.sleep(1)
         figures["mib"] = (rss_kib() - before) / 1024
         figures["tasks"] = len(asyncio.all_tasks()) / kinds
 
-        cpu, _ = process_time(), ticker.clear()
+        ticker.clear()
+        cpu = process_time()
         await control.post(f"/go?kinds={kinds}", timeout=aiohttp.ClientTimeout(total=None))
         await changed.wait()
         figures["us_per_change"] = (process_time() - cpu) / _CHANGES * 1e6

@@ -117,8 +117,8 @@ def _section(section: Section, result: dict[str, Any]) -> str:
             title = f"{section.title}: {FIGURES['watch_us_per_event']}"
             lines += [_plot("hot_path", title, svg.steps(title, _column(medians, "watch_us_per_event"), "µs"))]
             lines += _table(medians)
-        case "scale":
-            lines += [*_scale(medians), "", *_table(medians)]
+        case "scale" | "million":
+            lines += [*_scale(section.name, medians), "", *_table(medians)]
         case _:
             lines += _table(medians)
     origin = f"{result['rounds']} round{'s' if result['rounds'] > 1 else ''}" + (
@@ -166,7 +166,7 @@ def _plot(name: str, title: str, document: str) -> str:
     return f"![{title}](benchmarks/{name}.svg)\n"
 
 
-def _scale(medians: dict[str, dict[str, float]]) -> list[str]:
+def _scale(name: str, medians: dict[str, dict[str, float]]) -> list[str]:
     """Return plots by size, and the growth of each cost from a quarter of the largest size to that size."""
     sizes = {int(name.split()[0].replace(",", "")): each for name, each in medians.items() if name.endswith(" pods")}
     by_count = {int(name.split()[0]): each for name, each in medians.items() if re.fullmatch(r"\d+ handlers?", name)}
@@ -185,7 +185,7 @@ def _scale(medians: dict[str, dict[str, float]]) -> list[str]:
     }
     found = []
     if len(sizes) > 1:
-        found.append(_plot("scale_objects", "By number of pods", svg.panels("By number of pods", by_size, "pods")))
+        found.append(_plot(f"{name}_objects", "By number of pods", svg.panels("By number of pods", by_size, "pods")))
         most = max(sizes)
         if (quarter := most // 4) in sizes:
             found += [f"| ratio of {most:,} to {quarter:,} pods | per object or event |", "|---|--:|"]
