@@ -98,6 +98,7 @@ class Request(Generic[T_co]):
         "_client",
         "_context",
         "_resource",
+        "_whole",
         "attempt",
         "causes",
         "causes_left_out",
@@ -109,7 +110,6 @@ class Request(Generic[T_co]):
         "priority",
         "release",
         "term",
-        "whole",
     )
 
     def __init__(
@@ -141,8 +141,8 @@ class Request(Generic[T_co]):
         self._resource = resource
         self._context = context
         self._client: Client | None = None
-        #: For helpers: an object of the request, and the same with all that the cache has of it.
-        self.whole: tuple[Any, Any] | None = None
+        #: For `as_stored`: an object of the request, and the same with all that the cache has of it.
+        self._whole: tuple[Any, Any] | None = None
 
     @property
     def namespace(self) -> str:

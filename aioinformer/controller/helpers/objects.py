@@ -38,14 +38,14 @@ def as_stored(request: Request[Any]) -> Any:
     obj = request.object
     if isinstance(obj, View):
         return obj
-    if request.whole is not None and request.whole[0] is obj:  # several helpers ask for it
-        return request.whole[1]
+    if request._whole is not None and request._whole[0] is obj:  # several helpers ask for it
+        return request._whole[1]
     record = request.stored()
     if record is None:
         return obj
     # A record of its own: the body of this view must not become that of the objects of the class.
     view = view_class(_undecoded(request.resource))(record.with_raw(record.json))
-    request.whole = obj, view
+    request._whole = obj, view
     return view
 
 

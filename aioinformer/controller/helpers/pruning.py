@@ -174,7 +174,7 @@ class _Owner:
         """Return an object of the set with its namespace, and with what shows its owner."""
         check_whole(obj, "apply_set")
         made, namespace = document_of(obj), self._request.namespace
-        metadata = made.setdefault("metadata", {})
+        metadata = made["metadata"] = made.get("metadata") or {}
         if resource.namespaced and namespace and not metadata.get("namespace"):
             metadata["namespace"] = namespace
         if self._labels is not None:
