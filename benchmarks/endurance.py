@@ -39,8 +39,8 @@ from aioinformer.models import core_v1
 
 _OBJECTS, _SIZE, _NAMESPACE = 5_000, 1_000, "endurance"
 _WINDOW, _RESTART, _COMPACTION = 10.0, 300.0, 30
-#: Windows at the beginning that are not judged.
-_WARM_UP = 6
+#: The share of the windows that is not judged: the first lists after a restart grow the heap once.
+_WARM_UP = 0.2
 _PATIENCE = 120.0
 
 
@@ -255,7 +255,7 @@ def report(seconds: float, counts: dict[str, float], backward: int, windows: lis
 
 def judged(windows: list[dict[str, Any]]) -> dict[str, float]:
     """Return memory and latency in the first and in the last third, without the windows of restarts and lists."""
-    warm = windows[min(_WARM_UP, len(windows) // 2) :]
+    warm = windows[int(len(windows) * _WARM_UP) :]
     third = max(1, len(warm) // 3)
     found: dict[str, float] = {"cpu_share": round(windows[-1]["cpu_seconds"] / windows[-1]["at"], 3)}
     for name, part in (("early", warm[:third]), ("late", warm[-third:])):

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pytest
+import yaml
 
-from aioinformer import SharedIndexInformer, concurrency
-from aioinformer.controller import Controller
+from aioinformer import Condition, HttpTransport, Resource, SharedIndexInformer, concurrency
+from aioinformer.controller import Controller, Manager, apply_set, finalizing, set_status
 from aioinformer.resources.catalog import find
+from aioinformer.testing import ApiServer
 from tests.support.stream import Stream, added, modified
 from tests.unit.controller.setting import CONFIG_MAPS, manager_of, server_with
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 
 BUDGET = Path(__file__).with_name("budget.json")
+DEFINITION = Path(__file__).parents[3] / "examples" / "widgets.yaml"
 PODS, BATCH, BATCHES = 200, 100, 10
 #: Relative; one more call for an event exceeds it.
 TOLERANCE = 0.005
@@ -186,6 +189,49 @@ async def test_run_that_changes_nothing_stays_within_its_budget() -> None:
                 await told.wait()
     figures = {"calls": counter.calls, "bytecodes": counter.bytecodes}
     _check("a run that changes nothing", {what: round(count / PODS / BATCHES, 1) for what, count in figures.items()})
+
+
+WIDGETS: Resource[dict[str, Any]] = Resource("example.com", "v1", "widgets", "Widget", subresources=("status",))
+WRITES: dict[Any, tuple[str, ...]] = {WIDGETS: ("patch",), CONFIG_MAPS: ("create", "patch", "delete")}
+
+
+async def test_run_with_helpers_that_changes_nothing_stays_within_its_budget() -> None:
+    count, turns = 20, 5
+    left, told = count, asyncio.Event()
+
+    async def reconcile(request: Request[Any]) -> None:
+        nonlocal left
+        async with finalizing(request, "example.com/register") as ending:
+            assert not ending
+            child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{request.name}-0"}, "data": {}}
+            applied = await apply_set(request, [child], resources=[CONFIG_MAPS])
+            await set_status(request, [Condition("Ready", "True", "Applied", "it is there")], size=1)
+        left -= not applied.sent and request.object is not None and request.object["status"]["size"] == 1
+        if not left:
+            told.set()
+
+    async with ApiServer() as server, HttpTransport(server.url) as transport:
+        server.create("customresourcedefinitions", yaml.safe_load(DEFINITION.read_text()))
+        names = [f"widget-{number}" for number in range(count)]
+        for name in names:
+            metadata = {"name": name, "namespace": "default"}
+            body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"size": 1}}
+            server.create("widgets", body)
+        manager = Manager("it", client=transport)
+        widgets = manager.controller(WIDGETS, owns=[CONFIG_MAPS], writes=WRITES)(reconcile)
+        running = asyncio.create_task(manager.run(signals=False))
+        await told.wait()  # a further run of each, which nothing else follows
+        with Counter(bytecodes=True) as counter:
+            for _ in range(turns):
+                left = count
+                told.clear()
+                for name in names:
+                    manager.enqueue(widgets, f"default/{name}")
+                await told.wait()
+        running.cancel()
+        await asyncio.wait({running})
+    figures = {"calls": counter.calls, "bytecodes": counter.bytecodes}
+    _check("helpers that change nothing", {what: round(each / count / turns, 1) for what, each in figures.items()})
 
 
 def _check(name: str, reached: dict[str, float]) -> None:
