@@ -148,9 +148,11 @@ async def measure_floor(url: str, *, events: int = 20_000, pages: bool = False, 
     return figures
 
 
-def pods_informer(transport: Any, *, pages: bool = False, first: int = 0, **options: Any) -> SharedIndexInformer[Any]:
+def pods_informer(
+    transport: Any, *, pages: bool = False, auto: bool = False, first: int = 0, **options: Any
+) -> SharedIndexInformer[Any]:
     """Return an informer for all pods, or for the first ones."""
-    reflector = RunOptions(streaming_list=not pages)
+    reflector = RunOptions(streaming_list="auto" if auto else not pages)
     lister_watcher = ListWatch(transport, PODS, label_selector=f"first={first}" if first else "")
     return SharedIndexInformer(lister_watcher, options=reflector, **options)
 

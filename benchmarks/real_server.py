@@ -12,7 +12,7 @@ pods are changed by patches. Use a cluster for tests: 20,000 pods are created in
 To measure how a client catches up, the client is stopped (SIGSTOP), 8,000 pods are changed once each, and the client
 goes on; the server may have closed the watch until then. At the steady rate, changes are even, and CPU time is measured
 after the first ones. No process is pinned to a core. CPU time of the server is that of the API server, if it runs
-on the same machine, and of etcd in a test cluster.
+on the same machine, and of etcd in a test cluster. `--pods N` measures another number of pods, and implies `--dry-run`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ from aioinformer import connect
 if TYPE_CHECKING:
     from harness import Figures, Measure
 
-_PODS, _CATCH_UP = 20_000, 8_000
+_CHOSEN = "REAL_SERVER_PODS"
+_PODS = int(os.environ.get(_CHOSEN, 20_000))
+_CATCH_UP = min(8_000, _PODS)
 #: Changes per second: of etcd, and by the API server.
 _FAST, _SLOW = 1_000, 100
-_RATE = _FAST if os.environ.get("AIOINFORMER_TEST_CLUSTER") else _SLOW
+_RATE = _FAST if os.environ.get("AIOINFORMER_TEST_CLUSTER") and _PODS >= 7 * _FAST else _SLOW
 _BEFORE, _MEASURED = _RATE, 6 * _RATE
 
 
@@ -162,6 +164,7 @@ async def measure(url: str, **options: Any) -> Figures:
 _OWN: dict[str, Measure | list[str]] = {
     "aioinformer": measure,
     "aioinformer, pages": partial(measure, pages=True),
+    "aioinformer, auto": partial(measure, auto=True),
     "aioinformer, metadata": partial(measure, storage="metadata"),
 }
 if has_uvloop:
@@ -179,7 +182,11 @@ def question() -> Question:
         subjects,
         requirements=[
             Requirement(f"first list, {how}: {what}, ratio to client-go with protobuf", subject, figure, 1.0, protobuf)
-            for how, subject in (("streaming", "aioinformer"), ("pages", "aioinformer, pages"))
+            for how, subject in (
+                ("streaming", "aioinformer"),
+                ("pages", "aioinformer, pages"),
+                ("auto", "aioinformer, auto"),
+            )
             for what, figure in (("wall time", "sync_wall_seconds"), ("CPU", "sync_cpu_seconds"))
         ],
         rounds=3,
@@ -190,6 +197,10 @@ def question() -> Question:
 
 
 def main() -> None:
+    if "--pods" in sys.argv:  # the processes of the measurements need it, too
+        at = sys.argv.index("--pods")
+        os.environ[_CHOSEN] = sys.argv[at + 1]
+        os.execv(sys.executable, [sys.executable, *sys.argv[:at], *sys.argv[at + 2 :], "--dry-run"])
     if "--subject" in sys.argv:  # the process of a single measurement does not build the peers
         run(Question("real_server", "", _OWN))
         return

@@ -119,8 +119,9 @@ async def apply_set(
     for obj in objects:
         resource = _resource_of(obj, resources)
         made = owner.mark(obj, resource)
-        if wanted.setdefault((resource, object_name(made)), made) is not made:
-            raise UsageError(f"apply_set: {resource.gvr} {object_name(made)} is in the set twice")
+        place = resource, object_name(made)
+        if wanted.setdefault(place, made) is not made:
+            raise UsageError(f"apply_set: {resource.gvr} {place[1]} is in the set twice")
     if wanted and owner.is_being_deleted:
         raise UsageError(f"apply_set: {request.key} is being deleted; apply the empty set, or nothing")
     owned = {resource: {object_name(each): each for each in owner.objects(resource)} for resource in resources}

@@ -192,11 +192,14 @@ class _Status:
         if generation is not None and "observedGeneration" not in self._members:
             wanted["observedGeneration"] = generation
         wanted = {name: value for name, value in wanted.items() if value is not None}
+        known = document.get("status") or {}
+        if is_same(wanted, known):  # the most frequent case
+            return obj
         stored = _by_path(wanted)  # what the server would store, by what it has stored before
         for path, (sent, answered) in self._known.answer(document.get("metadata") or {}).members.items():
             if path in stored and (path[-1] in _FILLED_IN or is_same(stored[path], sent)):
                 stored[path] = answered
-        if is_same(_stated(stored), _stated(_by_path(document.get("status") or {}))):
+        if is_same(_stated(stored), _stated(_by_path(known))):
             return obj
         self._sent = wanted
         return {**document, "status": wanted}
