@@ -472,7 +472,8 @@ def run(
 @click.option("--attach", metavar="URL", required=True, help="Address of the debug page: http://127.0.0.1:8081/")
 @click.option("--interval", metavar="SECONDS", type=click.FloatRange(1, 60), default=2.0, show_default=True)
 @click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until q or Ctrl-C.")
-def top(attach: str, interval: float, duration: float | None) -> None:
+@click.option("--token-file", metavar="FILE", help="Bearer token for the page, read again when it changes.")
+def top(attach: str, interval: float, duration: float | None, token_file: str | None) -> None:
     """Show the first screen of the debug page of a manager: what is wrong, and the keys of interest.
 
     On a terminal, the keys are: q quits, Tab shows the next list, s sorts it, Up and Down select a
@@ -487,14 +488,14 @@ def top(attach: str, interval: float, duration: float | None) -> None:
     \b
     Exit codes:
       0  ended by q, by a signal, or after --duration
-      2  a bad option, or there is no debug page at the URL
+      2  a bad option, no debug page at the URL, or the page refuses
     """
     live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
     def make(write: Callable[[bytes], None]) -> Program:
         from aioinformer.cli.controllers.top import TopProgram
 
-        return TopProgram(attach, interval, duration, write, live=live)
+        return TopProgram(attach, interval, duration, write, live=live, token_file=token_file)
 
     sys.exit(run_program(make))
 

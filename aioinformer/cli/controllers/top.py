@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -18,8 +19,10 @@ from rich.text import Text
 from aioinformer.cli.demo.view import duration
 from aioinformer.cli.program import Program
 from aioinformer.concurrency import create_task
-from aioinformer.errors import UsageError
+from aioinformer.controller.debug.access import is_loopback
+from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import visible
+from aioinformer.transport.auth.token_file import TokenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,14 +150,27 @@ class TopProgram(Program):
         seconds: the run time; None for no end.
         write: writes a line.
         live: whether there is a terminal.
+        token_file: with a bearer token for the page, which is read again when it changes; None for none.
     """
 
     def __init__(
-        self, url: str, interval: float, seconds: float | None, write: Callable[[bytes], None], *, live: bool
+        self,
+        url: str,
+        interval: float,
+        seconds: float | None,
+        write: Callable[[bytes], None],
+        *,
+        live: bool,
+        token_file: str | None = None,
     ) -> None:
         super().__init__()
         if not url.startswith(("http://", "https://")):
             raise UsageError(f"--attach must be an URL such as http://127.0.0.1:8081/, not {url!r}")
+        if token_file is not None and urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
+            raise UsageError(f"--token-file: {url} would get the token in clear text; use an https address")
+        self._token = None if token_file is None else TokenFile(token_file)
+        if self._token is not None:
+            self._token.check()
         self._base = url if url.endswith("/") else f"{url}/"
         self._interval = interval
         self._seconds = seconds
@@ -183,14 +199,22 @@ class TopProgram(Program):
         assert self._session is not None
         while True:
             try:
-                async with self._session.get(f"{self._base}api/events", params={"interval": self._interval}) as answer:
+                async with self._session.get(
+                    f"{self._base}api/events",
+                    params={"interval": str(self._interval)},
+                    headers=await self._headers(),
+                    allow_redirects=self._token is None,  # the token is for this address alone
+                ) as answer:
+                    if answer.status in (401, 403):
+                        remedy = "the token is not accepted" if self._token else "pass --token-file if it takes a token"
+                        raise UsageError(f"{self._base} refuses: {answer.status} {await _reason(answer)}; {remedy}")
                     if answer.status != 200 or answer.content_type != "text/event-stream":
                         raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
                     async for line in _lines(answer):
                         if line.startswith(b"data: "):
                             self._show(msgspec.json.decode(line[6:]))
                 lost = "the manager has closed the page"
-            except (aiohttp.ClientError, TimeoutError) as error:
+            except (aiohttp.ClientError, TransportError, TimeoutError) as error:
                 lost = str(error) or type(error).__name__
                 if not self._screen.report:
                     raise UsageError(
@@ -202,6 +226,9 @@ class TopProgram(Program):
             else:
                 self._print(self._screen.lost)
             await asyncio.sleep(_RETRY)
+
+    async def _headers(self) -> dict[str, str]:
+        return {} if self._token is None else {"Authorization": (await self._token.current()).authorization}
 
     def _show(self, report: dict[str, Any]) -> None:
         self._screen.report, self._screen.lost = report, ""
@@ -235,9 +262,14 @@ class TopProgram(Program):
         assert self._session is not None
         try:
             parameters = {"controller": controller, "key": key}
-            async with self._session.get(f"{self._base}api/key", params=parameters) as answer:
+            async with self._session.get(
+                f"{self._base}api/key",
+                params=parameters,
+                headers=await self._headers(),
+                allow_redirects=self._token is None,
+            ) as answer:
                 found = await answer.json() if answer.status == 200 else {"problem": await _reason(answer)}
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, TransportError, TimeoutError) as error:
             found = {"problem": str(error)}
         if self._screen.followed == (controller, key):
             self._screen.detail = found

@@ -47,7 +47,7 @@ class DebugRequest(msgspec.Struct, frozen=True):
         """Whether it comes from this machine, under a name of this machine, and not through a proxy."""
         if any(name.startswith(_FORWARDED) for name in self.headers):
             return False
-        return _is_loopback(self.client) and _is_loopback(_hostname(self.headers.get("host", "")))
+        return is_loopback(self.client) and is_loopback(_hostname(self.headers.get("host", "")))
 
     @property
     def is_same_origin(self) -> bool:
@@ -87,7 +87,7 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     if address.lower().rstrip(".") == "localhost":
         return True
     try:
