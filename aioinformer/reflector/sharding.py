@@ -7,12 +7,13 @@ the metadata.
     shards = shard_selectors(3)
     informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
 
-In a watch, an event of a dropped object is replaced by a bookmark, so that the version still advances. During a
-streaming list it is removed: its objects have no order, and an ordinary bookmark would end it.
+In a watch, a bookmark replaces the events of dropped objects that arrive together, so that the version still advances.
+During a streaming list they are removed: its objects have no order, and an ordinary bookmark would end it.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 #: The most ranges of a selector in a URL. With more, objects of other shards are dropped here.
 _MOST_RANGES: Final = 32
+#: How many decisions about objects are remembered, a power of two: each has 8 bytes.
+_DECISIONS: Final = 16384
 
 
 class ShardedListWatch(ListWatch[T]):
@@ -93,6 +96,9 @@ class ShardedListWatch(ListWatch[T]):
         self.shard = shard
         self._of_owner = of_owner
         self.left_out = 0
+        #: At a place given by the hash of uid and namespace: 63 bits of this hash, and the decision in the lowest bit.
+        #: The hash of the API takes longer than everything else about an event of another shard.
+        self._decisions = array("q", bytes(8 * _DECISIONS))
 
     def only_metadata(self) -> Self:
         """Return a copy that requests metadata only, with its own count of `left_out`."""
@@ -130,10 +136,20 @@ class ShardedListWatch(ListWatch[T]):
         uid = metadata.uid
         if self._of_owner:
             uid = next((each.uid for each in metadata.owner_references or () if each.controller), "")
-        if (uid or not self._of_owner) and self.shard.matches(uid or "", metadata.namespace or ""):
+        if (uid or not self._of_owner) and self._matches(uid or "", metadata.namespace or ""):
             return True
         self.left_out += 1
         return False
+
+    def _matches(self, uid: str, namespace: str) -> bool:
+        known = hash((uid, namespace))
+        at = known % _DECISIONS
+        decision = self._decisions[at]
+        if decision | 1 == known | 1:
+            return bool(decision & 1)
+        matches = self.shard.matches(uid, namespace)
+        self._decisions[at] = (known & -2) | matches
+        return matches
 
 
 class _Owner(msgspec.Struct, gc=False):
@@ -169,6 +185,7 @@ _OBJECT = {
     }
 }
 _CHANGES: Final = (ADDED, MODIFIED, DELETED)
+_BOOKMARK: Final = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":%b}}}\n'
 _EVENT = {"type": None, "object": _OBJECT}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
@@ -206,6 +223,8 @@ class _ShardResponse:
         self._owner = owner
         self._response = response
         self._watch = options.watch
+        #: The version of the last dropped event of a watch, if neither a bookmark nor a later event has shown it yet.
+        self._passed = ""
         self._initial = options.send_initial_events
         self._max_frame = options.max_frame
         self._slicer = Slicer()
@@ -241,18 +260,28 @@ class _ShardResponse:
                 continue
             left = bytearray()
             try:
-                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps):
-                    left += line or b""
+                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps, self._filter_usual_line):
+                    if line:
+                        left += line
                     await self._slicer.pause()
             except FrameTooLarge:
                 raise
             except DecodeError:
                 broken = True
-                left += values.unread()
+                left += self._bookmark() + values.unread()
+            if self._passed:
+                left += self._bookmark()
             if left:
                 yield bytes(left)
         if not broken and (rest := values.unread()):  # a truncated event
             yield rest
+
+    def _filter_usual_line(self, data: bytes, at: int, end: int) -> bytes | None:
+        line = data[at:end]
+        try:
+            return self._filter_event(_decode_whole_line(line), line)
+        except (*_UNREADABLE, RecursionError):
+            return None
 
     def _filter_line(self, line: bytes) -> bytes:
         try:
@@ -272,18 +301,26 @@ class _ShardResponse:
 
     def _filter_event(self, event: _Line, line: bytes) -> bytes:
         metadata = event.object.metadata
-        if (
+        if event.type in _CHANGES:
+            version = "" if metadata is None else metadata.resource_version
+            if not self._owner.includes(metadata):
+                if version and not self._initial:
+                    self._passed = version
+                return b""
+            if version:  # the version of this event is a later one
+                self._passed = ""
+        elif (
             event.type == BOOKMARK
             and metadata is not None
             and INITIAL_EVENTS_END.encode() in bytes(metadata.annotations)
         ):
             self._initial = False
-        if event.type not in _CHANGES or self._owner.includes(metadata):
-            return line + b"\n"
-        if self._initial or metadata is None or not metadata.resource_version:
-            return b""
-        bookmark = {"type": BOOKMARK, "object": {"metadata": {"resourceVersion": metadata.resource_version}}}
-        return msgspec.json.encode(bookmark) + b"\n"
+        return (self._bookmark() if self._passed else b"") + line + b"\n"
+
+    def _bookmark(self) -> bytes:
+        """Return the bookmark of the last dropped event; b"" if none is due."""
+        version, self._passed = self._passed, ""
+        return _BOOKMARK % msgspec.json.encode(version) if version else b""
 
     async def _items(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         parser = ListParser(self._filter_item, self._max_frame, in_steps=self._filter_item_in_steps)

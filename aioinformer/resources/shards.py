@@ -17,6 +17,7 @@ HASHES: Final = 1 << 64
 
 _OFFSET: Final = 0xCBF29CE484222325
 _PRIME: Final = 0x100000001B3
+_MASK: Final = HASHES - 1
 
 _RANGE: Final = re.compile(
     r"shardRange\(\s*(object\.metadata\.(?:uid|namespace))\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*,\s*'0x([0-9a-fA-F]{1,17})'\s*\)"
@@ -27,7 +28,7 @@ def shard_hash(value: str) -> int:
     """Return the hash of a uid or namespace, which determines the shard of an object."""
     result = _OFFSET
     for byte in value.encode():
-        result = (result ^ byte) * _PRIME % HASHES
+        result = (result ^ byte) * _PRIME & _MASK
     return result
 
 
@@ -76,11 +77,12 @@ class ShardSelector:
             uid: of the object.
             namespace: of the object, "" if it has none.
         """
-        hashes: dict[str, int] = {}
+        field = ""
         for part in self.ranges:
-            if part.field not in hashes:
-                hashes[part.field] = shard_hash(uid if part.field == UID else namespace)
-            if part.start <= hashes[part.field] < part.end:
+            if part.field != field:
+                field = part.field
+                found = shard_hash(uid if field == UID else namespace)
+            if part.start <= found < part.end:
                 return True
         return False
 

@@ -16,7 +16,7 @@ from aioinformer.reflector.options import ListOptions
 from aioinformer.reflector.pager import ListPager
 from aioinformer.reflector.sharding import ShardedListWatch
 from aioinformer.resources.resource import Resource
-from aioinformer.resources.shards import HASHES, ShardRange, ShardSelector, shard_selectors
+from aioinformer.resources.shards import HASHES, ShardRange, ShardSelector, shard_hash, shard_selectors
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.support.lease_server import Answer
@@ -223,6 +223,25 @@ async def test_bookmarks_replace_events_except_in_streaming_lists(initial: bool)
 
 
 @pytest.mark.conformance("SHD-02")
+async def test_one_bookmark_replaces_events_that_arrive_together_before_the_next_own_event() -> None:
+    def event(uid: str, version: int, kind: str = "MODIFIED") -> bytes:
+        return json.dumps(
+            {"type": kind, "object": {"metadata": {"uid": uid, "resourceVersion": f"{version}"}}}
+        ).encode()
+
+    own = next(uid for uid in map(str, range(100)) if shard_hash(uid) < HASHES // 2)
+    other = next(uid for uid in map(str, range(100)) if shard_hash(uid) >= HASHES // 2)
+    lines = [event(other, 3), event(other, 4), event(own, 5), event(other, 6), event(other, 7), event(other, 7)]
+    half = ShardSelector((ShardRange(0, HASHES // 2),))
+    lister = ShardedListWatch(Scripted(b"\n".join(lines) + b"\n"), CONFIG_MAPS, half)
+    response = await lister.request(ListOptions(watch=True))
+    left = [json.loads(line) for line in b"".join([chunk async for chunk in response.chunks()]).splitlines()]
+    shown = [(each["type"], each["object"]["metadata"]["resourceVersion"]) for each in left]
+    assert shown == [("MODIFIED", "5"), ("BOOKMARK", "7")]
+    assert lister.left_out == 5
+
+
+@pytest.mark.conformance("SHD-02")
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_multiline_events_are_left_out(size: int) -> None:
     event = {"type": "ADDED", "object": {"metadata": {"name": "a", "uid": "u", "resourceVersion": "8"}}}
@@ -230,5 +249,5 @@ async def test_multiline_events_are_left_out(size: int) -> None:
     lister = ShardedListWatch(Scripted(body, size), CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
     response = await lister.request(ListOptions(watch=True))
     left = b"".join([chunk async for chunk in response.chunks()]).splitlines()
-    assert [json.loads(line)["type"] for line in left] == ["BOOKMARK"] * 2
+    assert [json.loads(line)["type"] for line in left] == ["BOOKMARK"] * (1 if size > len(body) else 2)
     assert lister.left_out == 2
