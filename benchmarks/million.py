@@ -245,7 +245,7 @@ QUESTION = Question(
     rounds=1,
     seconds=900.0,
     patience=900.0,
-    notes=[f"Pods have {_BYTES:,} bytes of JSON here. The list is not pinned to a core."],
+    notes=["Pods have about 2,150 bytes of JSON here. The client is not pinned to a core."],
     serve=GeneratingServer(),
 )
 

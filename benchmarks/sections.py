@@ -234,7 +234,7 @@ SECTIONS = (
         "A real API server, over TLS, that compacts etcd each 30 seconds and restarts each 5 minutes, while 5,000 "
         "ConfigMaps of 1 KB change in turn, in etcd. Latency is the time from before the write to etcd until the call "
         "of the handler: the medians of windows of 10 seconds without a restart, in the first and in the last third. "
-        " *Lost* are objects whose last change was not in the cache, or not shown to the handler, at the end.",
+        "*Lost* are objects whose last change was not in the cache, or not shown to the handler, at the end.",
     ),
     Section(
         "slow_handler",
