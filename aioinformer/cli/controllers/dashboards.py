@@ -85,6 +85,15 @@ PANELS: Final = (
             "{{controller}} {{input}} lost": _rate("controller_lost_changes_total"),
         },
     ),
+    Panel(
+        "Slots of rings: the longest time without an owner",
+        {"{{name}}": "max by (name) (ring_unowned_slots_seconds)"},
+        "s",
+    ),
+    Panel(
+        "Slots of rings, by owner",
+        {"{{name}} {{owner}}": "count by (name, owner) (max by (name, slot, owner) (ring_slot_owner))"},
+    ),
     Panel("Staleness of caches", {"{{name}} {{resource}}": "informer_stale_seconds"}, "s"),
     Panel("Objects in caches", {"{{name}} {{resource}}": "informer_store_items"}),
     Panel("Pending notifications", {"{{name}} {{resource}}": "informer_pending_notifications"}),
@@ -122,6 +131,15 @@ ALERTS: Final = (
         "5m",
         "No process leads the Lease {{ $labels.name }}: its controllers do not run.",
         "Compare the holder of the Lease with the processes that run, and read their logs.",
+        "critical",
+    ),
+    Alert(
+        "AioinformerSlotsUnowned",
+        "max by (name) (ring_unowned_slots_seconds) > 25",
+        "1m",
+        "A slot of the ring {{ $labels.name }} has had no owner for {{ $value | humanizeDuration }}: nothing "
+        "reconciles its objects.",
+        "manager.snapshot() says why nobody can take it. Compare the Leases of the ring with the replicas that run.",
         "critical",
     ),
     Alert(

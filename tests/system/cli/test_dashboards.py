@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
 from aioinformer.cli.controllers.dashboards import ALERT_RULES, ALERTS, DASHBOARD, PANELS
 from aioinformer.controller import LeaderElection, Manager, Request, Watch
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 PROMTOOL = shutil.which("promtool")
 RULES = Path(__file__).with_name("alerts.test.yaml")
 #: What is no metric in an expression.
-_FUNCTIONS = {"sum", "by", "le", "rate", "increase", "histogram_quantile"}
+_FUNCTIONS = {"sum", "max", "count", "by", "le", "rate", "increase", "histogram_quantile"}
 
 
 def expressions() -> list[tuple[str, str]]:
@@ -48,7 +49,9 @@ async def exposed(server: ApiServer) -> dict[str, set[str]]:
     async def maps(request: Request[Any]) -> None: ...
 
     found: dict[str, set[str]] = {}
-    async with manager:
+    ring = Manager("shared", client=server.url, ring="shared", metrics=scraped.metrics)
+    async with manager, ring:
+        await scraped.until(lambda: b"ring_slot_owner{" in generate_latest(scraped.registry))
         server.create("configmaps", {"metadata": {"name": "one", "namespace": "default"}})
         await scraped.reaches(1, "controller_phase", controller="maps", phase="working")
         await scraped.until(lambda: watch.errors)
