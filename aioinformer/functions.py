@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from functools import partial, partialmethod
+import sysconfig
+from functools import cache, partial, partialmethod
+from pathlib import Path
 from types import CodeType, MethodType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -12,7 +14,7 @@ from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
 _F = TypeVar("_F")
@@ -64,13 +66,48 @@ def place(filename: str, line: int) -> str:
 
 
 def origin(error: BaseException) -> str:
-    """Return the type of an exception and the place that raised it. The message is left out: it may quote an object."""
+    """Return the type of an exception, and the innermost line of user code that it passed; of none, the innermost line.
+
+    The message is left out: it may quote an object.
+    """
     traceback: TracebackType | None = error.__traceback__
-    if traceback is None:
-        return type(error).__name__
-    while traceback.tb_next is not None:
+    lines: list[tuple[str, int]] = []
+    while traceback is not None:
+        lines.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return f"{type(error).__name__} at {place(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)}"
+    if not lines:
+        return type(error).__name__
+    return f"{type(error).__name__} at {place(*lines[innermost_user_code([file for file, _ in lines])])}"
+
+
+def innermost_user_code(files: Sequence[str]) -> int:
+    """Return which frame is the innermost one of user code, by their files, outermost first; of none, the last one.
+
+    User code is what is not installed. If everything is, as in an image, it is the distribution that the first frame
+    outside of this one and of the standard library belongs to.
+    """
+    own, standard, installed = _libraries()
+    package = ""
+    for file in files:
+        if file.startswith((own, "<")) or (file.startswith(standard) and not file.startswith(installed)):
+            continue
+        if file.startswith(installed):
+            package = file[len(installed) :].split(os.sep)[0]
+        break
+    for index in range(len(files) - 1, -1, -1):
+        if not files[index].startswith((own, standard, installed, "<")):
+            return index
+    if package:
+        prefix = installed + package
+        return max(index for index, file in enumerate(files) if file.startswith(prefix))
+    return len(files) - 1
+
+
+@cache
+def _libraries() -> tuple[str, str, str]:
+    """Return the folders of this package, of the standard library, and of installed packages."""
+    folders = str(Path(__file__).parent), sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
+    return folders[0] + os.sep, folders[1] + os.sep, folders[2] + os.sep
 
 
 def plain_function(function: _F, what: str) -> _F:

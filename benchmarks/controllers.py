@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from controller_process import Report
     from harness import Figures, Measure
 
-_PODS = 10_000
+PODS = 10_000
 _RATE = 1_000
 #: The key of the annotation that changes.
-_ANNOTATION = "example.com/changed"
+ANNOTATION = "example.com/changed"
 #: The order in which the load server changes pods.
 _STRIDE = 7919
 #: The rate is measured again if one of the shares is not below this.
 _BUSY, _ATTEMPTS = 0.1, 3
-_OWN_PROGRAM = [sys.executable, str(HERE / "own_controllers.py")]
+OWN_PROGRAM = [sys.executable, str(HERE / "own_controllers.py")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Sizes:
         before, measured: events at the even rate.
     """
 
-    flood: int = _PODS
+    flood: int = PODS
     floods: int = 3
     before: int = 500
     measured: int = 6_000
@@ -65,12 +65,12 @@ class Sizes:
 _FEW = Sizes(flood=4_000, floods=1, measured=3_000)
 
 
-async def measure(url: str, *, command: list[str], sizes: Sizes = Sizes()) -> Figures:
+async def measure(url: str, *, command: list[str], sizes: Sizes = Sizes(), mode: str = "pods") -> Figures:
     """Measure one program."""
-    process = ControllerProcess([*command, "pods", url], before=1, measured=_PODS - 1)
+    process = ControllerProcess([*command, mode, url], before=1, measured=PODS - 1)
     async with process as controller, aiohttp.ClientSession() as session:
         first = await controller.report()
-        figures: Figures = {"initial_us": first.cpu / (_PODS - 1) * 1e6}
+        figures: Figures = {"initial_us": first.cpu / (PODS - 1) * 1e6}
         cpu = wall = 0.0
         for number in range(sizes.floods + 1):
             await controller.expect(0, sizes.flood)
@@ -119,7 +119,7 @@ async def _measure_rate(
 def _delays(report: Report, sent: list[float]) -> list[float]:
     """Return the milliseconds from event to run, in the order of the events. The end of a pod's name is its number."""
     runs = {int(key[-6:], 16): time for key, time in zip(report.keys, report.times, strict=True)}
-    return [(runs[index * _STRIDE % _PODS] - at) * 1000 for index, at in enumerate(sent)]
+    return [(runs[index * _STRIDE % PODS] - at) * 1000 for index, at in enumerate(sent)]
 
 
 def _waited(pid: int) -> float:
@@ -141,9 +141,9 @@ _JSON, _PROTOBUF, _KOPF = "controller-runtime, JSON", "controller-runtime, proto
 
 def own() -> dict[str, Measure]:
     """Return the measurements of aioinformer."""
-    found: dict[str, Measure] = {"aioinformer": partial(measure, command=_OWN_PROGRAM)}
+    found: dict[str, Measure] = {"aioinformer": partial(measure, command=OWN_PROGRAM)}
     if has_uvloop:
-        found["aioinformer, uvloop"] = partial(measure, command=[*_OWN_PROGRAM, "--uvloop"])
+        found["aioinformer, uvloop"] = partial(measure, command=[*OWN_PROGRAM, "--uvloop"])
     return found
 
 
@@ -180,7 +180,7 @@ def question() -> Question:
         "controllers",
         "How much CPU time does an event cost until a reconciler runs, and how late does it run?",
         subjects,
-        Offer(_PODS, event_by_event=True, protobuf_tool=peers.protobuf_tool, annotation=_ANNOTATION),
+        Offer(PODS, event_by_event=True, protobuf_tool=peers.protobuf_tool, annotation=ANNOTATION),
         [
             *requirements,
             Requirement("p99 at 1,000/s above that of an idle loop, ms", "aioinformer", "over_idle_ms_p99", 10.0),

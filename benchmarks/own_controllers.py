@@ -1,6 +1,7 @@
 """Run one controller of aioinformer, and answer `controller_process.py` by lines on stdin and stdout.
 
 python own_controllers.py [--uvloop] pods URL             an empty reconciler for the pods of a load server
+python own_controllers.py [--uvloop] observed URL         the same, with metrics, a debug page and max_staleness
 python own_controllers.py [--uvloop] empty|write|widgets  for the Widgets of the cluster of KUBECONFIG
 """
 
@@ -13,11 +14,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from peers.runs import Runs
+from prometheus_client import CollectorRegistry
 from servers import HERE
 
 from aioinformer import HttpTransport, Resource
 from aioinformer.controller import Manager, Request
 from aioinformer.models import core_v1
+from aioinformer.prometheus import PrometheusMetrics
 
 if TYPE_CHECKING:
     from aioinformer.controller import Controller, Result
@@ -25,9 +28,11 @@ if TYPE_CHECKING:
 _WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", kind="Widget", subresources=("status",))
 
 
-async def run_pods(runs: Runs, url: str) -> None:
+async def run_pods(runs: Runs, url: str, **options: Any) -> None:
     async with HttpTransport(url) as transport:
-        manager = Manager("pods", client=transport)
+        manager = Manager("pods", client=transport, **options)
+        if options:
+            manager.debug_app()
 
         @manager.controller(core_v1.PODS)
         async def pods(request: Request[Any]) -> None:
@@ -86,6 +91,9 @@ async def _main(mode: str, url: str) -> None:
     match mode:
         case "pods":
             await run_pods(runs, url)
+        case "observed":
+            metrics = PrometheusMetrics(CollectorRegistry())
+            await run_pods(runs, url, metrics=metrics, max_staleness=60.0)
         case "empty":
             await run_empty(runs)
         case "write":
@@ -96,7 +104,7 @@ async def _main(mode: str, url: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("mode", choices=("pods", "empty", "write", "widgets"))
+    parser.add_argument("mode", choices=("pods", "observed", "empty", "write", "widgets"))
     parser.add_argument("url", nargs="?", default="")
     parser.add_argument("--uvloop", action="store_true")
     arguments = parser.parse_args()

@@ -136,7 +136,8 @@ class Screen(msgspec.Struct):
             yield Text(visible(f"  {frame}"), style="dim")
         for change in found.get("changes", ()):
             age = duration(self.report["time"] - change["time"])
-            yield _line(f"{change['what']} {age} ago ", "cyan", f"by {', '.join(change['managers']) or 'unknown'}")
+            what = " ".join(filter(None, (change.get("child"), change["what"])))
+            yield _line(f"{what} {age} ago ", "cyan", f"by {', '.join(change['managers']) or 'unknown'}")
             for line in change["lines"]:
                 yield Text(visible(f"  {line}"), style={"+": "green", "-": "red"}.get(line[:1], ""))
 

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import msgspec
 
@@ -19,7 +19,7 @@ from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import USER_ERRORS, InformerStopped
 from aioinformer.functions import origin
-from aioinformer.resources.keys import DeletedFinalStateUnknown
+from aioinformer.resources.keys import DeletedFinalStateUnknown, split_meta_namespace_key
 from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
 from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aioinformer.cache.objects.record import Record
+    from aioinformer.controller.inputs.mapping import Owns
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -74,6 +75,8 @@ class _Changed(msgspec.Struct, frozen=True):
     old: Record | bytes | None
     new: Record | bytes | None
     size: int
+    resource: Resource[Any]
+    child: str
 
 
 class Recording:
@@ -95,34 +98,41 @@ class Recording:
         self.bytes = 0
         self.transitions: dict[str, deque[tuple[float, str, str]]] = {}
         self.runs: OrderedDict[tuple[str, ObjectName], Ran] = OrderedDict()
-        self._changes: OrderedDict[tuple[str, str], deque[_Changed]] = OrderedDict()
-        self._registrations: WeakKeyDictionary[SharedIndexInformer[Any], HandlerRegistration[Any] | None]
+        self._changes: OrderedDict[tuple[str, str, bool], deque[_Changed]] = OrderedDict()
+        self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
+        self._registrations: WeakKeyDictionary[SharedIndexInformer[Any], dict[str, HandlerRegistration[Any]]]
         self._registrations = WeakKeyDictionary()
         self._open = True
 
     def __len__(self) -> int:
         """Return of how many keys there are changes."""
-        return len(self._changes)
+        return len({(gvr, key) for gvr, key, _ in self._changes})
 
     def follow(self, active: ActiveController) -> None:
-        """Record the runs of a controller, the changes of its primary, and the transitions of its caches."""
+        """Record the runs of a controller, the changes of its primary and of owned objects, and its caches' phases."""
         active.observer = partial(self._ran, active.name)
         for informer in active.inputs.informers():
-            if informer not in self._registrations:
-                self._registrations[informer] = None
+            if informer not in self._followed:
+                self._followed.add(informer)
                 informer.add_state_handler(partial(self._moved, informer.name))
                 self._moved(informer.name, informer.state)
-        primary = active.inputs.primary
-        if self._registrations[primary] is None:
-            handler = _Handler(self, active.controller.resource)
+        primary, resource = active.inputs.primary, active.controller.resource
+        self._attach(primary, resource, _Handler(self, resource))
+        for owned, informer in active.inputs.owned():
+            self._attach(informer, resource, _ChildHandler(self, resource, owned, primary))
+
+    def _attach(self, informer: SharedIndexInformer[Any], resource: Resource[Any], handler: _Handler) -> None:
+        # Of two controllers of one resource, one handler records for both.
+        known = self._registrations.setdefault(informer, {})
+        if resource.gvr not in known:
             with suppress(InformerStopped):
-                self._registrations[primary] = primary.add_event_handler(handler, 0.0)
+                known[resource.gvr] = informer.add_event_handler(handler, 0.0)
 
     def close(self) -> None:
         """End the recording: remove the handlers. What was recorded stays."""
         self._open = False
-        for informer, registration in list(self._registrations.items()):
-            if registration is not None:
+        for informer, registrations in list(self._registrations.items()):
+            for registration in registrations.values():
                 informer.remove_event_handler(registration)
         self._registrations.clear()
 
@@ -148,16 +158,32 @@ class Recording:
         while len(self.runs) > _KEYS:
             self.runs.popitem(last=False)
 
-    def changed(self, resource: Resource[Any], key: str, what: str, old: Any, new: Any) -> None:
-        """Record a change of an object; None is no object."""
+    def changed(
+        self,
+        resource: Resource[Any],
+        key: str,
+        what: str,
+        old: Any,
+        new: Any,
+        child: tuple[Resource[Any], str] | None = None,
+    ) -> None:
+        """Record a change of an object; None is no object.
+
+        Args:
+            resource: of the object.
+            key: of the object.
+            child: its resource and key if the object that changed is another one, which that of the key owns.
+        """
         before, after = _state(old), _state(new)
         size = _OVERHEAD + _size(before) + _size(after)
         if size > self.limit:
             return
-        subject = resource.gvr, key
+        # Separate, so that a child whose status changes each second does not hide the changes of its owner.
+        subject = resource.gvr, key, child is not None
         known = self._changes.pop(subject, None) or deque[_Changed]()
         self._changes[subject] = known
-        known.append(_Changed(time.time(), what, before, after, size))
+        of, name = (resource, "") if child is None else child
+        known.append(_Changed(time.time(), what, before, after, size, of, name))
         self.bytes += size
         if len(known) > CHANGES:
             self.bytes -= known.popleft().size
@@ -168,13 +194,13 @@ class Recording:
     # Reading.
 
     def changes(self, resource: Resource[Any], key: str) -> list[dict[str, Any]]:
-        """Return the recorded changes of an object, the last one first."""
-        found = self._changes.get((resource.gvr, key), ())
-        return [self._described(each, secret=resource.holds_secrets) for each in reversed(found)]
+        """Return the recorded changes of an object and of those that it owns, the last one first."""
+        found = [each for child in (False, True) for each in self._changes.get((resource.gvr, key, child), ())]
+        return [self._described(each) for each in sorted(found, key=lambda each: each.time, reverse=True)]
 
-    def _described(self, change: _Changed, *, secret: bool) -> dict[str, Any]:
+    def _described(self, change: _Changed) -> dict[str, Any]:
         old, new = _json(change.old), _json(change.new)
-        secret = secret or "Secret" in (old.get("kind"), new.get("kind"))
+        secret = change.resource.holds_secrets or "Secret" in (old.get("kind"), new.get("kind"))
         lines = []
         for path, before, after in _differences("", old, new) if change.what == "updated" else ():
             if not self.values or secret:
@@ -187,7 +213,8 @@ class Recording:
             lines = [*lines[:_LINES], f"… and {len(lines) - _LINES} more lines"]
         version = (new or old).get("metadata", {}).get("resourceVersion", "")
         managers = [] if change.what == "deleted" else writers(old, new)
-        return {"time": change.time, "what": change.what, "managers": managers, "version": version, "lines": lines}
+        found = {"time": change.time, "what": change.what, "managers": managers, "version": version, "lines": lines}
+        return {**found, "child": f"{change.resource.kind} {change.child}" if change.child else ""}
 
 
 class _Handler(msgspec.Struct):
@@ -198,15 +225,33 @@ class _Handler(msgspec.Struct):
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         if not is_in_initial_list:
-            self.recording.changed(self.resource, key_of(obj), "added", None, obj)
+            self.record(key_of(obj), "added", None, obj)
 
     def on_update(self, old: Any, new: Any) -> None:
         if old is not new:
-            self.recording.changed(self.resource, key_of(new), "updated", old, new)
+            self.record(key_of(new), "updated", old, new)
 
     def on_delete(self, obj: Any) -> None:
         last = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
-        self.recording.changed(self.resource, key_of(obj), "deleted", last, None)
+        self.record(key_of(obj), "deleted", last, None)
+
+    def record(self, key: str, what: str, old: Any, new: Any) -> None:
+        self.recording.changed(self.resource, key, what, old, new)
+
+
+class _ChildHandler(_Handler):
+    """Records the changes of owned objects for their owners, before and after the change."""
+
+    owned: Owns[Any]
+    primary: SharedIndexInformer[Any]
+
+    def record(self, key: str, what: str, old: Any, new: Any) -> None:
+        name = split_meta_namespace_key(key)
+        owners = dict.fromkeys(
+            owner for state in (old, new) if state is not None for owner in self.owned.owners(state, name, self.primary)
+        )
+        for owner in owners:
+            self.recording.changed(self.resource, str(owner), what, old, new, (self.owned.resource, key))
 
 
 def writers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

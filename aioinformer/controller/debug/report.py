@@ -11,19 +11,16 @@ import os
 import re
 import signal
 import sys
-import sysconfig
 import time
 from contextlib import contextmanager
 from heapq import nlargest
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-import aioinformer
 from aioinformer.controller.debug.problems import problems
-from aioinformer.functions import place
+from aioinformer.functions import innermost_user_code, place
 from aioinformer.logs import get_logger, visible
 
 if TYPE_CHECKING:
@@ -41,12 +38,19 @@ KEYS: Final = 50
 #: The most frames of an attempt, and keys of which a controller says why they are parked.
 _FRAMES: Final = 16
 _PARKED: Final = 200
-_LIBRARIES: Final = tuple(
-    {str(Path(aioinformer.__file__).parent), *(sysconfig.get_paths()[name] for name in ("stdlib", "purelib"))}
-)
-#: Credentials in texts of servers, proxies and programs.
+#: A text with a credential has one of these; most texts have none.
+_MARKS: Final = (" ", "://", "eyJ", "=", '":', "':")
+#: Credentials in texts of servers, proxies and programs. `token:` and `secret:` count in quotes only: resources are
+#: named so.
+_NAMES: Final = r"passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|private[_-]?key"
 _CREDENTIALS: Final = re.compile(
-    r"(?P<scheme>\b(?:[Bb]earer|[Bb]asic)\s+)[\w.~+/=-]{8,}|(?P<user>://)[^/\s@]+@|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"(?P<scheme>\b(?:bearer|basic)\s+)[\w.~+/=-]{8,}"
+    r"|(?P<user>://)[^/\s@]+@"
+    r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)"
+    rf"|(?P<name>(?:{_NAMES})(?:[\"']?\s*:\s*|\s*=\s*)|(?:secret|token)(?:[\"']\s*:\s*|\s*=\s*))"
+    r"(?:\"[^\"]+(?:\"|$)|'[^']+(?:'|$)|[^\s\"'&,;)}]+)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -181,7 +185,7 @@ def key_report(
             stack = stack_of(task.get_coro())
             found["awaits"] = line_of(stack)
             if not summary:
-                found["stack"] = [f"{where} in {function}" for where, function, _ in stack[-_FRAMES:]]
+                found["stack"] = [f"{place(file, line)} in {function}" for file, line, function in stack[-_FRAMES:]]
     if not summary:
         found["exists"] = active.inputs.has(key)
         resource = active.controller.resource
@@ -229,17 +233,16 @@ def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[
     }
 
 
-def stack_of(coroutine: Any) -> list[tuple[str, str, bool]]:
-    """Return the frames of a coroutine that waits, outermost first: place, function, and whether it is user code."""
-    found: list[tuple[str, str, bool]] = []
+def stack_of(coroutine: Any) -> list[tuple[str, int, str]]:
+    """Return the frames of a coroutine that waits, outermost first: file, line and function."""
+    found: list[tuple[str, int, str]] = []
     while coroutine is not None and len(found) < 100:
         for prefix, awaited in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
             if hasattr(coroutine, f"{prefix}_frame"):
                 frame, following = getattr(coroutine, f"{prefix}_frame"), getattr(coroutine, f"{prefix}_{awaited}")
                 if frame is not None:
                     code = frame.f_code
-                    own = not code.co_filename.startswith((*_LIBRARIES, "<"))
-                    found.append((place(code.co_filename, frame.f_lineno or 0), code.co_name, own))
+                    found.append((code.co_filename, frame.f_lineno or 0, code.co_name))
                 break
         else:
             return found
@@ -247,24 +250,26 @@ def stack_of(coroutine: Any) -> list[tuple[str, str, bool]]:
     return found
 
 
-def line_of(stack: list[tuple[str, str, bool]]) -> str:
+def line_of(stack: list[tuple[str, int, str]]) -> str:
     """Return the innermost line of user code, "shop/widgets.py:31 in widgets"; of none, the innermost line."""
-    chosen = [each for each in stack if each[2]] or stack
-    return f"{chosen[-1][0]} in {chosen[-1][1]}" if chosen else ""
+    if not stack:
+        return ""
+    file, line, function = stack[innermost_user_code([file for file, _, _ in stack])]
+    return f"{place(file, line)} in {function}"
 
 
 def scrubbed(value: Any) -> Any:
     """Return plain data without credentials and control characters in its texts."""
     if isinstance(value, str):
         shown = visible(value)
-        return _CREDENTIALS.sub(_hidden, shown) if " " in shown or "://" in shown or "eyJ" in shown else shown
+        return _CREDENTIALS.sub(_hidden, shown) if any(mark in shown for mark in _MARKS) else shown
     if isinstance(value, dict):
         return {str(name): scrubbed(each) for name, each in value.items()}
     return [scrubbed(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _hidden(found: re.Match[str]) -> str:
-    return f"{found['scheme'] or found['user'] or ''}<redacted>{'@' if found['user'] else ''}"
+    return f"{found['scheme'] or found['user'] or found['name'] or ''}<redacted>{'@' if found['user'] else ''}"
 
 
 def _version() -> str:

@@ -7,7 +7,7 @@ and so on, for about a minute. Then the change counts as lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, Unpack
 
 import msgspec
@@ -305,7 +305,8 @@ class Owns(Input[T]):
             keys = sorted({*keys, *indexer.index_keys(OWNER_INDEX, f"other:{uid}")})
         return [obj for key in keys if (obj := indexer.get_by_key(key)) is not None]
 
-    def _keys_of(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterable[ObjectName]:
+    def owners(self, state: Any, key: ObjectName, primary: SharedIndexInformer[Any]) -> Iterator[ObjectName]:
+        """Yield the keys of the owners of an object. `key` is its own, and `primary` the informer of the owners."""
         wanted = primary.resource
         for reference in owner_references(state):
             group = reference.api_version.rpartition("/")[0]
@@ -317,6 +318,8 @@ class Owns(Input[T]):
             cached = primary.get_indexer().store.item(str(owner))
             if cached is None or cached.uid in ("", reference.uid):
                 yield owner
+
+    _keys_of = owners
 
 
 class Watch(Input[T]):

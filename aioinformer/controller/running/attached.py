@@ -250,6 +250,10 @@ class Inputs:
         """
         return partial(_check_fresh, self._acquired, limit)
 
+    def owned(self) -> list[tuple[Owns[Any], SharedIndexInformer[Any]]]:
+        """Return the inputs in `owns`, and their informers."""
+        return [(each.input, each.informer) for each in self._attached if isinstance(each.input, Owns)]
+
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""
         resources = ((each.informer, each.input.resource) for each in self._attached)

@@ -325,7 +325,7 @@ def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
     if _all(leaves, NothingToDo):
         return "success", Finished()
     if _all(leaves, TerminalError):
-        return "parked", Park(_text(leaves[0]), kind="terminal")
+        return "parked", Park(_text(leaves[0]), leaves[0], kind="terminal")
     if _all(leaves, RetryAfter):
         seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
         return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))

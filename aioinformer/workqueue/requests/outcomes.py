@@ -119,7 +119,7 @@ class Unfinished(msgspec.Struct, frozen=True):
 class Park(msgspec.Struct, frozen=True):
     """The key does not run again before a change of an input or `retry_parked`; the reason is for people.
 
-    The error is for the log, with its traceback. The kind is that of `Parked`.
+    The error is for the log, with its traceback unless it is a warning. The kind is that of `Parked`.
     """
 
     reason: str

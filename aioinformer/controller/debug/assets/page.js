@@ -253,7 +253,7 @@ function showDetail(key) {
       h("pre", {}, key.stack.join("\n")))]),
   h("h3", {}, "Last changes"),
   key.changes.length ? key.changes.map((change) => h("div", { class: "change" },
-    h("p", {}, h("b", {}, change.what), ` ${ago(change.time)}`, change.managers.length
+    h("p", {}, h("b", {}, change.child ? `${change.child} ${change.what}` : change.what), ` ${ago(change.time)}`, change.managers.length
       ? [" by ", h("b", {}, change.managers.join(", "))] : "", h("span", { class: "muted" }, ` version ${change.version}`)),
     change.lines.length ? h("pre", {}, change.lines.map(line)) : null))
     : h("p", { class: "muted" }, "None since the page was enabled."),
