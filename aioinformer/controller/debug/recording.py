@@ -8,33 +8,33 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import msgspec
 
 from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import json_of
-from aioinformer.errors import USER_ERRORS, InformerStopped
+from aioinformer.controller.inputs.mapping import Owns, Primary
+from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
-from aioinformer.resources.keys import DeletedFinalStateUnknown, split_meta_namespace_key
-from aioinformer.resources.keys import deletion_handling_meta_namespace_key_func as key_of
+from aioinformer.logs import get_logger
 from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.controller.inputs.mapping import Owns
     from aioinformer.controller.running.active import ActiveController
-    from aioinformer.handlers.registration import HandlerRegistration
+    from aioinformer.controller.running.attached import Attached
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.reflector.state import InformerState
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.workqueue.requests.outcomes import Outcome, Run
+
+_log = get_logger("aioinformer.controller")
 
 #: How many changes of a key, and transitions of a cache, are kept.
 CHANGES: Final = 5
@@ -76,7 +76,7 @@ class _Changed(msgspec.Struct, frozen=True):
     new: Record | bytes | None
     size: int
     resource: Resource[Any]
-    child: str
+    child: ObjectName | None
 
 
 class Recording:
@@ -98,10 +98,11 @@ class Recording:
         self.bytes = 0
         self.transitions: dict[str, deque[tuple[float, str, str]]] = {}
         self.runs: OrderedDict[tuple[str, ObjectName], Ran] = OrderedDict()
-        self._changes: OrderedDict[tuple[str, str, bool], deque[_Changed]] = OrderedDict()
+        self._changes: OrderedDict[tuple[str, ObjectName, bool], deque[_Changed]] = OrderedDict()
         self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
-        self._registrations: WeakKeyDictionary[SharedIndexInformer[Any], dict[str, HandlerRegistration[Any]]]
-        self._registrations = WeakKeyDictionary()
+        self._observers: list[_Observer] = []
+        #: Of several controllers with one informer, whose observer records for all: by name of informer, and resource.
+        self.sources: dict[tuple[str, str], _Observer] = {}
         self._open = True
 
     def __len__(self) -> int:
@@ -116,25 +117,21 @@ class Recording:
                 self._followed.add(informer)
                 informer.add_state_handler(partial(self._moved, informer.name))
                 self._moved(informer.name, informer.state)
-        primary, resource = active.inputs.primary, active.controller.resource
-        self._attach(primary, resource, _Handler(self, resource))
-        for owned, informer in active.inputs.owned():
-            self._attach(informer, resource, _ChildHandler(self, resource, owned, primary))
-
-    def _attach(self, informer: SharedIndexInformer[Any], resource: Resource[Any], handler: _Handler) -> None:
-        # Of two controllers of one resource, one handler records for both.
-        known = self._registrations.setdefault(informer, {})
-        if resource.gvr not in known:
-            with suppress(InformerStopped):
-                known[resource.gvr] = informer.add_event_handler(handler, 0.0)
+        self._observers = [each for each in self._observers if not each.attached.registration.has_ended()]
+        for attached in active.inputs.attached():
+            known = any(each.attached is attached for each in self._observers)
+            if isinstance(attached.input, (Primary, Owns)) and not known:
+                observer = _Observer(self, active.controller.resource, attached, active.inputs.primary)
+                attached.observers.append(observer)
+                self._observers.append(observer)
 
     def close(self) -> None:
-        """End the recording: remove the handlers. What was recorded stays."""
+        """End the recording. What was recorded stays."""
         self._open = False
-        for informer, registrations in list(self._registrations.items()):
-            for registration in registrations.values():
-                informer.remove_event_handler(registration)
-        self._registrations.clear()
+        for each in self._observers:
+            each.remove()
+        self._observers.clear()
+        self.sources.clear()
 
     # What happens.
 
@@ -161,11 +158,11 @@ class Recording:
     def changed(
         self,
         resource: Resource[Any],
-        key: str,
+        key: ObjectName,
         what: str,
         old: Any,
         new: Any,
-        child: tuple[Resource[Any], str] | None = None,
+        child: tuple[Resource[Any], ObjectName] | None = None,
     ) -> None:
         """Record a change of an object; None is no object.
 
@@ -182,7 +179,7 @@ class Recording:
         subject = resource.gvr, key, child is not None
         known = self._changes.pop(subject, None) or deque[_Changed]()
         self._changes[subject] = known
-        of, name = (resource, "") if child is None else child
+        of, name = (resource, None) if child is None else child
         known.append(_Changed(time.time(), what, before, after, size, of, name))
         self.bytes += size
         if len(known) > CHANGES:
@@ -193,7 +190,7 @@ class Recording:
 
     # Reading.
 
-    def changes(self, resource: Resource[Any], key: str) -> list[dict[str, Any]]:
+    def changes(self, resource: Resource[Any], key: ObjectName) -> list[dict[str, Any]]:
         """Return the recorded changes of an object and of those that it owns, the last one first."""
         found = [each for child in (False, True) for each in self._changes.get((resource.gvr, key, child), ())]
         return [self._described(each) for each in sorted(found, key=lambda each: each.time, reverse=True)]
@@ -217,41 +214,35 @@ class Recording:
         return {**found, "child": f"{change.resource.kind} {change.child}" if change.child else ""}
 
 
-class _Handler(msgspec.Struct):
-    """Records the changes of one informer, which are not in its first list."""
+class _Observer(msgspec.Struct, frozen=True, eq=False):
+    """Records the changes of the objects of one input, or those of owned objects for their owners."""
 
     recording: Recording
-    resource: Any
-
-    def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
-        if not is_in_initial_list:
-            self.record(key_of(obj), "added", None, obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        if old is not new:
-            self.record(key_of(new), "updated", old, new)
-
-    def on_delete(self, obj: Any) -> None:
-        last = obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj
-        self.record(key_of(obj), "deleted", last, None)
-
-    def record(self, key: str, what: str, old: Any, new: Any) -> None:
-        self.recording.changed(self.resource, key, what, old, new)
-
-
-class _ChildHandler(_Handler):
-    """Records the changes of owned objects for their owners, before and after the change."""
-
-    owned: Owns[Any]
+    resource: Resource[Any]
+    attached: Attached
     primary: SharedIndexInformer[Any]
 
-    def record(self, key: str, what: str, old: Any, new: Any) -> None:
-        name = split_meta_namespace_key(key)
-        owners = dict.fromkeys(
-            owner for state in (old, new) if state is not None for owner in self.owned.owners(state, name, self.primary)
-        )
-        for owner in owners:
-            self.recording.changed(self.resource, str(owner), what, old, new, (self.owned.resource, key))
+    def __call__(self, key: ObjectName, what: str, old: Any, new: Any) -> None:
+        pair, sources = (self.attached.informer.name, self.resource.gvr), self.recording.sources
+        if (source := sources.setdefault(pair, self)) is not self:
+            if not source.attached.registration.has_ended():
+                return
+            sources[pair] = self
+        try:
+            declared = self.attached.input
+            if not isinstance(declared, Owns):
+                self.recording.changed(self.resource, key, what, old, new)
+                return
+            states = [state for state in (old, new) if state is not None]
+            for owner in dict.fromkeys(each for state in states for each in declared.owners(state, key, self.primary)):
+                self.recording.changed(self.resource, owner, what, old, new, (declared.resource, key))
+        except Exception:  # the controller must not miss a change
+            self.remove()
+            _log.exception("changes of %s are not recorded any more: %s", self.attached.input.resource.gvr, key)
+
+    def remove(self) -> None:
+        """Record no more."""
+        self.attached.observers[:] = [each for each in self.attached.observers if each is not self]
 
 
 def writers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -189,7 +189,7 @@ def key_report(
     if not summary:
         found["exists"] = active.inputs.has(key)
         resource = active.controller.resource
-        found["changes"] = [] if recording is None else recording.changes(resource, str(key))
+        found["changes"] = [] if recording is None else recording.changes(resource, key)
         cleaned: dict[str, Any] = scrubbed(found)
         return cleaned
     return found

@@ -11,7 +11,7 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Observe, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
@@ -139,6 +139,7 @@ class Attached(msgspec.Struct, frozen=True):
     input: Input[Any]
     informer: SharedIndexInformer[Any]
     registration: HandlerRegistration[Any]
+    observers: list[Observe]
 
 
 class Inputs:
@@ -178,8 +179,11 @@ class Inputs:
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
                 gone = self.note_deleted if each is primary else None
-                registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
-                self._attached.append(Attached(each, informer, registration))
+                observers: list[Observe] = []
+                registration = each.attach(
+                    informer, self.primary, self._add, loops=self._loops, on_gone=gone, observers=observers
+                )
+                self._attached.append(Attached(each, informer, registration, observers))
         except UsageError as error:
             await self.detach()
             raise type(error)(f"controller {declared.name}: {error}") from error
@@ -250,9 +254,9 @@ class Inputs:
         """
         return partial(_check_fresh, self._acquired, limit)
 
-    def owned(self) -> list[tuple[Owns[Any], SharedIndexInformer[Any]]]:
-        """Return the inputs in `owns`, and their informers."""
-        return [(each.input, each.informer) for each in self._attached if isinstance(each.input, Owns)]
+    def attached(self) -> tuple[Attached, ...]:
+        """Return all inputs in effect, the primary first."""
+        return tuple(self._attached)
 
     def informers_of(self, group: str, plural: str) -> list[SharedIndexInformer[Any]]:
         """Return the informers of a resource, in any version."""

@@ -25,6 +25,7 @@ from aioinformer.controller.debug.recording import CHANGES, Recording
 from aioinformer.controller.debug.report import reports_at_signal, scrubbed
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.models import core_v1
+from aioinformer.resources.keys import ObjectName
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -227,27 +228,33 @@ async def test_changes_of_owned_objects_are_shown_at_their_owner_and_hide_none_o
 def test_recorded_changes_stay_within_their_limit() -> None:
     recording = Recording(100_000, values=True)
     for number in range(1000):
-        recording.changed(core_v1.CONFIG_MAPS, f"default/{number % 300}", "updated", {"a": "x" * 500}, {"a": "y" * 500})
+        recording.changed(
+            core_v1.CONFIG_MAPS, ObjectName("default", str(number % 300)), "updated", {"a": "x" * 500}, {"a": "y" * 500}
+        )
         assert recording.bytes <= 100_000
     assert 0 < len(recording) < 300
-    recording.changed(core_v1.CONFIG_MAPS, "default/huge", "updated", {}, {"a": "y" * 200_000})
-    assert not recording.changes(core_v1.CONFIG_MAPS, "default/huge")
-    assert recording.changes(core_v1.CONFIG_MAPS, "default/99")
+    huge = ObjectName("default", "huge")
+    recording.changed(core_v1.CONFIG_MAPS, huge, "updated", {}, {"a": "y" * 200_000})
+    assert not recording.changes(core_v1.CONFIG_MAPS, huge)
+    assert recording.changes(core_v1.CONFIG_MAPS, ObjectName("default", "99"))
 
 
-async def test_without_a_page_no_handler_and_no_observer_is_attached(api_server: ApiServer) -> None:
+async def test_recording_begins_with_the_page_and_adds_no_handler(api_server: ApiServer) -> None:
     def handlers(manager: Manager) -> list[int]:
         informers = manager.snapshot()["informers"]
         assert informers is not None
         return [len(each["handlers"]) for each in informers["informers"].values()]
 
     manager = Manager("shop", client=api_server.url)
-    manager.controller(core_v1.CONFIG_MAPS)(maps)
+    active = manager.controller(core_v1.CONFIG_MAPS)(maps)
     async with manager:
-        assert handlers(manager) == [1]
         assert manager.report()["recording"] is None
+        observers = manager._session.controllers["maps"].active.inputs.attached()[0].observers  # type: ignore[union-attr]
+        assert (active.name, observers) == ("maps", [])
         manager.debug_app()
-        assert handlers(manager) == [2]
+        assert len(observers) == 1
+        assert handlers(manager) == [1]
+    assert observers == []
     assert manager.report()["problems"][0]["text"] == "Manager shop does not run."
 
 
