@@ -14,18 +14,33 @@ if TYPE_CHECKING:
     from aioinformer.transport import Request
 
 _JSON_PATCH: Final = "application/json-patch+json"
+#: The subresources whose writes can carry the uid of the object.
+WITH_UID: Final = (
+    "",
+    "status",
+    "scale",
+    "eviction",
+    "binding",
+    "resize",
+    "ephemeralcontainers",
+    "finalize",
+    "approval",
+)
 
 
 class Bounds(msgspec.Struct, frozen=True):
     """What limits the writes of a run, beside its fence.
 
     Attributes:
-        check: raises if the run may not write this, with this body; called when the bytes leave.
+        check: raises if the run may not write this, with this body, to the stored object; called when the bytes leave.
+            The object is None if it was not read.
+        must_read: returns whether the object must be read before a write, since nothing here says whose it is.
         uid_of: returns the uid that the object must have; "" if it may have any.
         outside: the fence of writes that the run makes outside of these bounds.
     """
 
-    check: Callable[[Target, bytes | None], None]
+    check: Callable[[Target, bytes | None, bytes | None], None]
+    must_read: Callable[[Target, Request], bool]
     uid_of: Callable[[Target], str]
     outside: Callable[[], float | None]
 

@@ -7,11 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
+from aioinformer.client.requests import APPLY
 from aioinformer.client.retries import Sender, pause_before_repeating
 from aioinformer.client.targets import VERBS, target_of
-from aioinformer.controller.own_writes.bounds import with_uid
+from aioinformer.controller.own_writes.bounds import WITH_UID, with_uid
 from aioinformer.controller.own_writes.dry_run import pretend
 from aioinformer.errors import (
     AioinformerError,
@@ -161,10 +163,15 @@ class RecordingSender(Sender):
         target = check = None
         if request.method != "GET":
             target = target_of(request)
-            if self._bounds is not None and target is not None and (uid := self._bounds.uid_of(target)):
-                request = with_uid(request, target, uid)
+            stored = None
+            if self._bounds is not None and target is not None:
+                if self._bounds.must_read(target, request):
+                    stored = await self._read(target, request, settings)
+                uid = _uid_in(stored) if stored and target.subresource in WITH_UID else self._bounds.uid_of(target)
+                if uid:
+                    request = with_uid(request, target, uid)
             if self._fence is not None:
-                fence = self._fence_of(target, request.body)
+                fence = self._fence_of(target, request.body, stored)
                 if self._guard is not None and target is not None and not settings.dry_run:
                     fence = partial(_guarded, self._guard, target, fence)
                 request = replace(request, check=(check := SendCheck(fence)))
@@ -190,7 +197,18 @@ class RecordingSender(Sender):
         end(answer)
         return answer
 
-    def _fence_of(self, target: Target | None, body: bytes | None) -> Fence:
+    async def _read(self, target: Target, request: Request, settings: Settings) -> bytes | None:
+        """Return the object that a write is about; None if there is none, and the write may make it."""
+        path = request.path.removesuffix(f"/{target.subresource}") if target.subresource else request.path
+        read = replace(request, path=path, method="GET", query=(), body=None, sending=None)
+        try:
+            return await super().exchange(read, settings, safe=True)
+        except ApiNotFound:
+            if target.verb == "update" or request.headers.get("Content-Type") == APPLY:
+                return None
+            raise
+
+    def _fence_of(self, target: Target | None, body: bytes | None, stored: bytes | None) -> Fence:
         """Return the fence of a write, with the bounds of the run."""
         fence, bounds = self._fence, self._bounds
         assert fence is not None
@@ -198,7 +216,7 @@ class RecordingSender(Sender):
             return fence
 
         def fenced() -> float | None:
-            bounds.check(target, body)
+            bounds.check(target, body, stored)
             return fence()
 
         return fenced
@@ -262,6 +280,10 @@ class _Renewal:
             granted = self._fence()
             self._limit.reschedule(None if granted is None else self._loop.time() + granted)
             self.timer = self._loop.call_later(max((granted or 0.0) / 2, _LEAST), self._ask)
+
+
+def _uid_in(stored: bytes) -> str:
+    return str(msgspec.json.decode(stored)["metadata"]["uid"])
 
 
 def _guarded(guard: Guard, target: Target, fence: Fence) -> float | None:

@@ -14,9 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.cache.store import NAMESPACE_INDEX
+from aioinformer.client.requests import APPLY
 from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.owners import controllers
-from aioinformer.controller.own_writes.bounds import Bounds
+from aioinformer.controller.own_writes.bounds import WITH_UID, Bounds
 from aioinformer.controller.request import LOW_PRIORITY, Cause
 from aioinformer.controller.running.catching_up import CatchUp
 from aioinformer.resources.keys import ObjectName
@@ -32,24 +33,13 @@ if TYPE_CHECKING:
     from aioinformer.controller.running.attached import Inputs
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
+    from aioinformer.transport import Request as WriteRequest
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 
 _GAINED: Final = Cause("takeover")
 #: Seconds for which the uid of a deleted object is known, and within which its deletion runs in a slot that is gained.
 _REMEMBERED: Final = 600.0
 _LATELY: Final = 120.0
-#: The subresources whose writes can carry the uid of the object.
-_WITH_UID: Final = (
-    "",
-    "status",
-    "scale",
-    "eviction",
-    "binding",
-    "resize",
-    "ephemeralcontainers",
-    "finalize",
-    "approval",
-)
 
 
 class Share:
@@ -116,13 +106,14 @@ class Share:
     def bounds(self, key: ObjectName, before_write: Callable[[Membership], float | None]) -> Bounds:
         """Return the bounds of the writes of one run: objects of its resource are in slots of this replica.
 
-        So are objects whose controller is of that resource. `before_write` is the fence of the run by a membership, for
+        So are objects whose controller is of that resource; one that is in no cache is read before it is written to, as
+        it may be a child of another slot. `before_write` is the fence of the run by a membership, for
         writes outside of the ring.
         """
         uid, resource, namespaced = self.uid_of(key), self._controller.resource, bool(key.namespace)
         primary, owned = _place(resource), {_place(each.resource) for each in self._controller.owns}
 
-        def is_foreign(target: Target, body: bytes | None) -> bool:
+        def is_foreign(target: Target, body: bytes | None, stored: bytes | None) -> bool:
             if (target.group, target.plural) == primary:
                 other = ObjectName(target.namespace, target.name)
                 new = target.verb == "create" and not target.name and self.membership.ring.by == "uid"
@@ -130,15 +121,23 @@ class Share:
             if target.verb == "deletecollection":
                 return (target.group, target.plural) in owned
             cached = self._own.cached(target)
-            for each in (*controllers(body), *controllers(None if cached is None else cached.json)):
+            known = (body, stored, None if cached is None else cached.json)
+            for each in [reference for raw in known for reference in controllers(raw)]:
                 of_primary = (each.api_version.rpartition("/")[0], each.kind) == (resource.group, resource.kind)
                 slot = self.membership.slot_of(each.uid, target.namespace if namespaced else "")
                 if of_primary and each.uid != uid and not self._grant(slot):
                     return True
             return False
 
-        def check(target: Target, body: bytes | None) -> None:
-            if is_foreign(target, body):
+        def must_read(target: Target, request: WriteRequest) -> bool:
+            if (target.group, target.plural) not in owned or not target.name or self._own.cached(target) is not None:
+                return False
+            # Beside another controller in the stored object, the server refuses an applied one.
+            applied = request.headers.get("Content-Type") == APPLY
+            return not (applied and any(each.uid == uid for each in controllers(request.body)))
+
+        def check(target: Target, body: bytes | None, stored: bytes | None) -> None:
+            if is_foreign(target, body, stored):
                 why = "its slot, or the slot of an object in it, may be that of another replica"
                 raise SlotLost(
                     f"{target} is refused in the run for {key}: {why}; use client.outside_ring() if you must"
@@ -146,9 +145,9 @@ class Share:
 
         def uid_of(target: Target) -> str:
             same = (target.group, target.plural) == primary and ObjectName(target.namespace, target.name) == key
-            return uid if same and target.subresource in _WITH_UID else ""
+            return uid if same and target.subresource in WITH_UID else ""
 
-        return Bounds(check, uid_of, partial(before_write, self.membership))
+        return Bounds(check, must_read, uid_of, partial(before_write, self.membership))
 
     def note_deleted(self, key: ObjectName, uid: str) -> None:
         """Note the uid of an object of the primary that is gone."""

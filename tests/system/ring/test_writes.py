@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from aioinformer.controller import Owns, Request, apply_set, finalizing, set_status
-from aioinformer.errors import AioinformerError, ApiError
+from aioinformer.errors import AioinformerError, ApiError, ApiNotFound
 from aioinformer.models import core_v1
 from aioinformer.ring import SlotLost
 from tests.system.ring.replicas import Replica, do_nothing, owners, settled, until
@@ -107,6 +107,57 @@ async def test_writes_in_foreign_slots_are_refused(server: ApiServer, pair: list
     assert len(foreign) == 10
     assert results == dict.fromkeys(results)
     assert server.get("configmaps", name, "default")["data"]["probe"] == "outside"
+
+
+async def test_a_child_that_is_in_no_cache_is_read_before_it_is_written_to(server: ApiServer) -> None:
+    pair = [Replica(server, name, owns=[Owns(core_v1.SECRETS)]) for name in "ab"]
+    for each in pair:
+        await each.start()
+    await until(lambda: settled(server, *pair))
+    mine, theirs = (f"default/{min(owners(server)[name])}" for name in "ab")
+    server.create("secrets", secret("theirs", reference(server, theirs)))
+    server.create("secrets", secret("free"))
+    refused: dict[str, BaseException | None] = {}
+    sent: dict[str, BaseException | None] = {}
+
+    async def probe(request: Request[Any]) -> None:
+        secrets = request.client.core.v1.secrets
+        plain = {key: value for key, value in secret("theirs").items() if key != "metadata"}
+        plain["metadata"] = {"name": "theirs", "namespace": "default"}
+        refused.update(
+            await outcomes(
+                {
+                    "patch": secrets.patch("default/theirs", {"data": {"probe": "MQ=="}}),
+                    "adoption": secrets.patch(
+                        "default/theirs", {"metadata": {"ownerReferences": [reference(server, mine)]}}
+                    ),
+                    "apply": secrets.apply(plain),
+                    "replace": secrets.replace({**secret("theirs", reference(server, mine))}),
+                    "delete": secrets.delete("default/theirs"),
+                }
+            )
+        )
+        sent.update(
+            await outcomes(
+                {
+                    "free": secrets.patch("default/free", {"data": {"probe": "MQ=="}}),
+                    "new": secrets.apply({**secret("new", reference(server, mine))}),
+                    "missing": secrets.delete("default/missing"),
+                }
+            )
+        )
+
+    await pair[0].run(mine, probe)
+    assert {what: type(error) for what, error in refused.items()} == dict.fromkeys(refused, SlotLost)
+    assert len(refused) == 5
+    stored = server.get("secrets", "theirs", "default")
+    assert ("data" in stored, stored["metadata"]["ownerReferences"]) == (False, [reference(server, theirs)])
+    assert sent["free"] is None
+    assert sent["new"] is None
+    assert isinstance(sent["missing"], ApiNotFound)
+    for each in pair:
+        await each.stop()
+        await each.transport.aclose()
 
 
 async def test_no_write_after_the_renew_deadline(server: ApiServer, pair: list[Replica]) -> None:
