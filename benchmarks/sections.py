@@ -82,6 +82,12 @@ SECTIONS = (
         {"restart_seconds": 20},
     ),
     Section(
+        "observed",
+        "Observation",
+        "A controller with metrics, the debug page with its recording, and `max_staleness`, which nobody reads, beside "
+        "one without. Each round measures two pairs, in opposite orders: where they differ, so did the machine.",
+    ),
+    Section(
         "tls_lists",
         "The first list over TLS",
         "In a streaming list, the server sends each pod by a write of its own.",
@@ -278,7 +284,7 @@ SECTIONS = (
 TOPICS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ("A real API server", (("real_server", ""),)),
     ("TLS, event by event", (("lone_events", ""), ("tls_lists", ""))),
-    ("Controllers", (("controllers", ""),)),
+    ("Controllers", (("controllers", ""), ("observed", ""))),
     ("Idle informers", (("idle", ""), ("open_together", ""))),
     ("The watch path", (("watch_path", ""), ("watch_path_tls", ""), ("metadata_only", ""), ("beside_others", "CPU"))),
     ("Latency", (("latency", ""),)),
