@@ -98,8 +98,8 @@ def innermost_user_code(files: Sequence[str]) -> int:
         if not files[index].startswith((own, standard, installed, "<")):
             return index
     if package:
-        prefix = installed + package
-        return max(index for index, file in enumerate(files) if file.startswith(prefix))
+        roots = (installed + package + os.sep, installed + package)  # a module alone is a file
+        return max(index for index, file in enumerate(files) if file.startswith(roots[0]) or file == roots[1])
     return len(files) - 1
 
 

@@ -84,8 +84,9 @@ SECTIONS = (
     Section(
         "observed",
         "Observation",
-        "A controller with metrics, the debug page with its recording, and `max_staleness`, which nobody reads, beside "
-        "one without. Each round measures two pairs, in opposite orders: where they differ, so did the machine.",
+        "One controller has metrics, the debug page and `max_staleness`, and nobody reads them. The other one has none "
+        "of it. Each round measures two pairs, in opposite orders. Where the pairs differ, the speed of the machine "
+        "has changed.",
     ),
     Section(
         "tls_lists",

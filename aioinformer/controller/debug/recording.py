@@ -101,8 +101,9 @@ class Recording:
         self._changes: OrderedDict[tuple[str, ObjectName, bool], deque[_Changed]] = OrderedDict()
         self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
         self._observers: list[_Observer] = []
-        #: Of several controllers with one informer, whose observer records for all: by name of informer, and resource.
-        self.sources: dict[tuple[str, str], _Observer] = {}
+        #: Of several controllers with one informer, whose observer records for all: by the informer, the resource of
+        #: the controllers, and whether it is for owned objects. A resource may own objects of its own kind.
+        self.sources: dict[tuple[SharedIndexInformer[Any], str, bool], _Observer] = {}
         self._open = True
 
     def __len__(self) -> int:
@@ -117,7 +118,8 @@ class Recording:
                 self._followed.add(informer)
                 informer.add_state_handler(partial(self._moved, informer.name))
                 self._moved(informer.name, informer.state)
-        self._observers = [each for each in self._observers if not each.attached.registration.has_ended()]
+        self._observers = [each for each in self._observers if not each.has_ended()]
+        self.sources = {each: source for each, source in self.sources.items() if not source.has_ended()}
         for attached in active.inputs.attached():
             known = any(each.attached is attached for each in self._observers)
             if isinstance(attached.input, (Primary, Owns)) and not known:
@@ -223,13 +225,13 @@ class _Observer(msgspec.Struct, frozen=True, eq=False):
     primary: SharedIndexInformer[Any]
 
     def __call__(self, key: ObjectName, what: str, old: Any, new: Any) -> None:
-        pair, sources = (self.attached.informer.name, self.resource.gvr), self.recording.sources
-        if (source := sources.setdefault(pair, self)) is not self:
-            if not source.attached.registration.has_ended():
+        declared, sources = self.attached.input, self.recording.sources
+        subject = self.attached.informer, self.resource.gvr, isinstance(declared, Owns)
+        if (source := sources.setdefault(subject, self)) is not self:
+            if not source.has_ended():
                 return
-            sources[pair] = self
+            sources[subject] = self
         try:
-            declared = self.attached.input
             if not isinstance(declared, Owns):
                 self.recording.changed(self.resource, key, what, old, new)
                 return
@@ -239,6 +241,10 @@ class _Observer(msgspec.Struct, frozen=True, eq=False):
         except Exception:  # the controller must not miss a change
             self.remove()
             _log.exception("changes of %s are not recorded any more: %s", self.attached.input.resource.gvr, key)
+
+    def has_ended(self) -> bool:
+        """Return whether the input is detached."""
+        return self.attached.registration.has_ended()
 
     def remove(self) -> None:
         """Record no more."""

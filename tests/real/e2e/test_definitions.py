@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ROOT = Path(__file__).parents[3]
+KUBECTL = os.environ.get("AIOINFORMER_KUBECTL") or shutil.which("kubectl")
 GROUP = "classes.example.com"
 
 WHOLE_CLASSES: tuple[type[Any], ...] = (Pet, Tenant, Website)
@@ -159,7 +160,7 @@ async def websites(request): ...
 """
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+@pytest.mark.skipif(KUBECTL is None, reason="needs kubectl, on PATH or named in AIOINFORMER_KUBECTL")
 async def test_server_accepts_the_base_of_a_manager(cluster: RealCluster, tmp_path: Path) -> None:
     (tmp_path / "managed.py").write_text(MANAGED)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "KUBECONFIG": str(cluster.kubeconfig)}
@@ -173,8 +174,8 @@ async def test_server_accepts_the_base_of_a_manager(cluster: RealCluster, tmp_pa
         return output.decode()
 
     await run(sys.executable, "-m", "aioinformer", "manifests", "managed:manager", "-o", "base")
-    await run("kubectl", "apply", "--server-side", "-f", "base/crd-websites.managed.example.com.yaml")
-    told = await run("kubectl", "apply", "--server-side", "--dry-run=server", "-k", "base")
+    await run(str(KUBECTL), "apply", "--server-side", "-f", "base/crd-websites.managed.example.com.yaml")
+    told = await run(str(KUBECTL), "apply", "--server-side", "--dry-run=server", "-k", "base")
     assert "deployment.apps/websites serverside-applied (server dry run)" in told
     await run(sys.executable, "-m", "aioinformer", "check", "managed:manager")
 

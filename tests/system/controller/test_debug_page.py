@@ -196,7 +196,8 @@ async def test_changes_of_owned_objects_are_shown_at_their_owner_and_hide_none_o
         child = {"metadata": metadata}
         api_server.create(plural, {**child, "data": {"password": ENCODED}} if plural == "secrets" else child)
     manager = Manager("shop", client=api_server.url, debug_port=free_port())
-    owns: list[Owns[Any]] = [Owns(core_v1.SECRETS), Owns(core_v1.PODS)]
+    api_server.create("configmaps", {"metadata": {"name": "part", "namespace": "default", "ownerReferences": [own]}})
+    owns: list[Owns[Any]] = [Owns(core_v1.SECRETS), Owns(core_v1.PODS), Owns(core_v1.CONFIG_MAPS)]
     manager.controller(core_v1.CONFIG_MAPS, owns=owns)(maps)
     manager.controller(core_v1.CONFIG_MAPS, name="others", owns=[Owns(core_v1.PODS)])(maps)
     manager.debug_app(values=True)
@@ -215,12 +216,14 @@ async def test_changes_of_owned_objects_are_shown_at_their_owner_and_hide_none_o
             return found
 
         await changed("configmaps", "shop", {"data": {"size": "1"}})
+        found = await changed("configmaps", "part", {"data": {"size": "1"}})
+        assert [each["child"] for each in found] == ["ConfigMap default/part", ""]
         await changed("secrets", "db", {"data": {"password": ENCODED * 4}})
         for number in range(CHANGES):
             found = await changed("pods", "web", {"metadata": {"labels": {"n": str(number)}}})
             assert found[0]["lines"][-1] == f'+ metadata.labels.n: "{number}"'
             assert ENCODED not in json.dumps(found)
-    # Each change once, though two controllers have it; the Secret's is the oldest of the children's six.
+    # Each change once, though two controllers have it. Those of the Secret and of the ConfigMap are too old.
     assert [each["child"] for each in found] == ["Pod default/web"] * CHANGES + [""]
     assert found[-1]["lines"] == ['+ data: {"size":"1"}']
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sysconfig
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aioinformer import functions
 from aioinformer.functions import function_name, origin, place
 
 
@@ -101,3 +104,31 @@ def test_error_origin_is_type_and_place_without_message() -> None:
         fails()
     assert origin(caught.value) == f"ValueError at {FILE}:{line_of(fails) + 1}"
     assert origin(KeyError("secret")) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    ("files", "innermost"),
+    [
+        (["{own}/a.py", "/srv/shop.py", "{installed}/aiohttp/client.py", "{standard}/asyncio/tasks.py"], 1),
+        (["/srv/main.py", "{own}/a.py", "/srv/shop.py", "{own}/b.py"], 2),
+        (
+            [
+                "{own}/a.py",
+                "{installed}/shop/run.py",
+                "{installed}/shopping/list.py",
+                "{installed}/shop/dns.py",
+                "<string>",
+            ],
+            3,
+        ),
+        (["{own}/a.py", "{standard}/asyncio/tasks.py", "{installed}/shop.py", "{installed}/aiohttp/client.py"], 2),
+        (["{own}/a.py", "{standard}/json/decoder.py"], 1),
+    ],
+)
+def test_innermost_user_code_is_no_library_even_if_all_is_installed(files: list[str], innermost: int) -> None:
+    places = {
+        "own": str(Path(functions.__file__).parent),
+        "standard": sysconfig.get_path("stdlib"),
+        "installed": sysconfig.get_path("purelib"),
+    }
+    assert functions.innermost_user_code([each.format(**places) for each in files]) == innermost
