@@ -55,7 +55,7 @@ __getattr__, __dir__ = _lazy_exports(
         "leaderelection.elector": "LeaderElector LeadershipLost Term",
         "leaderelection.lease": "LeaderElectionOptions",
         "leaderelection.lock": "LeaseLock",
-        "metrics": "InformerName",
+        "metrics.names": "InformerName",
         "queue.delta_fifo": "DeltaFIFO Queue",
         "queue.deltas": "Delta DeltaType Deltas",
         "queue.real_fifo": "RealFIFO",

@@ -92,7 +92,7 @@ from aioinformer.leaderelection.elector import LeadershipLost as LeadershipLost
 from aioinformer.leaderelection.elector import Term as Term
 from aioinformer.leaderelection.lease import LeaderElectionOptions as LeaderElectionOptions
 from aioinformer.leaderelection.lock import LeaseLock as LeaseLock
-from aioinformer.metrics import InformerName as InformerName
+from aioinformer.metrics.names import InformerName as InformerName
 from aioinformer.queue.delta_fifo import DeltaFIFO as DeltaFIFO
 from aioinformer.queue.delta_fifo import Queue as Queue
 from aioinformer.queue.deltas import Delta as Delta

@@ -154,6 +154,10 @@ class Slicer:
         self._left = self._gap = min(2 * self._gap, _STEPS)
         return perf_counter() - self._since >= self._seconds
 
+    def is_over(self) -> bool:
+        """Return whether the slice is used up, by a look at the clock."""
+        return perf_counter() - self._since >= self._seconds
+
     async def yield_to_loop(self) -> None:
         """Let the event loop run other tasks, then begin a slice."""
         await asyncio.sleep(0)

@@ -39,7 +39,7 @@ def untimed(function: _F, what: str, key_of: Callable[[Any], str]) -> _F:
 class LogError(Protocol):
     """Logs an error of a function of a user; `RepeatedErrors.report` does."""
 
-    def __call__(self, subject: str, error: BaseException, message: str, /, *arguments: object) -> None: ...
+    def __call__(self, subject: str, error: BaseException, message: str, /, *arguments: object) -> object: ...
 
 
 def log_each(subject: str, error: BaseException, message: str, /, *arguments: object) -> None:

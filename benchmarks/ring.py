@@ -5,7 +5,7 @@
 
 The API server, etcd, the replicas and this program share the cores of the machine, so all times contain their work. The
 server does not support shards, which is the normal case; with `--shards`, it does. Each question has a namespace of its
-own. The figures are shown, and written to `benchmarks/results/ring.json` with `--write` only.
+own. The figures are shown. With `--write` they are added to `benchmarks/results/ring.json`.
 
 - share: `--replicas` processes with all objects and `--rate` changes a second for `--seconds`, and one process with all
   objects; a process without objects is the base of the memory.
@@ -13,6 +13,8 @@ own. The figures are shown, and written to `benchmarks/results/ring.json` with `
 - hand-over: from `kill -9`, or SIGTERM, to the write that gives a slot to another replica; one sample for each slot.
 - burst: reconciles a second after the start of one and two processes; each writes its object.
 - requests: writes of Leases and of the ring a second without a change, against n / retry_period.
+- faults: all faults of `tests/real/e2e/ring_faults.py`, without and with shards; the audit log shows all writes. It
+  needs `--only faults`, and its figures name their own options.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PATCH = {"Content-Type": "application/merge-patch+json"}
+QUESTIONS = ("share", "foreign", "hand_over", "burst", "requests")
 
 
 class Counted:
@@ -67,6 +70,7 @@ class CountedResponse:
         self._response = response
         self._counted = counted
         self.status, self.headers = response.status, response.headers
+        self.nudge = getattr(response, "nudge", None)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         async for chunk in self._response.chunks():
@@ -203,6 +207,14 @@ class Bench:
             while set(await self._owners(namespace)) != {f"bench-{each}" for each in members}:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
+    async def _still(self, processes: dict[str, Process], objects: int) -> None:
+        """Wait until each object has run, and nothing has run for 3 s."""
+        runs, since = -1, perf_counter()
+        while runs < objects or perf_counter() - since < 3:
+            await asyncio.sleep(0.5)
+            before, runs = runs, sum(each.figures["runs"] for each in processes.values())
+            since = since if runs == before else perf_counter()
+
     async def _change(self, namespace: str, names: list[str], seconds: float, rate: float) -> int:
         """Change objects at a rate; return how many were changed."""
         began, count, under_way = perf_counter(), 0, set[asyncio.Task[Any]]()
@@ -228,9 +240,7 @@ class Bench:
             namespace, uids = await self._seed(objects)
             processes = await self._start(namespace, *(f"r{number}" for number in range(count)))
             await self._settle(namespace, *processes)
-            while sum(each.figures["runs"] for each in processes.values()) < objects:  # noqa: ASYNC110
-                await asyncio.sleep(0.5)
-            await asyncio.sleep(3)
+            await self._still(processes, objects)
             before = {name: each.usage() for name, each in processes.items()}
             changed = await self._change(namespace, list(uids), options.seconds, options.rate) if uids else 0
             await asyncio.sleep(1)
@@ -254,7 +264,7 @@ class Bench:
             }
             for each in processes.values():
                 await each.end(signal.SIGKILL)
-        self.figures["share"] = figures
+        self.figures[f"share of {options.objects:,} objects"] = figures
 
     async def foreign(self) -> None:
         namespace, uids = await self._seed(min(self._options.objects, 500))
@@ -355,12 +365,35 @@ class Bench:
         return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
-async def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+async def measure(folder: Path, questions: list[str], options: argparse.Namespace) -> dict[str, Any]:
     async with Bench(folder, options) as bench:
-        for name in options.only or ("share", "foreign", "hand_over", "burst", "requests"):
+        for name in questions:
             await getattr(bench, name)()
             print(json.dumps(bench.figures, indent=2), flush=True)
     return bench.figures
+
+
+def faults(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what is observed in all faults, without and with shards."""
+    figures = {}
+    for gate, shards in (("off", []), ("on", ["--shards"])):
+        scale = [f"--{name}={getattr(options, name)}" for name in ("objects", "bytes", "rate", "lease")]
+        command = [sys.executable, "-m", "tests.real.e2e.ring_faults", *scale, *shards]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1])
+        figures[f"faults, gate {gate}"] = json.loads(done.stdout)
+    return figures
+
+
+def on_cluster(tools: str, questions: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """Measure on a cluster of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        gate = f"--feature-gates=ShardedListAndWatch={str(options.shards).lower()}"
+        up = [f"{tools}/up", "--detach", "--dir", name, "--exit-with-pid", str(os.getpid()), gate]
+        subprocess.run(up, check=True, stdout=subprocess.DEVNULL)
+        try:
+            return asyncio.run(measure(Path(name), questions, options))
+        finally:
+            subprocess.run([f"{tools}/down", "--dir", name], check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:
@@ -375,7 +408,7 @@ def main() -> None:
     parser.add_argument("--burst", type=int, default=500, help="objects of the burst")
     parser.add_argument("--many", type=int, nargs="*", default=[3], help="numbers of replicas for the requests")
     parser.add_argument("--shards", action="store_true", help="the server selects by shards")
-    parser.add_argument("--only", nargs="*", choices=("share", "foreign", "hand_over", "burst", "requests"))
+    parser.add_argument("--only", nargs="*", choices=(*QUESTIONS, "faults"), default=QUESTIONS)
     parser.add_argument("--write", action="store_true", help="write benchmarks/results/ring.json")
     parser.add_argument("--replica", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -385,20 +418,20 @@ def main() -> None:
     tools = os.environ.get("AIOINFORMER_TEST_CLUSTER")
     if not tools:
         parser.error("AIOINFORMER_TEST_CLUSTER must name the folder with the tools of the cluster")
-    with tempfile.TemporaryDirectory() as name:
-        gate = f"--feature-gates=ShardedListAndWatch={str(options.shards).lower()}"
-        up = [f"{tools}/up", "--detach", "--dir", name, "--exit-with-pid", str(os.getpid()), gate]
-        subprocess.run(up, check=True, stdout=subprocess.DEVNULL)
-        try:
-            figures = asyncio.run(measure(Path(name), options))
-        finally:
-            subprocess.run([f"{tools}/down", "--dir", name], check=True, stdout=subprocess.DEVNULL)
+    figures = faults(options) if "faults" in options.only else {}
+    if questions := [each for each in options.only if each != "faults"]:
+        figures |= on_cluster(tools, questions, options)
     if options.write:
         from harness import RESULTS, machine
 
         asked = {each: getattr(options, each) for each in ("objects", "rate", "replicas", "seconds", "lease", "shards")}
-        result = {"machine": machine(), "options": asked, "figures": figures}
-        (RESULTS / "ring.json").write_text(json.dumps(result, indent=2) + "\n")
+        file = RESULTS / "ring.json"
+        known = json.loads(file.read_text()) if file.exists() else {"figures": {}}
+        # Without figures of another machine.
+        kept = known["figures"] if known.get("machine") == machine() else {}
+        asked = known.get("options", asked) if options.only == ["faults"] else asked
+        result = {"machine": machine(), "options": asked, "figures": {**kept, **figures}}
+        file.write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -338,6 +338,8 @@ TRIED = """\
 |---|---|
 | a read size of 2 MiB instead of the 1 MiB of a stream | no measurable difference |
 | a decoder for the whole watch line (`{"type", "object": Raw}`) | half as much again as cutting by position |
+| one decoding call for all lines of a read of a watch (`decode_lines` of msgspec) | 6.7 to 7.2 µs per event, as one by one (6.7): the time is spent on skipping the bodies |
+| reads of 64 or 128 KiB, so that the lines of a flood stay in the processor's cache | 1.47 and 1.39 of the floor's CPU in a flood, instead of 1.22 |
 | decoding a whole page of a list at once | saves 1 µs per object, but blocks the event loop for a page, and needs the memory of the body twice |
 | finding the ends of items by a regular expression, or by a shorter separator | 2.6 and 1.9 µs per object instead of 1.5 |
 | splitting a chunk of a list at all separators at once | costs as much as one by one, and wrong splits must be joined again |
@@ -360,4 +362,8 @@ TRIED = """\
 | adding an index function, with 50,000 pods | 965 ms | `add_indexers_in_slices` |
 | collecting a list of 50,000 pods by key | 9 ms | many small dicts instead of one that grows in one step |
 | freeing a cache of 50,000 pods | 18 ms | freed in slices |
+| a step of each of 100 handlers with a backlog in each turn | 25 ms | eight handlers go on in each turn, one after the other |
+
+What is left for large caches is the growth of one dict, which cannot be interrupted: about 12 ms when it gets its
+174,763rd entry, and 50 to 75 ms at the 699,051st.
 """  # noqa: E501

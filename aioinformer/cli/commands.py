@@ -296,6 +296,12 @@ _NAMESPACES = click.option(
     help="Only this namespace; can be repeated, or separated by commas. Default: those of the manager.",
 )
 
+
+def _service_account(what: str) -> Callable[[_Function], _Function]:
+    default = "the manager's name, in the namespace of its Lease, or default."
+    return click.option("--service-account", metavar="[NS/]NAME", help=f"{what}. Default: {default}")
+
+
 _LOG_LEVEL = click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
@@ -310,11 +316,7 @@ _LOG_LEVEL = click.option(
 @_NAMESPACES
 @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
 @_server_options
-@click.option(
-    "--service-account",
-    metavar="[NS/]NAME",
-    help="Service account of the manifest. Default: the manager's name, in the namespace of its Lease, or default.",
-)
+@_service_account("Service account of the manifest")
 @click.option("--as", "user", metavar="USER", default="", help="Review the permissions of this user instead of yours.")
 @click.option(
     "-o",
@@ -356,10 +358,10 @@ def check(
       2  a bad option, an unreadable kubeconfig, or no such manager
     """
     from aioinformer.cli.controllers.check import CheckOptions, CheckProgram
-    from aioinformer.cli.controllers.loading import chosen_manager
+    from aioinformer.cli.controllers.loading import load_manager
     from aioinformer.cli.controllers.loading import service_account as account_of
 
-    loaded = chosen_manager(manager, namespaces)
+    loaded = load_manager(manager, namespaces)
     options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
     sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
 
@@ -450,11 +452,11 @@ def run(
       1  a controller has failed for good
       2  a bad option, an unreadable kubeconfig, no cluster, or no such manager
     """
-    from aioinformer.cli.controllers.loading import chosen_manager
+    from aioinformer.cli.controllers.loading import load_manager
     from aioinformer.cli.controllers.run import configure_logging, run_manager
 
     configure_logging(log_format, log_level)
-    loaded = chosen_manager(manager, namespaces)
+    loaded = load_manager(manager, namespaces)
     options = ServerOptions(**server)
     loaded.dry_run = loaded.dry_run or dry_run
     if health_port is not None:
@@ -526,17 +528,16 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None)
       1  each difference, or each break, is a line on stdout
       2  a bad option or file, no such class, or a class without a schema; the message names class and field
     """
-    from aioinformer.cli.controllers.loading import chosen_custom_resource
+    from aioinformer.cli.controllers.loading import load_custom_resource
     from aioinformer.cli.projects.definitions import compare
     from aioinformer.resources.manifests import to_yaml
 
-    bodies = [chosen_custom_resource(place).crd() for place in places]
+    bodies = [load_custom_resource(place).crd() for place in places]
     if check is None and compatible_with is None:
         click.echo(to_yaml(*bodies), nl=False)
         return
     lines = [line for body in bodies for line in compare(body, check, compatible_with)]
-    for line in lines:
-        click.echo(line)
+    click.echo("".join(f"{line}\n" for line in lines), nl=False)
     sys.exit(1 if lines else 0)
 
 
@@ -546,11 +547,7 @@ def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None)
 @_NAMESPACES
 @click.option("--image", metavar="IMAGE", default="", help="Image of the container. Default: the manager's name.")
 @click.option("--replicas", metavar="N", type=click.IntRange(0), help="Default: 2 with a leader election, otherwise 1.")
-@click.option(
-    "--service-account",
-    metavar="[NS/]NAME",
-    help="Name and namespace of all objects. Default: the manager's name, in the namespace of its Lease, or default.",
-)
+@_service_account("Name and namespace of all objects")
 @click.option("--pod-monitor", is_flag=True, help="Add a PodMonitor, for the operator of Prometheus.")
 @click.option("--overwrite", is_flag=True, help="Replace files that were edited, or have the name of a generated one.")
 def manifests(
@@ -579,15 +576,12 @@ def manifests(
       0  written, or nothing has changed
       2  a bad option, no such manager, a class without a schema, or a generated file that was edited
     """
-    from pathlib import Path
-
     from aioinformer.cli.controllers import loading
     from aioinformer.cli.projects.kustomize import Deployed, write_base
 
-    loaded = loading.chosen_manager(manager, namespaces)
-    names = tuple(name for each in namespaces for name in each.split(","))
-    account = loading.service_account(service_account, loaded)
-    options = Deployed(manager, account, image, replicas, pod_monitor, names)
+    loaded = loading.load_manager(manager, namespaces)
+    account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
+    options = Deployed(manager, account, image, replicas, pod_monitor, tuple(named))
     for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
         click.echo(line)
 
@@ -610,8 +604,6 @@ def init(name: str, group: str, kind: str) -> None:
       0  made; stdout says what to do next
       2  a bad option, or the folder is not empty
     """
-    from pathlib import Path
-
     from aioinformer.cli.projects.init import init_project
 
     for path in init_project(Path(name), group, kind):

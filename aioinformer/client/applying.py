@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from aioinformer.client.bodies import encode_unchecked
-from aioinformer.errors import AioinformerError, NotFound, TransportError, UsageError
+from aioinformer.errors import AioinformerError, TransportError, UsageError
 from aioinformer.resources.crds import CustomResourceDefinition
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.resources.manifests import Manifest, title
@@ -26,16 +24,12 @@ Change: TypeAlias = Literal["created", "changed", "unchanged", "failed"]
 
 _decode_definition: Final = msgspec.json.Decoder(CustomResourceDefinition).decode
 _CRD: Final = "CustomResourceDefinition"
-#: Namespaces and definitions are needed by others; webhooks and API services refuse others while they do not run.
-_RANKS: Final = {
-    "Namespace": 0,
-    _CRD: 1,
-    "ValidatingWebhookConfiguration": 3,
-    "MutatingWebhookConfiguration": 3,
-    "APIService": 3,
-}
-_REST: Final = 2
-_PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
+#: What others need, in its order.
+_FIRST: Final = ("Namespace", _CRD)
+#: What refuses others while it does not run.
+_LAST: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService")
+#: Seconds between looks at definitions.
+_PAUSE: Final = 0.1
 
 
 class AppliedObject(msgspec.Struct, frozen=True):
@@ -105,7 +99,9 @@ async def apply_all(
     for body in bodies:
         if not (body.get("apiVersion") and body.get("kind")):
             raise UsageError(f"{title(body)}: an object to apply needs apiVersion and kind")
-    ordered = sorted(bodies, key=lambda each: _RANKS.get(each["kind"], _REST))  # stable
+    first = [body for kind in _FIRST for body in bodies if body["kind"] == kind]
+    rest = [body for body in bodies if body["kind"] not in _FIRST]
+    rest.sort(key=lambda body: body["kind"] in _LAST)  # stable
     lost: TransportError | None = None
 
     async def apply(body: Manifest) -> AppliedObject:
@@ -119,14 +115,13 @@ async def apply_all(
                 lost = error  # the server does not answer: no further attempt, each of which would wait
             return AppliedObject(body.title, "failed", body.source, error)
 
-    needed = sum(_RANKS.get(each["kind"], _REST) <= _RANKS[_CRD] for each in ordered)
-    found = [await apply(body) for body in ordered[:needed]]
+    found = [await apply(body) for body in first]
     if not settings.dry_run:
-        applied = zip(ordered, found, strict=False)
+        applied = zip(first, found, strict=True)
         definitions = {body.title: body for body, one in applied if body["kind"] == _CRD and one.error is None}
         reasons = await _not_served(client, definitions, wait)
         found = [_failed(each, reasons[each.title], wait) if each.title in reasons else each for each in found]
-    report = ApplyReport((*found, *[await apply(body) for body in ordered[needed:]]))
+    report = ApplyReport((*found, *[await apply(body) for body in rest]))
     if report.failed:
         raise ApplyFailed(report)
     return report
@@ -143,17 +138,16 @@ async def _apply(
     known = body.resource
     resource = client.resource(known) if known is not None else await client.resource_for(body)
     place = "" if not resource.resource.namespaced or body["metadata"].get("namespace") else namespace
-    before = None
-    with suppress(NotFound):
-        before = metadata_of(await resource.get(body, namespace=place))
+    before = await resource.get_or_none(body, namespace=place)
     after = await resource.apply(body, force=force, namespace=place, **options)
     change: Change = "created"
     if before is not None:
-        versions = [
-            metadata_field(each, "resource_version", "resourceVersion") for each in (before, metadata_of(after))
-        ]
-        change = "unchanged" if versions[0] == versions[1] else "changed"
+        change = "unchanged" if _version(before) == _version(after) else "changed"
     return AppliedObject(body.title, change, body.source, None, after)
+
+
+def _version(obj: Any) -> Any:
+    return metadata_field(metadata_of(obj), "resource_version", "resourceVersion")
 
 
 def _failed(one: AppliedObject, reason: str, wait: float) -> AppliedObject:
@@ -166,14 +160,12 @@ async def _not_served(client: Client, definitions: dict[str, Manifest], wait: fl
     reasons = dict.fromkeys(definitions, "no answer")
     try:
         async with asyncio.timeout(wait):
-            for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+            while reasons:
                 for each in list(reasons):
                     reasons[each] = await _reason_to_wait(client, definitions[each])
                     if not reasons[each]:
                         del reasons[each]
-                if not reasons:
-                    break
-                await asyncio.sleep(pause)
+                await asyncio.sleep(_PAUSE if reasons else 0)
     except TimeoutError:
         pass
     except AioinformerError as error:
@@ -182,10 +174,8 @@ async def _not_served(client: Client, definitions: dict[str, Manifest], wait: fl
 
 
 async def _reason_to_wait(client: Client, body: Manifest) -> str:
-    raw = (
-        await client.request("GET", f"/apis/{body['apiVersion']}/customresourcedefinitions/{body['metadata']['name']}")
-    ).body
-    definition = _decode_definition(raw)
+    path = f"/apis/{body['apiVersion']}/customresourcedefinitions/{body['metadata']['name']}"
+    definition = _decode_definition((await client.request("GET", path)).body)
     if not definition.served():
         conditions = (definition.status.conditions if definition.status else None) or ()
         refused = [each.message for each in conditions if each.status == "False" and each.message]

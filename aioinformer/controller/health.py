@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
-from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
 from aioinformer.reflector.protocol.changes import summary
+from aioinformer.serving import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from aiohttp import web
@@ -180,7 +181,7 @@ class HealthServer:
         self._probes = {"/livez": lambda: self._with_loop(alive()), "/readyz": ready}
         self._registry: Any = getattr(metrics, "registry", None)
         self._failed: set[str] = set()
-        self._runner: web.AppRunner | None = None
+        self._listening: AbstractAsyncContextManager[int] | None = None
         self._pulse = Pulse()
 
     async def __aenter__(self) -> Self:
@@ -196,17 +197,10 @@ class HealthServer:
             app.router.add_get(path, self._probe)
         if self._registry is not None:
             app.router.add_get("/metrics", self._metrics)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        try:
-            await self._runner.setup()
-            await web.TCPSite(self._runner, self._host or None, self.port).start()
-        except (OSError, OverflowError) as error:
-            await self._runner.cleanup()
-            reason = getattr(error, "strerror", "") or error
-            raise UsageError(
-                f"the health server cannot listen on port {self.port}: {reason}; choose another health_port or host"
-            ) from error
-        self.port = self._runner.addresses[0][1]
+        what = f"the health server cannot listen on port {self.port}"
+        remedy = "choose another health_port or host"
+        self._listening = listening(app, self._host, self.port, what=what, remedy=remedy)
+        self.port = await self._listening.__aenter__()
         self._pulse.start()
         _log.info("probes listen at http://%s:%d/livez and /readyz", self._host or "0.0.0.0", self.port)
         return self
@@ -215,8 +209,8 @@ class HealthServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._pulse.stop()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listening is not None:
+            await self._listening.__aexit__(kind, error, traceback)
 
     def _with_loop(self, health: Health) -> Health:
         late = self._pulse.late

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.events import Recorder
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import inf
+from operator import getitem
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.crds.markers import INT_OR_STRING, LIST_KEYS, LIST_TYPE, MAP_TYPE, RULES, UNKNOWN
@@ -12,9 +14,12 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 
-_LEAST: Final = ("minimum", "minLength", "minItems", "minProperties")
-_MOST: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
+#: Limits, with 1 for those that a greater value narrows, and -1 for those that a smaller one does.
+_LIMITS: Final = {f"min{what}": 1 for what in ("imum", "Length", "Items", "Properties")} | {
+    f"max{what}": -1 for what in ("imum", "Length", "Items", "Properties")
+}
 _SAME: Final = ("pattern", "format", LIST_TYPE, LIST_KEYS, MAP_TYPE)
+_WIDER: Final = (("integer", "number"), ("integer", "int-or-string"), ("string", "int-or-string"))
 
 
 def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -24,13 +29,10 @@ def breaks(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def _name_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    for name, was, now in (
-        ("group", before.get("group"), after["group"]),
-        ("scope", before.get("scope"), after["scope"]),
-        *((f"names.{each}", before["names"].get(each), after["names"].get(each)) for each in ("kind", "plural")),
-    ):
+    for parts in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
+        was, now = reduce(getitem, parts, before), reduce(getitem, parts, after)
         if was != now:
-            yield f"spec.{name}: changed from {was} to {now}: it is another resource"
+            yield f"spec.{'.'.join(parts)}: changed from {was} to {now}: it is another resource"
     for each in ("shortNames", "categories"):
         if gone := set(before["names"].get(each) or ()) - set(after["names"].get(each) or ()):
             yield f"spec.names.{each}: {', '.join(sorted(gone))} removed"
@@ -52,29 +54,23 @@ def _version_breaks(before: dict[str, Any], after: dict[str, Any]) -> Iterator[s
             yield f"{path}: subresource {subresource} removed"
         if "status" in has.keys() - had.keys():
             yield f"{path}: subresource status added: clients that write the status with the object no longer change it"
-        paths = {one["jsonPath"] for one in each.get("selectableFields") or ()}
-        for one in was.get("selectableFields") or ():
-            if one["jsonPath"] not in paths:
-                yield f"{path}: {one['jsonPath']} is no longer selectable"
+        selectable = [[one["jsonPath"] for one in version.get("selectableFields") or ()] for version in (was, each)]
+        for gone in sorted(set(selectable[0]) - set(selectable[1])):
+            yield f"{path}: {gone} is no longer selectable"
         schemas = [(one.get("schema") or {}).get("openAPIV3Schema") or {UNKNOWN: True} for one in (was, each)]
         yield from _schema_breaks(schemas[0], schemas[1], path)
 
 
 def _schema_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
     was, now = _kind(old), _kind(new)
-    wider = now == "any JSON" or (was, now) in {
-        ("integer", "number"),
-        ("integer", "int-or-string"),
-        ("string", "int-or-string"),
-    }
-    if was != now and not wider:
+    if was != now and now != "any JSON" and (was, now) not in _WIDER:
         yield f"{path}: type narrowed from {was} to {now}"
         return
     yield from _limit_breaks(old, new, path)
-    known = [each.get("rule") for each in old.get(RULES) or ()]
-    for each in new.get(RULES) or ():
-        if each["rule"] not in known:
-            yield f"{path}: rule {each['rule']!r} is new"
+    rules = [[each.get("rule") for each in schema.get(RULES) or ()] for schema in (old, new)]
+    for each in rules[1]:
+        if each not in rules[0]:
+            yield f"{path}: rule {each!r} is new"
     if old.get("nullable") and not new.get("nullable"):
         yield f"{path}: null is no longer accepted"
     if old.get(UNKNOWN) and not new.get(UNKNOWN):
@@ -99,13 +95,12 @@ def _field_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
         yield from _schema_breaks(more, now_more, f"{path}{{}}")
     elif more and not now_more and not new.get(UNKNOWN):
         yield f"{path}: no longer a map"
-    needs = {_tag(branch): branch for branch in old.get("oneOf") or ()}
+    branches = {_tag(branch): branch for branch in old.get("oneOf") or ()}
+    if "oneOf" in new and not branches:
+        yield f"{path}: is now one of several classes"
+        return
     for branch in new.get("oneOf") or ():
-        if (known := needs.get(_tag(branch))) is None:
-            if not needs:
-                yield f"{path}: is now one of several classes"
-                return
-            continue
+        known = branches.get(_tag(branch), branch)
         for name in sorted(set(branch["required"]) - set(known.get("required") or ())):
             yield f"{path}.{name}: newly required in {_tag(branch)}"
         if "not" in branch and "not" not in known:
@@ -113,16 +108,13 @@ def _field_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
 
 
 def _limit_breaks(old: Schema, new: Schema, path: str) -> Iterator[str]:
-    if "enum" in new:
-        gone = None if "enum" not in old else [each for each in old["enum"] if each not in new["enum"]]
-        if gone is None:
-            yield f"{path}: only {new['enum']} are accepted now"
-        elif gone:
-            yield f"{path}: {', '.join(map(str, gone))} no longer accepted"
-    for names, sign in ((_LEAST, 1), (_MOST, -1)):
-        for name in names:
-            if _limit(new, name, sign) > _limit(old, name, sign):
-                yield f"{path}: {name} is now {new[name]}"
+    if "enum" in new and "enum" not in old:
+        yield f"{path}: only {new['enum']} are accepted now"
+    elif gone := [each for each in old.get("enum", ()) if each not in new.get("enum", [each])]:
+        yield f"{path}: {', '.join(map(str, gone))} no longer accepted"
+    for name, sign in _LIMITS.items():
+        if _limit(new, name, sign) > _limit(old, name, sign):
+            yield f"{path}: {name} is now {new[name]}"
     step, known_step = new.get("multipleOf"), old.get("multipleOf")
     if step is not None and (known_step is None or known_step % step):
         yield f"{path}: multipleOf is now {step}"

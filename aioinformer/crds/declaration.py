@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from aioinformer.crds.descriptions import class_description
 from aioinformer.crds.structural import find, structural
 from aioinformer.crds.types import schema_of
 from aioinformer.errors import OptionError, UsageError
@@ -25,10 +24,11 @@ else:
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
-_COLUMN_TYPES: Final = frozenset({"integer", "number", "string", "boolean"})
+_SELECTABLE: Final = ("string", "integer", "boolean")
+_COLUMN_TYPES: Final = (*_SELECTABLE, "number", "date")
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(msgspec.Struct, frozen=True, omit_defaults=True, rename={"path": "jsonPath"}):
     """A column of `kubectl get`.
 
     Attributes:
@@ -59,16 +59,10 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class CustomResource(Resource[T_co], frozen=True):
-    """A resource whose definition is made from the class of its objects; see `custom_resource`.
+    """A resource whose definition is made from the class of its objects.
 
     Attributes:
-        served: requests may use this version.
-        storage: objects are stored in it; one version of a definition is.
-        deprecated: the warning that clients get, "" for none.
-        columns: of `kubectl get`.
-        scale: the fields of the subresource `scale`, None for none.
-        selectable: paths that field selectors may name.
-        others: the same resource in its other versions.
+        served, storage, deprecated, columns, scale, selectable, others: see `custom_resource`.
     """
 
     served: bool = True
@@ -85,20 +79,17 @@ class CustomResource(Resource[T_co], frozen=True):
         Raises:
             UsageError: the class has no structural schema, or a path names no field; the message names class and field.
         """
-        versions = [self, *self.others]
-        names: dict[str, Any] = {"kind": self.kind, "listKind": f"{self.kind}List"}
-        names |= {"plural": self.plural, "singular": self.singular}
-        names |= {"shortNames": list(self.short_names)} if self.short_names else {}
-        names |= {"categories": list(self.categories)} if self.categories else {}
+        names = {"kind": self.kind, "listKind": f"{self.kind}List", "plural": self.plural, "singular": self.singular}
+        several = _filled({"shortNames": list(self.short_names), "categories": list(self.categories)})
         return {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
             "metadata": {"name": self.group_resource},
             "spec": {
                 "group": self.group,
-                "names": names,
+                "names": {**names, **several},
                 "scope": "Namespaced" if self.namespaced else "Cluster",
-                "versions": [_version_body(each) for each in versions],
+                "versions": [_version_body(each) for each in (self, *self.others)],
             },
         }
 
@@ -109,10 +100,7 @@ class CustomResource(Resource[T_co], frozen=True):
             UsageError: as `crd`.
         """
         cls: Any = self.decoder
-        found = structural(schema_of(cls), cls.__name__)
-        if text := class_description(cls):
-            found["description"] = text
-        return found
+        return structural(schema_of(cls), cls.__name__)
 
 
 def custom_resource(
@@ -166,9 +154,8 @@ def custom_resource(
     singular = singular or kind.lower()
     _check("group", _DOMAIN, group, 'a domain in lower case, such as "example.com"')
     _check("kind", _KIND, kind, "letters and digits, the first in upper case")
-    for option, names in (("version", [version]), ("plural", [plural]), ("singular", [singular])):
-        _check(option, _LABEL, names[0], "lower-case letters, digits and -")
-    for option, several in (("short_names", short_names), ("categories", categories)):
+    names = {"version": [version], "plural": [plural], "singular": [singular]}
+    for option, several in {**names, "short_names": short_names, "categories": categories}.items():
         if isinstance(several, str):
             raise OptionError(f'{option}: give a list of names, not the text "{several}"')
         for name in several:
@@ -229,56 +216,47 @@ def _has_status(cls: type[Any]) -> bool:
 
 def _version_body(resource: CustomResource[Any]) -> dict[str, Any]:
     schema = resource.schema()
-    found: dict[str, Any] = {"name": resource.version, "served": resource.served, "storage": resource.storage}
-    if resource.deprecated:
-        found |= {"deprecated": True, "deprecationWarning": resource.deprecated}
-    found["schema"] = {"openAPIV3Schema": _whole(schema)}
     subresources: dict[str, Any] = {"status": {}} if "status" in resource.subresources else {}
     if (scale := resource.scale) is not None:
         paths = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
-        paths |= {"labelSelectorPath": scale.selector} if scale.selector else {}
-        for option, path in paths.items():
-            expected = "string" if option == "labelSelectorPath" else "integer"
-            if _at(resource, schema, "scale", path).get("type") not in (expected, None):
-                raise UsageError(f"{resource.kind}: scale: {path} must be of type {expected}")
-        subresources["scale"] = paths
-    if subresources:
-        found["subresources"] = subresources
-    if resource.columns:
-        found["additionalPrinterColumns"] = [_column(resource, schema, each) for each in resource.columns]
+        subresources["scale"] = paths | _filled({"labelSelectorPath": scale.selector})
+        for name, path in subresources["scale"].items():
+            expected = "string" if name == "labelSelectorPath" else "integer"
+            _check_path(resource, schema, "scale", path, (expected, None), f"of type {expected}")
     for path in resource.selectable:
-        if _at(resource, schema, "selectable", path).get("type") not in ("string", "integer", "boolean"):
-            raise UsageError(f"{resource.kind}: selectable: {path} must be a text, an integer or a boolean")
-    if resource.selectable:
-        found["selectableFields"] = [{"jsonPath": path} for path in resource.selectable]
-    return found
+        _check_path(resource, schema, "selectable", path, _SELECTABLE, "a text, an integer or a boolean")
+    added = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    whole = {**schema, "properties": {**added, **schema["properties"]}}
+    columns = [_column(resource, schema, each) for each in resource.columns]
+    found = {"name": resource.version, "served": resource.served, "storage": resource.storage}
+    found |= {"deprecated": True, "deprecationWarning": resource.deprecated} if resource.deprecated else {}
+    # The rules of a class that occurs twice would be the same list.
+    found |= {"schema": {"openAPIV3Schema": deepcopy(whole)}}
+    selectable = [{"jsonPath": path} for path in resource.selectable]
+    more = {"subresources": subresources, "additionalPrinterColumns": columns, "selectableFields": selectable}
+    return {**found, **_filled(more)}
 
 
 def _column(resource: CustomResource[Any], schema: dict[str, Any], column: Column) -> dict[str, Any]:
-    if column.path.startswith(".metadata."):
-        kind = "date" if column.path.endswith("Timestamp") else "string"
-    else:
-        here = _at(resource, schema, "columns", column.path)
-        kind = "date" if here.get("format") == "date-time" else str(here.get("type"))
-        kind = kind if kind in _COLUMN_TYPES | {"date"} else "string"
-    found = {"name": column.name, "type": kind, "jsonPath": column.path}
-    found |= {"description": column.description} if column.description else {}
-    return found | ({"priority": column.priority} if column.priority else {})
+    kind = "date" if column.path.endswith("Timestamp") else "string"
+    if not column.path.startswith(".metadata."):
+        here = _check_path(resource, schema, "columns", column.path)
+        kind = "date" if here.get("format") == "date-time" else here.get("type", "")
+    return {**msgspec.to_builtins(column), "type": kind if kind in _COLUMN_TYPES else "string"}
 
 
-def _at(resource: CustomResource[Any], schema: dict[str, Any], option: str, path: str) -> dict[str, Any]:
+def _check_path(
+    resource: Resource[Any], schema: dict[str, Any], option: str, path: str, types: Any = None, expected: str = ""
+) -> dict[str, Any]:
+    """Return the schema at a path. It must be of one of some types, if they are given."""
     found = find(schema, path) if path.startswith(".") else None
     if found is None:
         raise UsageError(f'{resource.kind}: {option}: {path!r} names no field of the class; write ".spec.size"')
+    if types and found.get("type") not in types:
+        raise UsageError(f"{resource.kind}: {option}: {path} must be {expected}")
     return found
 
 
-def _whole(schema: dict[str, Any]) -> dict[str, Any]:
-    found = deepcopy(schema)  # a class that occurs twice would be the same dict
-    found["properties"] = {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"type": "object"},
-        **found["properties"],
-    }
-    return found
+def _filled(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the members that have a value."""
+    return {name: value for name, value in members.items() if value}

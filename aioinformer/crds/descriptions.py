@@ -9,14 +9,16 @@ import textwrap
 from itertools import pairwise
 from typing import Any, Final
 
-_SECTION: Final = re.compile(r"^(Attributes|Args|Arguments|Parameters):\s*$")
-_FIELD: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
-_ANY_SECTION: Final = re.compile(r"^[A-Z][A-Za-z ]*:\s*$")
+from aioinformer.cache.objects.models.model import Model
+
+_SECTION: Final = re.compile(r"^([A-Z][A-Za-z ]*):\s*$")
+_OF_FIELDS: Final = ("Attributes", "Args", "Arguments", "Parameters")
+_FIELD: Final = re.compile(r"^ {1,4}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 
 
 def class_description(cls: type[Any]) -> str:
-    """Return the docstring of a class without its sections, "" if it has none of its own."""
-    return _split(cls)[0]
+    """Return the docstring of a class without its sections, "" if it has none of its own, or is a built-in type."""
+    return "" if issubclass(cls, Model) else _split(cls)[0]
 
 
 def field_descriptions(cls: type[Any]) -> dict[str, str]:
@@ -25,7 +27,7 @@ def field_descriptions(cls: type[Any]) -> dict[str, str]:
     They are in the section "Attributes" of the docstring, or in strings that follow the fields, which need the source.
     """
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
+    for base in () if issubclass(cls, Model) else reversed(cls.__mro__):
         if base.__module__ not in ("builtins", "msgspec", "msgspec._core", "typing"):
             found |= _split(base)[1] | _strings_after_fields(base)
     return found
@@ -37,20 +39,17 @@ def _split(cls: type[Any]) -> tuple[str, dict[str, str]]:
         return "", {}
     text: list[str] = []
     fields: dict[str, list[str]] = {}
-    inside, name, first_indent = False, "", 0
+    section, name = "", ""
     for line in inspect.cleandoc(own).splitlines():
-        if _ANY_SECTION.match(line):
-            inside, name = bool(_SECTION.match(line)), ""
-        elif inside and line.strip():
-            indent = len(line) - len(line.lstrip())
-            match = _FIELD.match(line.strip())
-            if match and (not name or indent <= first_indent):
-                name, first_indent = match[1], indent
-                fields[name] = [match[2]]
-            elif name:
-                fields[name].append(line.strip())
-        elif not inside:
+        if heading := _SECTION.match(line):
+            section, name = heading[1], ""
+        elif not section:
             text.append(line)
+        elif section in _OF_FIELDS and (match := _FIELD.match(line)):
+            name = match[1]
+            fields[name] = [match[2]]
+        elif name:
+            fields[name].append(line.strip())
     return "\n".join(text).strip(), {name: " ".join(lines).strip() for name, lines in fields.items()}
 
 

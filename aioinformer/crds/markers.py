@@ -5,6 +5,7 @@ Each is a `msgspec.Meta`, which msgspec hands over, and pydantic leaves to the r
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Meta
@@ -115,9 +116,7 @@ def class_markers(cls: type[Any]) -> list[Meta]:
 
 def with_markers(schema: dict[str, Any], markers: list[Meta]) -> dict[str, Any]:
     """Return a schema with what markers say."""
-    for marker in markers:
-        schema = merged(schema, marker.extra_json_schema or {})
-    return schema
+    return reduce(merged, (marker.extra_json_schema or {} for marker in markers), schema)
 
 
 def merged(schema: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aioinformer.functions import plain_function
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.metrics import count_requests, identity_for, name_for
+from aioinformer.metrics.counters import count_requests
+from aioinformer.metrics.names import identity_for, name_for
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import check_metrics, check_options
 from aioinformer.resources.scopes import Scope, check_namespace, key_of
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
 
     from aioinformer.informer.options import Making
-    from aioinformer.metrics import InformerName, MetricsProvider
+    from aioinformer.metrics.names import InformerName
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.reflector.options import ListOptions
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.scopes import InformerKey

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from aioinformer.informer.options import InformerOptions
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import InformerName, MetricsProvider
+    from aioinformer.metrics.names import InformerName
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.options import ListOptions
     from aioinformer.resources.scopes import Scope

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from aioinformer.factory.resource_accessor import FrozenObject
     from aioinformer.informer.options import CommonOptions
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import InformerName, MetricsProvider
+    from aioinformer.metrics.names import InformerName
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.reflector.options import ListOptions
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection

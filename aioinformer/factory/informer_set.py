@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from aioinformer.factory.memory import InformerMemory
-    from aioinformer.metrics import InformerName
+    from aioinformer.metrics.names import InformerName
     from aioinformer.resources.scopes import InformerKey
 
 I = TypeVar("I", bound=SharedIndexInformer[Any])  # noqa: E741

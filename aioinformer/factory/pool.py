@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.factory.memory import InformerMemory
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
+from aioinformer.handlers.few_lines import FewLines
 from aioinformer.handlers.notifications import AddNotification
 from aioinformer.logs import get_logger
 
@@ -73,6 +74,7 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         initial: how many of the initial list have not been delivered.
         limit: how many waiting notifications are logged next.
         growth: when the backlog began to grow, and how many notifications had been added and delivered until then.
+        lines: logs this; the listeners of an informer share it.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
     initial: int = 0
     limit: int = msgspec.field(default_factory=lambda: _BACKLOG)
     growth: tuple[float, int, int] | None = None
+    lines: FewLines = msgspec.field(default_factory=lambda: FewLines(_log))
 
     @property
     def behind(self) -> int:
@@ -105,7 +108,7 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         self.added += batch.size
         self.waiting += batch.size
         self.initial += batch.initial
-        if self.waiting >= self.limit:
+        if self.waiting >= self.limit + self.initial:
             # Not here: a failure of the log must not look like one of `add`, after which the batch is added again.
             asyncio.get_running_loop().call_soon(self._check_growth)
 
@@ -143,7 +146,8 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         if (seconds := loop.time() - began) < _PATIENCE:
             return
         self.limit = 2 * waiting
-        _log.warning(
+        self.lines.warning(
+            "fall behind",
             "%s falls behind: %d notifications are pending; in the last %.0f s, %.0f arrived and %.0f were delivered "
             "per second. Make the handler faster, or merge the changes of an object with CoalescingHandler",
             *(self.name, waiting, seconds, (self.added - added) / seconds, (self.calls - calls) / seconds),
@@ -153,5 +157,5 @@ class Backlog(msgspec.Struct, Generic[T], eq=False):
         """Log that nothing waits any more, if the backlog has been logged."""
         if self.limit > _BACKLOG and self.growth is not None:
             seconds = asyncio.get_running_loop().time() - self.growth[0]
-            _log.warning("%s has caught up after %.0f s", self.name, seconds)
+            self.lines.warning("have caught up", "%s has caught up after %.0f s", self.name, seconds)
         self.limit, self.growth = _BACKLOG, None

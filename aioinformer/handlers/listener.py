@@ -18,7 +18,6 @@ from time import time
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from aioinformer import concurrency
 from aioinformer.concurrency import IN_HANDLER, Latch, clock_of, create_task, is_ending, uncancel
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
@@ -27,10 +26,11 @@ from aioinformer.handlers.names import HandlerCall, HandlerError, HandlerNames, 
 from aioinformer.handlers.notifications import AddNotification, Delivery, Notification
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import LIMIT, Stalls, Steps
+from aioinformer.handlers.turns import Turns
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sized
+    from collections.abc import Callable, Iterable
 
     from aioinformer.handlers.overdue import OverdueCalls
     from aioinformer.handlers.resync import ResyncSchedule
@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 _log = get_logger("aioinformer.handlers")
 
-#: The number of slices that all listeners of an informer share in one turn of the event loop.
-_TURN: Final = 2
 #: Slow calls are logged while more notifications than this wait.
 _DEEP: Final = 1024
 #: A call that takes longer than this is slow, in seconds.
@@ -97,12 +95,11 @@ class ProcessorListener(Generic[T]):
         self.on_error: Callable[[], None] = lambda: None
         self.on_crash: Callable[[BaseException], None] = lambda error: None
         self.overdue: OverdueCalls | None = None
-        #: All listeners of the informer, which share the slices of a turn.
-        self.peers: Sized = (self,)
+        #: Shared by all listeners of the informer.
+        self.turns = Turns((self,))
         self._deliver = deliver
         self._functions = HandlerNames(handler)
         self._stalls = stalls or Stalls(name)
-        self._slice_seconds = concurrency.SLICE_SECONDS
         self._slice_ends = 0.0
         self._clock: Callable[[], float] = lambda: 0.0
         #: The last notification that was delivered, and that of the last slow call.
@@ -219,7 +216,7 @@ class ProcessorListener(Generic[T]):
                 self._take(error)
                 continue
             if waits:  # otherwise no other task had a turn: a backlog of small batches is one slice
-                self._begin_slice()
+                self._slice_ends = self._clock() + self.turns.first
             try:
                 await self._deliver_each(backlog.begin(batch))
             finally:
@@ -250,26 +247,21 @@ class ProcessorListener(Generic[T]):
             if ended - now > self._notable:
                 self._account_for(ended - now, ended)
             self.call_began = now = ended
-            if now >= self._slice_ends:
+            if now >= self._slice_ends and backlog.behind:
                 now = await self._end_slice()
             if backlog.closed:
                 return
 
-    def _begin_slice(self) -> float:
-        """Begin the time for which this listener may block the event loop. All listeners share the slices of a turn."""
-        now = self._clock()
-        self._slice_ends = now + self._slice_seconds * _TURN / max(_TURN, len(self.peers))
-        return now
-
     async def _end_slice(self) -> float:
         """Give other tasks a turn between two calls; return when the next slice begins."""
-        self.call_began = None
+        self.call_began, seconds = None, 0.0
         try:
-            await asyncio.sleep(0)
+            seconds = await self.turns.next()
         except asyncio.CancelledError as error:
             self._take(error)
-        self.call_began = self._begin_slice()
-        return self.call_began
+        now = self.call_began = self._clock()
+        self._slice_ends = now + seconds
+        return now
 
     def _take(self, error: BaseException) -> None:
         """Count an error of the handler, or raise it if this task is to end.

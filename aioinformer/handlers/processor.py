@@ -11,7 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.few_lines import FewLines
 from aioinformer.handlers.overdue import OverdueCalls
+from aioinformer.handlers.turns import Turns
 from aioinformer.logs import get_logger
 
 if TYPE_CHECKING:
@@ -33,14 +35,29 @@ class SharedProcessor(Generic[T]):
 
     Attributes:
         listeners: the current listeners.
+        observers: called with each batch before the listeners get it, without resyncs. They must not raise.
         errors: how often handlers raised, those of removed listeners included.
         on_crash: called with the exception that ends a listener.
     """
 
-    __slots__ = ("_leaving", "_missed", "_outbox", "_overdue", "_syncs", "_tasks", "errors", "listeners", "on_crash")
+    __slots__ = (
+        "_leaving",
+        "_lines",
+        "_missed",
+        "_outbox",
+        "_overdue",
+        "_syncs",
+        "_tasks",
+        "_turns",
+        "errors",
+        "listeners",
+        "observers",
+        "on_crash",
+    )
 
     def __init__(self) -> None:
         self.listeners: list[ProcessorListener[T]] = []
+        self.observers: list[Callable[[Batch[T]], object]] = []
         self.errors = 0
         self.on_crash: Callable[[BaseException], None] = lambda error: None
         #: Removed listeners whose handler has not finished its last call.
@@ -52,6 +69,8 @@ class SharedProcessor(Generic[T]):
         self._missed: list[tuple[ProcessorListener[T], Batch[T]]] = []
         self._tasks: asyncio.TaskGroup | None = None
         self._overdue = OverdueCalls(self._running)
+        self._lines = FewLines(_log)
+        self._turns = Turns(self.listeners)
 
     def _running(self) -> tuple[ProcessorListener[T], ...]:
         return (*self.listeners, *self._leaving)
@@ -84,6 +103,8 @@ class SharedProcessor(Generic[T]):
         if syncs := self._syncs:
             without = Batch.of([each for position, each in enumerate(collected) if position not in syncs])
         self._outbox, self._syncs = [], None
+        for observe in self.observers:
+            observe(without)
         for listener in self.listeners:
             chosen = everything if listener.resync.syncing else without
             if chosen.size:
@@ -99,8 +120,9 @@ class SharedProcessor(Generic[T]):
     def add_listener(self, listener: ProcessorListener[T]) -> None:
         """Add a listener; it receives the batches from now on."""
         self.listeners.append(listener)
-        listener.peers = self.listeners
+        listener.turns = self._turns
         listener.overdue = self._overdue
+        listener.backlog.lines = self._lines
         listener.on_error = self._count_error
         listener.on_crash = lambda error: self.on_crash(error)
         if self._tasks is not None:
@@ -141,6 +163,7 @@ class SharedProcessor(Generic[T]):
             await self._stop(self._running(), grace)
         finally:
             self._overdue.close()
+            self._lines.close()
 
     async def _stop(self, listeners: Collection[ProcessorListener[T]], grace: float) -> None:
         for listener in listeners:

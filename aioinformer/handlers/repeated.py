@@ -62,8 +62,8 @@ class RepeatedErrors:
         lines: int = 0,
         once: bool = False,
         extra: Mapping[str, object] | None = None,
-    ) -> None:
-        """Log an error with its traceback, or count it.
+    ) -> bool:
+        """Log an error with its traceback, or count it; return whether it was logged.
 
         Args:
             subject: what raised, for the count and as the identity: "index function by_node at app/pods.py:12".
@@ -94,11 +94,12 @@ class RepeatedErrors:
             period.last = type(error)
             if key and len(period.keys) < _NAMED:
                 period.keys[key] = None
-            return
+            return False
         period.lines -= 1
         if once:
             period.logged.add(f"{key} {error}")
         self._log.log(level, message, *arguments, exc_info=shown, extra=extra)
+        return True
 
     def close(self) -> None:
         """Log the counts that have not been logged, and cancel the timers. Errors may be reported afterwards."""

@@ -14,7 +14,9 @@ from aioinformer.informer.outages import Outages
 from aioinformer.informer.reader import InformerCache
 from aioinformer.informer.snapshots import InformerSnapshot, informer_snapshot
 from aioinformer.logs import get_logger
-from aioinformer.metrics import InformerCounters, InformerName, InformerNameAndResource, InformerStatistics
+from aioinformer.metrics.counters import InformerCounters
+from aioinformer.metrics.names import InformerName, InformerNameAndResource
+from aioinformer.metrics.statistics import InformerStatistics
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.scopes import InformerKey, Scope
 
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from aioinformer.handlers.backlog import Batch
     from aioinformer.informer.pipeline import Pipeline
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import Reflector
     from aioinformer.reflector.state import InformerState
@@ -72,6 +75,14 @@ class ObservedInformer(InformerCache[T]):
             UsageError: the function is a coroutine function.
         """
         self._state_handlers.append(plain_function(handler, "state handler"))
+
+    @property
+    def observers(self) -> list[Callable[[Batch[T]], object]]:
+        """Functions that get each batch of notifications before the handlers do, without resyncs. They must not raise.
+
+        They cost less than handlers: they have no queue and no task. The list may be changed.
+        """
+        return self._pipeline.processor.observers
 
     @property
     def initial_resource_version(self) -> str:

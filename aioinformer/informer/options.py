@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from aioinformer.cache.indices import Indexers
     from aioinformer.cache.objects.codec import BodyDecoder, Transform
     from aioinformer.cache.store import Indexer
-    from aioinformer.metrics import InformerNameAndResource, MetricsProvider
+    from aioinformer.metrics.names import InformerNameAndResource
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.field_selectors import FieldSelector
     from aioinformer.resources.label_selectors import LabelSelector
 

@@ -96,6 +96,7 @@ class Pipeline(Generic[T]):
         self._indexer = indexer
         self._objects = objects
         self._waiters = waiters
+        self._options = options
         self.updates = self._new_updates(None)
         self.handlers: Registrations[T] = Registrations(
             name,
@@ -110,7 +111,6 @@ class Pipeline(Generic[T]):
         self._store = indexer.store
         #: A tuple that is replaced, so that other threads may iterate over it.
         self._queues: tuple[ref[Queue[Record]], ...] = ()
-        self._options = options
         self._compressor = compressor
 
     def new_queue(self, known: KnownObjects | None = None) -> Queue[Record]:
@@ -136,6 +136,7 @@ class Pipeline(Generic[T]):
             self._view_failed,
             known,
             undecodable=self._undecodable,
+            collects=self._options.queue == QueueKind.DELTA,
         )
 
     @property
@@ -190,9 +191,9 @@ class Pipeline(Generic[T]):
             try:
                 for _ in self.updates.forget(forgotten):
                     if slicer.count_step():
-                        self.processor.flush()
+                        self.updates.flush()
                         await slicer.yield_to_loop()
-                self.processor.flush()
+                self.updates.flush()
                 return
             except Exception as error:  # the retry passes over objects that have been deleted
                 message = "%s: deleting objects from the cache failed; retrying in %g s"

@@ -19,7 +19,7 @@ from aioinformer.concurrency import Slicer, TaskGroup, is_cancelled
 from aioinformer.errors import FIFOClosed, ProcessingError, UsageError
 from aioinformer.functions import origin
 from aioinformer.logs import get_logger
-from aioinformer.metrics import InformerCounters
+from aioinformer.metrics.counters import InformerCounters
 from aioinformer.queue.delta_fifo import KnownObjects, PopProcessFunc, Queue
 from aioinformer.reflector.reflector import Reflector
 from aioinformer.resources.versions import version_number
@@ -70,6 +70,8 @@ class CacheController:
     def __init__(self, config: CacheControllerConfig) -> None:
         self.reflector = config.reflector
         self._config = config
+        #: Counts the seconds of a batch; None to count nothing.
+        self._observe = None if config.counters is None else config.counters.processing.observe
         self._quarantine = config.reflector.quarantine
         self._started = False
         self._stopped = False
@@ -164,8 +166,8 @@ class CacheController:
                         self._process(*step)
             finally:
                 self._config.flush()
-                if self._config.counters is not None:
-                    self._measure(0, began)
+                if self._observe is not None:
+                    self._observe(perf_counter() - began)
             self._reach(self._config.queue.version)
         except Exception as error:
             self._fail(error)
@@ -202,11 +204,11 @@ class CacheController:
 
     def _measure(self, size: int, began: float) -> None:
         """Count the time of a batch, and log it if many items waited and took long."""
-        if size <= _DEEP and self._config.counters is None:
+        if size <= _DEEP and self._observe is None:
             return
         seconds = perf_counter() - began
-        if self._config.counters is not None:
-            self._config.counters.processing.observe(seconds)
+        if self._observe is not None:
+            self._observe(seconds)
         if size > _DEEP and seconds > min(_SLOW_EACH * size, _SLOW_BATCH):
             _log.info("%s: processing took %.1f s for a batch of %d", self.reflector.name, seconds, size)
 

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.handlers.signatures import DeleteFunction, Handler
     from aioinformer.informer.options import OwnOptions
-    from aioinformer.metrics import InformerNameAndResource, MetricsProvider
+    from aioinformer.metrics.names import InformerNameAndResource
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.reflector import WatchErrorHandler
 
@@ -373,7 +374,7 @@ class SharedIndexInformer(ObservedInformer[T]):
             reflector,
             queue,
             process=pipeline.updates.handle_deltas,
-            flush=pipeline.processor.flush,
+            flush=pipeline.updates.flush,
             on_version=on_version,
             counters=self._counters,
         )

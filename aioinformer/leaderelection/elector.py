@@ -28,7 +28,7 @@ from aioinformer.leaderelection.lease import JITTER, LeaderElectionOptions, Verd
 from aioinformer.leaderelection.lock import LeaseAttempts, LeaseLock
 from aioinformer.leaderelection.watch import LeaseWatch
 from aioinformer.logs import get_logger
-from aioinformer.metrics import ElectorStatistics
+from aioinformer.metrics.statistics import ElectorStatistics
 from aioinformer.reflector.options import check_metrics
 from aioinformer.transport.clients import transport_of
 from aioinformer.workqueue.waiting import loop_time
@@ -36,7 +36,7 @@ from aioinformer.workqueue.waiting import loop_time
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 

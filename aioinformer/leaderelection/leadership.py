@@ -19,7 +19,7 @@ from aioinformer.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
 

@@ -20,7 +20,7 @@ from aioinformer.reflector.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aioinformer.metrics import InformerCounters
+    from aioinformer.metrics.counters import InformerCounters
     from aioinformer.reflector.protocol.messages import Answer, Send
 
 _log = get_logger("aioinformer.reflector")
@@ -101,9 +101,9 @@ class ListWatchRecorder:
         """Record an answer before the protocol receives it."""
         match answer:
             case Watched(events) if self._watch_since is not None:
-                self._events += len(events)
+                self._events += (count := len(events))
                 if self._counters is not None:
-                    self._counters.watched += len(events)
+                    self._counters.watched += count
             case Accepted() | Pending() if self._requested_watch and self._list is None and self._watch_since is None:
                 self._watch_since = self._clock()
             case Failed() | Ended():

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
     from aioinformer.cache.objects.record import Record
-    from aioinformer.metrics import InformerCounters
+    from aioinformer.metrics.counters import InformerCounters
     from aioinformer.queue.deltas import Delta
     from aioinformer.reflector.listwatch import ListerWatcher
     from aioinformer.reflector.protocol.changes import Quarantine

@@ -33,7 +33,7 @@ from aioinformer.reflector.protocol.messages import (
     Send,
     Watched,
 )
-from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_usual_line, decode_watch_line
+from aioinformer.reflector.watch_decoder import ValueStream, decode_event_in_steps, decode_lines, decode_watch_line
 from aioinformer.transport.list_parser import ListParser, status_error
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from aioinformer.transport import Response
     from aioinformer.transport.json_scanner import Steps
 
-    #: The functions that decode an event: at once, in steps, and a line of the usual form.
+    #: The functions that decode an event at once, and in steps; and one that decodes lines of the usual form.
     _Decoding: TypeAlias = tuple[
         Callable[[bytes], WatchEvent],
         Callable[[bytes], Steps[WatchEvent]],
-        Callable[[bytes, int, int], WatchEvent | None],
+        Callable[[list[WatchEvent], bytes, int, int], int],
     ]
 
 _log = get_logger("aioinformer.reflector")
@@ -61,6 +61,8 @@ _MAX_STATUS: Final = 256 * 1024
 _FAILURE_TIMEOUT: Final = 10.0
 #: Each read waits at least this number of seconds, because other tasks may have blocked the event loop.
 _MIN_READ: Final = 1.0
+#: The number of lines of a watch that are decoded in one step, at most. With code of users, it is one.
+_LINES: Final = 16
 
 
 class WatchParser:
@@ -102,12 +104,13 @@ class WatchParser:
             slicer.start()
         events: list[WatchEvent] = []
         try:
-            for event in self._values.read(chunk, *(self._initial() if initial else self._changed)):
+            decode, in_steps, usual = self._initial() if initial else self._changed
+            for event in self._values.read(chunk, decode, in_steps, partial(usual, events)):
                 if event is not None:
                     events.append(event)
-                if (sliced or event is None) and slicer.count_step():
-                    yield Watched(events)
-                    events = []
+                if (sliced or event is None) and slicer.is_over():
+                    yield Watched(events.copy())
+                    events.clear()
                     slicer.start()
         except (DecodeError, ApiError) as error:
             # The events before the broken line are complete, and must not be requested again.
@@ -127,7 +130,7 @@ class WatchParser:
         return (
             partial(decode_watch_line, decode=decode, expected=expected),
             partial(decode_event_in_steps, decode=in_steps, expected=expected),
-            partial(decode_usual_line, decode, expected),
+            partial(decode_lines, decode, expected, limit=1 if self._decoder.runs_code else _LINES),
         )
 
 

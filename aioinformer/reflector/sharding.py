@@ -8,14 +8,17 @@ the metadata.
     informer = SharedIndexInformer(ShardedListWatch(transport, PODS, shards[replica]))
 
 In a watch, a bookmark replaces the events of dropped objects that arrive together, so that the version still advances.
+If such events are frequent, one bookmark replaces those of 0.1 s: most of what an event costs comes after this module.
 During a streaming list they are removed: its objects have no order, and an ordinary bookmark would end it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -47,6 +50,8 @@ T = TypeVar("T")
 _MOST_RANGES: Final = 32
 #: How many decisions about objects are remembered, a power of two: each has 8 bytes.
 _DECISIONS: Final = 16384
+#: Seconds between two bookmarks, if nothing else is passed on.
+_BETWEEN: Final = 0.1
 
 
 class ShardedListWatch(ListWatch[T]):
@@ -225,6 +230,10 @@ class _ShardResponse:
         self._watch = options.watch
         #: The version of the last dropped event of a watch, if neither a bookmark nor a later event has shown it yet.
         self._passed = ""
+        #: When a bookmark was passed on for dropped events alone, and the timer of the next one.
+        self._shown_at = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        self._nudge: Callable[[], None] | None = getattr(response, "nudge", None)
         self._initial = options.send_initial_events
         self._max_frame = options.max_frame
         self._slicer = Slicer()
@@ -245,6 +254,8 @@ class _ShardResponse:
                 async for chunk in kept:
                     yield chunk
         finally:
+            if self._timer is not None:
+                self._timer.cancel()
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()  # otherwise asyncio closes it later, in a task without an owner
 
@@ -260,7 +271,8 @@ class _ShardResponse:
                 continue
             left = bytearray()
             try:
-                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps, self._filter_usual_line):
+                usual = partial(self._filter_usual_line, left)
+                for line in values.read(chunk, self._filter_line, self._filter_line_in_steps, usual):
                     if line:
                         left += line
                     await self._slicer.pause()
@@ -269,19 +281,23 @@ class _ShardResponse:
             except DecodeError:
                 broken = True
                 left += self._bookmark() + values.unread()
-            if self._passed:
+            if self._passed and (left or self._is_due()):
                 left += self._bookmark()
             if left:
                 yield bytes(left)
+        if self._passed:
+            yield self._bookmark()
         if not broken and (rest := values.unread()):  # a truncated event
             yield rest
 
-    def _filter_usual_line(self, data: bytes, at: int, end: int) -> bytes | None:
+    def _filter_usual_line(self, left: bytearray, data: bytes, at: int, end: int) -> int:
+        """Add a line to what is left, if it is, and return the offset of the next line; `at` if it is not usual."""
         line = data[at:end]
         try:
-            return self._filter_event(_decode_whole_line(line), line)
+            left += self._filter_event(_decode_whole_line(line), line)
         except (*_UNREADABLE, RecursionError):
-            return None
+            return at
+        return end + 1
 
     def _filter_line(self, line: bytes) -> bytes:
         try:
@@ -316,6 +332,21 @@ class _ShardResponse:
         ):
             self._initial = False
         return (self._bookmark() if self._passed else b"") + line + b"\n"
+
+    def _is_due(self) -> bool:
+        """Return whether a bookmark is due although nothing else is passed on; otherwise, a timer is set."""
+        if self._timer is not None:
+            return False
+        loop = asyncio.get_running_loop()
+        if self._nudge is None or loop.time() >= self._shown_at + _BETWEEN:
+            self._shown_at = loop.time()
+            return True
+        self._timer = loop.call_at(self._shown_at + _BETWEEN, self._on_timer, self._nudge)
+        return False
+
+    def _on_timer(self, nudge: Callable[[], None]) -> None:
+        self._timer = None
+        nudge()
 
     def _bookmark(self) -> bytes:
         """Return the bookmark of the last dropped event; b"" if none is due."""

@@ -32,7 +32,6 @@ from aioinformer.reflector.watch_events import (
     ERROR,
     INITIAL_EVENTS_END,
     MODIFIED,
-    OBJECT,
     Expected,
     Refused,
     WatchEvent,
@@ -71,7 +70,7 @@ _VALUE_STARTS: Final = (b"{", b"[", b'"')
 _WITHIN: Final = (b"}", b"]", b",", b":")
 
 # The members of an event.
-_HEAD: Final = b'{"type":"'
+_NO_OPENING: Final[tuple[str, int, tuple[bytes, ...]]] = "", 0, ()
 _CHANGES: Final = frozenset((ADDED, MODIFIED, DELETED))
 _MEMBERS: Final = ("type", "object")
 _TYPE_META: Final = {"kind": None, "apiVersion": None}
@@ -151,7 +150,7 @@ class ValueStream:
         chunk: bytes,
         decode: Callable[[bytes], T],
         in_steps: Callable[[bytes], Steps[T]],
-        usual: Callable[[bytes, int, int], T | None] | None = None,
+        usual: Callable[[bytes, int, int], int] | None = None,
     ) -> Iterator[T | None]:
         """Yield the values that this chunk completes, in order, and None where the caller may pause.
 
@@ -160,25 +159,31 @@ class ValueStream:
             decode: decodes the bytes of one object. It raises `DecodeError` unless they are exactly one object, and
                 `Heavy` if the object must be decoded in steps.
             in_steps: does the same in steps, for heavy objects.
-            usual: decodes a line of the usual form, given as a part of the chunk, so that it need not be copied. It
-                returns None for any other line.
+            usual: takes some lines of the usual form, given the chunk, and the offsets of the first of them and of its
+                end, so that lines need not be copied and yielded one by one. It keeps what it makes of them, and
+                returns the offset of the first line that it has not taken.
 
         Raises:
             FrameTooLarge: a value is larger than `max_frame`, or grows beyond it.
             DecodeError: the next bytes are not a value that the decoder accepts.
         """
+        long = min(LARGE, self._max_frame)  # a longer line may be heavy
+        at = 0
         if self._open is not None:
             data = self._open.data
             data += chunk
-            at = yield from self._values(data, 0, decode, in_steps)
-            chunk = bytes(data[at:])
-        elif self._parts and b"\n" in chunk:
-            chunk = self._joined(chunk)
-        at, long = 0, min(LARGE, self._max_frame)  # a longer line may be heavy
+            chunk = bytes(data[(yield from self._values(data, 0, decode, in_steps)) :])
+        elif self._parts and (end := chunk.find(b"\n")) >= 0:
+            line = self._joined(chunk[: end + 1])
+            if usual and len(line) <= long and usual(line, 0, len(line) - 1):
+                at = end + 1  # the rest of the chunk, which may be many lines, need not be copied
+            else:
+                chunk = line + chunk[end + 1 :]
         while (end := chunk.find(b"\n", at)) >= 0:
-            if usual and end - at <= long and (made := usual(chunk, at, end)) is not None:
-                at = end + 1
-                yield made
+            if usual and end - at <= long and (behind := usual(chunk, at, end)) > at:
+                at = behind
+                if at < len(chunk):
+                    yield None
             else:
                 at = yield from self._unusual_line(chunk, at, end, decode, in_steps)
         if at < len(chunk):
@@ -353,39 +358,58 @@ def decode_watch_line(line: bytes, decode: Callable[[bytes], Record], expected: 
     """
     if not line.isascii():
         _check_encoding(line)
-    event = decode_usual_line(decode, expected, line, 0, len(line))
-    return _decode_unusual_line(line, decode, expected) if event is None else event
+    events: list[WatchEvent] = []
+    decode_lines(decode, expected, events, line, 0, len(line))
+    return events[0] if events else _decode_unusual_line(line, decode, expected)
 
 
-def decode_usual_line(
-    decode: Callable[[bytes], Record], expected: Expected, data: bytes, at: int, end: int
-) -> WatchEvent | None:
-    """Decode one line of a watch as `decode_watch_line` does; return None if the line or its object is unusual.
+def decode_lines(
+    decode: Callable[[bytes], Record],
+    expected: Expected,
+    events: list[WatchEvent],
+    data: bytes,
+    at: int,
+    end: int,
+    limit: int = 1,
+) -> int:
+    """Decode some lines of a watch as `decode_watch_line` does, up to the first that is unusual or has such an object.
 
     Args:
         decode: as there.
         expected: as there.
-        data: contains the line.
-        at: the offset of the line.
+        events: gets the events.
+        data: contains the lines.
+        at: the offset of the first line.
         end: the offset of its end.
+        limit: the largest number of lines.
+
+    Returns:
+        The offset of the first line that was not decoded. Lines that end too far behind the first one are left, too.
     """
-    if data.startswith(_HEAD, at):
-        quote = data.find(OBJECT, at + 9, at + 32)
-        if quote > 0 and data[end - 1] == 0x7D:  # "}"
-            kind = expected.heads.get(data[at + 9 : quote + expected.size])
-            if kind is not None:
-                raw = data[quote + 11 : end - 1]
-                try:
-                    if not raw.isascii():
-                        _check_encoding(raw)  # decoders do not check the encoding of strings that they skip
-                    record = decode(raw)
-                    if not expected.namespace or record.namespace == expected.namespace:
-                        return WatchEvent(kind, record)
-                except Refused as error:
-                    return _refused_event(kind, error)
-                except (DecodeError, Heavy):
-                    pass
-    return None
+    namespace, openings, find = expected.namespace, expected.openings, data.find
+    last = at + LARGE
+    for _ in range(limit):
+        kind, size, heads = openings.get(data[at + 9 : at + 10], _NO_OPENING)
+        if not data.startswith(heads, at) or data[end - 1] != 0x7D:  # "}"
+            break
+        raw = data[at + size : end - 1]
+        try:
+            if not raw.isascii():
+                _check_encoding(raw)  # decoders do not check the encoding of strings that they skip
+            record = decode(raw)
+        except Refused as error:
+            events.append(_refused_event(kind, error))
+        except (DecodeError, Heavy):
+            break
+        else:
+            if namespace and record.namespace != namespace:
+                break
+            events.append(WatchEvent(kind, record))
+        at = end + 1
+        end = find(b"\n", at, last)
+        if end < 0:
+            break
+    return at
 
 
 def _check_encoding(text: bytes) -> None:

@@ -62,9 +62,8 @@ class ForeignObject(DecodeError):
     """The object is of another kind or namespace than those that the request asked for."""
 
 
-_TYPES: Final = {b"ADDED": ADDED, b"MODIFIED": MODIFIED, b"DELETED": DELETED}
-#: The members between the type of an event and its object.
-OBJECT: Final = b'","object":'
+#: How servers begin an event, up to its object.
+_OPENING: Final = '{"type":"%s","object":'
 
 
 class _TypeMeta(msgspec.Struct, gc=False):
@@ -77,8 +76,8 @@ _decode_type = msgspec.json.Decoder(_TypeMeta).decode
 class Expected:
     """What the objects of a watch must be. By default, anything.
 
-    Servers write kind and apiVersion first. One look-up of the first bytes of an event therefore shows its type, and
-    that its object is of the expected kind. Other forms of an object are decoded once more.
+    Servers write kind and apiVersion first. The first bytes of an event therefore show its type, and that its object is
+    of the expected kind. Other forms of an object are decoded once more.
 
     Args:
         kinds: the kinds of the objects.
@@ -86,23 +85,25 @@ class Expected:
         namespace: of the objects; "" for any.
 
     Attributes:
-        heads: the first bytes of an event after `{"type":"` -> its type.
-        size: the number of these bytes after the type.
+        openings: the first letter of a type -> the type, the offset of the object in an event, and the possible first
+            bytes of the event.
         namespace: as given.
     """
 
-    __slots__ = ("_kinds", "heads", "namespace", "size")
+    __slots__ = ("_kinds", "namespace", "openings")
 
     def __init__(self, kinds: tuple[str, ...] = ("",), api_version: str = "", namespace: str = "") -> None:
         self.namespace = namespace
         self._kinds = kinds if all(kinds) else ()
-        forms = [b""]
+        forms = [b"{"]
         if self._kinds:
             version = "meta.k8s.io/v1" if kinds[-1] == "PartialObjectMetadata" else api_version
             names = b'"kind":"%b"' % kinds[-1].encode(), b'"apiVersion":"%b"' % version.encode()
-            forms = [OBJECT + b"{%b,%b," % order for order in (names, names[::-1])]
-        self.heads = {name + form: value for name, value in _TYPES.items() for form in forms}
-        self.size = len(forms[0])
+            forms = [b"{%b,%b," % order for order in (names, names[::-1])]
+        self.openings: dict[bytes, tuple[str, int, tuple[bytes, ...]]] = {}
+        for kind in (ADDED, MODIFIED, DELETED):
+            opening = (_OPENING % kind).encode()
+            self.openings[kind[:1].encode()] = kind, len(opening), tuple(opening + form for form in forms)
 
     def check_kind(self, raw: bytes) -> None:
         """Raise `ForeignObject` for an object of another kind. Objects without a kind are accepted."""
@@ -139,9 +140,12 @@ class RecordDecoder:
         known: returns the cached record of a key, or None.
         decode: makes a record of the bytes of an object.
         expected: what the objects of watches must be; by default, anything.
+
+    Attributes:
+        runs_code: whether each object passes code that may take long.
     """
 
-    __slots__ = ("_decode", "_known", "_on_arrival", "expected")
+    __slots__ = ("_decode", "_known", "_on_arrival", "expected", "runs_code")
 
     def __init__(
         self,
@@ -153,6 +157,7 @@ class RecordDecoder:
         self.expected = expected or Expected()
         self._decode = decode
         self._on_arrival = on_arrival
+        self.runs_code = on_arrival is not None
         self._known = known
 
     def admit(self, record: Record) -> Record:

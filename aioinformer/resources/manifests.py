@@ -68,21 +68,23 @@ def load_manifests(source: str | bytes | Path) -> list[Manifest]:
     else:
         found = [each for file in _files(Path(source)) for each in _read(file)]
     _check_once(found)
-    defined = {}
-    for each in found:
-        if (each["apiVersion"], each["kind"]) == _DEFINITION:
-            try:
-                definition = msgspec.convert(each, CustomResourceDefinition)
-            except msgspec.ValidationError as error:
-                raise UsageError(f"{each.source}: {each.title}: {error}") from error
-            for version in definition.spec.versions:
-                resource = definition.resource(version.name)
-                defined[resource.api_version, resource.kind] = resource
+    defined = {(each.api_version, each.kind): each for manifest in found for each in _defined_by(manifest)}
     for each in found:
         group, _, version = each["apiVersion"].rpartition("/")
         known = catalog.by_kind(group, version, each["kind"])
         each.resource = known or defined.get((each["apiVersion"], each["kind"]))
     return found
+
+
+def _defined_by(manifest: Manifest) -> list[Resource[Any]]:
+    """Return the resource that a manifest defines, in each version; [] if it is no definition."""
+    if (manifest["apiVersion"], manifest["kind"]) != _DEFINITION:
+        return []
+    try:
+        definition = msgspec.convert(manifest, CustomResourceDefinition)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{manifest.source}: {manifest.title}: {error}") from error
+    return [definition.resource(version.name) for version in definition.spec.versions]
 
 
 def _files(path: Path) -> list[Path]:

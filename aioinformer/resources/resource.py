@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Generic
 
 import msgspec
@@ -19,6 +20,9 @@ else:
     from typing import TypeVar
 
     T_co = TypeVar("T_co", covariant=True)
+
+#: Segments of paths that need no quoting.
+_PLAIN = re.compile(r"[a-zA-Z0-9.-]*[a-zA-Z0-9][a-zA-Z0-9.-]*").fullmatch
 
 
 class Resource(msgspec.Struct, Generic[T_co], frozen=True):
@@ -126,7 +130,7 @@ def path_segment(segment: str, what: str) -> str:
     """
     given: object = segment
     text = given if isinstance(given, str) else ""
-    if text.isascii() and text.replace("-", "").replace(".", "").isalnum():
+    if _PLAIN(text):
         return text  # most names need no quoting, and then nothing is imported for it
     if text in ("", ".", "..") or "/" in text or "%" in text or not text.isprintable():
         raise UsageError(

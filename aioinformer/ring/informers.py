@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.factory.memory import InformerMemory
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.informer.snapshots import FactorySnapshot
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.resource import Resource
     from aioinformer.resources.scopes import InformerKey
     from aioinformer.ring.declaration import ControllerRing

@@ -20,7 +20,7 @@ from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
 from aioinformer.logs import get_logger
-from aioinformer.metrics import RingStatistics
+from aioinformer.metrics.statistics import RingStatistics
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST
@@ -33,7 +33,7 @@ from aioinformer.workqueue.waiting import loop_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.ring.declaration import ControllerRing, RingSnapshot
     from aioinformer.ring.member import LeaseRequest, Write
     from aioinformer.transport import Transport

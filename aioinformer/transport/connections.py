@@ -27,7 +27,7 @@ from aioinformer.transport.failures import transport_error
 from aioinformer.transport.slots import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from aiohttp.client_proto import ResponseHandler
 
@@ -99,6 +99,13 @@ class StreamBody(aiohttp.StreamReader):
         if self._protocol._reading_paused and not self._eof:  # after the end, it may serve another response
             self._protocol.resume_reading()
         return read
+
+    def nudge(self) -> None:
+        """Let the reader have an empty piece."""
+        if not self._eof:
+            self._buffer.append(b"")
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
 
     @classmethod
     def take(cls, stream: aiohttp.StreamReader) -> bool:
@@ -185,6 +192,12 @@ class HttpResponse:
     def headers(self) -> Mapping[str, str]:
         return self._response.headers
 
+    @property
+    def nudge(self) -> Callable[[], None] | None:
+        """Call it to let `chunks` yield b"" at once; None if this body cannot do that."""
+        content = self._response.content
+        return content.nudge if isinstance(content, StreamBody) else None
+
     async def chunks(self) -> AsyncIterator[bytes]:
         content = self._response.content
         coalescer = self._coalescer()
@@ -200,8 +213,8 @@ class HttpResponse:
                 self.slot.release()
                 return
             # One buffered piece is passed on; several are joined, which is cheaper than an iteration for each.
-            while chunk := await content.readany():
-                if coalescer is not None:
+            while (chunk := await content.readany()) or not content.at_eof():
+                if coalescer is not None and chunk:
                     coalescer.note_read(len(chunk))
                 yield chunk
                 chunk = b""

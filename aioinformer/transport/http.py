@@ -15,6 +15,8 @@ Rules that are easy to break:
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote, urlencode
@@ -52,6 +54,7 @@ READ_BUFFER, STREAM_BUFFER = 128 * 1024, 1024 * 1024
 the reader catches up, and each pause of a stream costs as much as several events."""
 
 _NO_TYPE: Final = ("Content-Type",)
+_UNLIMITED: Final = nullcontext()
 #: The least time for a request after its wait for a slot, in seconds: 0 would mean no limit to aiohttp.
 _LEAST: Final = 0.001
 
@@ -292,7 +295,7 @@ class HttpTransport:
             check.unsent = True
         try:
             unlimited = request.late_head or request.total_timeout is not None
-            async with asyncio.timeout(None if unlimited else max(self._header_timeout - sending.waited, _LEAST)):
+            async with _UNLIMITED if unlimited else asyncio.timeout(max(self._header_timeout - sending.waited, _LEAST)):
                 response = await send(request.method, lambda: self._request(session, request, credential, ssl), sending)
         except (aiohttp.ClientError, OSError) as error:
             late = isinstance(error, TimeoutError)
@@ -335,12 +338,7 @@ class HttpTransport:
             data=request.body if request.check is None else CheckedBody(request.body or b"", request.check),
             # Without a body, aiohttp names no type, either.
             skip_auto_headers=None if request.check is None or request.body is not None else _NO_TYPE,
-            timeout=aiohttp.ClientTimeout(
-                total=request.total_timeout,
-                # In the own session, it begins after the wait for other connections; see `Connector`.
-                connect=None if self._borrowed is None else self._connect_timeout,
-                sock_connect=self._connect_timeout if self._borrowed is None else None,
-            ),
+            timeout=_timeout(request.total_timeout, self._connect_timeout, borrowed=self._borrowed is not None),
             allow_redirects=False,
             raise_for_status=False,
             read_bufsize=self._read_bufsize or (STREAM_BUFFER if request.stream else READ_BUFFER),
@@ -377,6 +375,12 @@ class HttpTransport:
         if self._session.closed:
             raise UsageError("the session of this transport is closed; keep it open as long as the transport is used")
         return self._session
+
+
+@lru_cache(maxsize=16)
+def _timeout(total: float | None, seconds: float, *, borrowed: bool) -> aiohttp.ClientTimeout:
+    # In the own session, the time for a connection begins after the wait for other connections; see `Connector`.
+    return aiohttp.ClientTimeout(total=total, **{"connect" if borrowed else "sock_connect": seconds})
 
 
 def _server_url(base_url: str) -> URL:

@@ -128,7 +128,10 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Response(Protocol):
-    """A response whose head has arrived, and whose body is still to be read."""
+    """A response whose head has arrived, and whose body is still to be read.
+
+    It may have `nudge`, a function that lets `chunks` yield b"" at once; a `ShardedListWatch` uses it for a timer.
+    """
 
     @property
     def status(self) -> int:

@@ -369,6 +369,8 @@ def note_connections(connector: Any) -> None:
         connection = await connect(*arguments, **options)
         if sending is not None:
             sending.handed, sending.reused = True, connection.protocol in used
+            if sending.reused:
+                return connection
         used.add(connection.protocol)
         return connection
 

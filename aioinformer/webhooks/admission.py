@@ -8,7 +8,6 @@ the API server then does what `failurePolicy` of the webhook says.
 from __future__ import annotations
 
 import asyncio
-import base64
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
@@ -18,16 +17,18 @@ from aioinformer.client.changes.patches import changed_members, document_of, jso
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
+from aioinformer.serving import Answer, answer_asgi
 from aioinformer.webhooks.hooks import NULL, AdmissionRequest, Hook, HookOptions, Invalid, SentRequest
 
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
 
     from aioinformer.factory.pool import Informers
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.resource import Resource
+    from aioinformer.serving import WebRequest
 
     _Validator = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, None]]
     _Default = Callable[[AdmissionRequest[T]], Coroutine[Any, Any, T]]
@@ -39,6 +40,8 @@ _VERSION: Final = "admission.k8s.io/v1"
 _TIMEOUT: Final = 10.0
 #: Seconds by which a function ends before the server stops to wait, but at most half of the time.
 _MARGIN: Final = 0.5
+#: Bytes: two objects of 3 MiB, the largest that the API server accepts, and what is around them.
+LARGEST: Final = 8 * 2**20
 _SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
@@ -179,36 +182,18 @@ class Admission:
                 raise UsageError(f"{hook} returned {type(result).__name__}; raise Invalid to refuse, or return None")
             return _response(sent, warnings=request.warnings)
         patch = _patch(hook, bytes(sent.object), request.object, result)
-        encoded = base64.b64encode(msgspec.json.encode(patch)).decode() if patch else ""
+        encoded = msgspec.json.encode(patch) if patch else b""  # bytes become base64
         return _response(sent, warnings=request.warnings, patch=encoded, patchType="JSONPatch" if patch else "")
 
-    async def __call__(
-        self,
-        scope: Mapping[str, Any],
-        receive: Callable[[], Coroutine[Any, Any, Mapping[str, Any]]],
-        send: Callable[[dict[str, Any]], Coroutine[Any, Any, None]],
-    ) -> None:
-        """Answer a request as an ASGI application."""
-        if scope["type"] != "http":
-            raise UsageError(f"manager {self._name}: admission answers HTTP only, not {scope['type']}")
-        parts, more = [], True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        found = re.search(rb"(?:^|&)timeout=([^&]*)", scope.get("query_string", b""))
-        timeout = found[1].decode("latin-1") if found else ""
-        status, body = await self.answer(scope["path"], b"".join(parts), timeout)
-        headers = [(b"content-type", content_type(status).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    async def respond(self, request: WebRequest) -> Answer:
+        """Answer a request, as `answer` does."""
+        timeout = request.query.get("timeout", "")
+        status, body = await self.answer(request.path, await request.read(), timeout)
+        return Answer(status, "application/json" if status == 200 else "text/plain", body)
 
-
-def content_type(status: int) -> str:
-    """Return the type of an answer."""
-    return "application/json" if status == 200 else "text/plain"
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, as an ASGI application does."""
+        await answer_asgi(scope, receive, send, self.respond, LARGEST)
 
 
 class Admitting:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,13 +15,12 @@ from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.logs import get_logger
 from aioinformer.resources.resource import path_segment
 from aioinformer.resources.scopes import check_namespace
-from aioinformer.webhooks.admission import content_type
+from aioinformer.serving import aiohttp_application, listening
+from aioinformer.webhooks.admission import LARGEST
 from aioinformer.webhooks.certificates import Certificates
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from aiohttp import web
+    from collections.abc import AsyncIterator
 
     from aioinformer.client.client import Client
     from aioinformer.webhooks.admission import Admission
@@ -30,8 +30,6 @@ _log = get_logger("aioinformer.webhooks")
 #: Seconds between looks at the certificate and the configurations; less until there is a certificate.
 _INTERVAL: Final = 10.0
 _RETRY: Final = 5.0
-#: Two objects of 3 MiB, the largest that the API server accepts, and what is around them.
-_LARGEST: Final = 8 * 2**20
 
 
 class WebhookServer(msgspec.Struct, frozen=True):
@@ -100,74 +98,45 @@ class WebhookServer(msgspec.Struct, frozen=True):
         return f"{self.name}.{self.namespace}.svc", f"{self.name}.{self.namespace}.svc.cluster.local"
 
 
-class Serving:
-    """Serves admission functions while the block runs; at its end, reviews that are under way are answered.
+@asynccontextmanager
+async def serving(server: WebhookServer, admission: Admission, client: Client, grace: float) -> AsyncIterator[None]:
+    """Serve admission functions while the block runs; at its end, reviews that are under way are answered.
 
     Args:
-        grace: seconds that they have for it.
+        client: for the certificate.
+        grace: seconds that these reviews have.
+
+    Raises:
+        UsageError: the server cannot listen at its address.
     """
-
-    def __init__(self, server: WebhookServer, admission: Admission, client: Client, grace: float) -> None:
-        self._server = server
-        self._admission = admission
-        self._grace = grace
-        self._certificates = Certificates(server, client)
-        self._errors = RepeatedErrors(_log)
-        self._runner: web.AppRunner | None = None
-        self._task: asyncio.Task[None] | None = None
-        admission.trouble = "not served yet"
-
-    async def __aenter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            UsageError: the server cannot listen at its address.
-        """
-        from aiohttp import web
-
-        app = web.Application(client_max_size=_LARGEST)
-        app.router.add_post("/{path:.*}", self._answer)
-        self._runner = runner = web.AppRunner(app, access_log=None, shutdown_timeout=self._grace)
-        await runner.setup()
-        host, port = self._server.host or None, self._server.port
-        try:
-            await web.TCPSite(runner, host, port, ssl_context=self._certificates.context).start()
-        except OSError as error:
-            await runner.cleanup()
-            reason = error.strerror or error
-            raise UsageError(
-                f"webhooks: cannot listen on port {port}: {reason}; choose another port or host"
-            ) from error
-        self._admission.port = runner.addresses[0][1]
-        self._task = create_task(self._refresh(), name=f"certificate of {self._server.configuration}")
-        _log.info("webhooks are served at port %d", self._admission.port)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._runner is not None
-        assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait({self._task})
-        await self._runner.cleanup()
-        self._admission.port, self._admission.trouble = None, ""
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        from aiohttp import web
-
-        status, body = await self._admission.answer(
-            request.path, await request.read(), request.query.get("timeout", "")
-        )
-        return web.Response(status=status, body=body, content_type=content_type(status))
-
-    async def _refresh(self) -> None:
-        """Keep the certificate valid. One that is loaded stays in use after a failure."""
-        while True:
+    certificates = Certificates(server, client)
+    admission.trouble = "not served yet"
+    app = aiohttp_application(admission.respond, LARGEST)
+    what, remedy = f"webhooks: cannot listen on port {server.port}", "choose another port or host"
+    try:
+        async with listening(
+            app, server.host, server.port, what=what, remedy=remedy, grace=grace, tls=certificates.context
+        ) as port:
+            admission.port = port
+            _log.info("webhooks are served at port %d", port)
+            task = create_task(_refresh(certificates, admission), name=f"certificate of {server.configuration}")
             try:
-                await self._certificates.refresh()
-                self._admission.trouble = ""
-            except USER_ERRORS as error:
-                self._errors.report("the certificate", error, "the certificate of webhooks: %s; trying again", error)
-                self._admission.trouble = self._admission.trouble and f"no certificate: {error}"
-            await asyncio.sleep(_RETRY if self._admission.trouble else _INTERVAL)
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait({task})
+    finally:
+        admission.port, admission.trouble = None, ""
+
+
+async def _refresh(certificates: Certificates, admission: Admission) -> None:
+    """Keep the certificate valid. One that is loaded stays in use after a failure."""
+    errors = RepeatedErrors(_log)
+    while True:
+        try:
+            await certificates.refresh()
+            admission.trouble = ""
+        except USER_ERRORS as error:
+            errors.report("the certificate", error, "the certificate of webhooks: %s; trying again", error)
+            admission.trouble = admission.trouble and f"no certificate: {error}"
+        await asyncio.sleep(_RETRY if admission.trouble else _INTERVAL)

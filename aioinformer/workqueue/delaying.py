@@ -13,7 +13,7 @@ from aioinformer.workqueue.queue import WorkQueue
 from aioinformer.workqueue.waiting import DueTimer
 
 if TYPE_CHECKING:
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.workqueue.orders import QueueOrder
 
 T = TypeVar("T", bound=Hashable)

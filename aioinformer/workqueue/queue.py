@@ -27,14 +27,15 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import AioinformerError, UsageError
-from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics
+from aioinformer.metrics.counters import DURATION_BOUNDS, DurationCounter
+from aioinformer.metrics.statistics import QueueStatistics
 from aioinformer.workqueue.orders import FIFOOrder, QueueOrder
 from aioinformer.workqueue.waiting import Getters, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
 
 T = TypeVar("T", bound=Hashable)
 

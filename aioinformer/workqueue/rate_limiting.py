@@ -10,7 +10,7 @@ from aioinformer.workqueue.rate_limiters import default_controller_rate_limiter
 from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.workqueue.orders import QueueOrder
     from aioinformer.workqueue.rate_limiters import RateLimiter
 

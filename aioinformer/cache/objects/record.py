@@ -45,6 +45,8 @@ _decode_labels = msgspec.json.Decoder(dict[str, str | None] | None).decode
 
 #: Servers write these first in the objects of watch events, and omit them in lists.
 _TYPE = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"\\]*",){0,2}')
+_METADATA = b'"metadata":{'
+_NAMED = len(_METADATA) - 1
 _MANAGED_FIELDS = b',"managedFields":['
 #: Search only this many bytes for managed fields: searching all of an object that has none costs more than it saves.
 _FRONT = 4096
@@ -326,6 +328,23 @@ def without_managed_fields(raw: bytes) -> bytes | None:
         return None
     end = raw.find(b"]", cut)
     return raw[:cut] + raw[end + 1 :] if raw.startswith(b"}]}", end - 1) else None
+
+
+def halves_of(raw: bytes) -> tuple[bytes, bytes] | None:
+    """Return the JSON of the metadata of an object without its managed fields, and that of its other members.
+
+    None if the object does not have the form in which kube-apiserver writes built-in objects: the type, the metadata
+    with the managed fields at its end, and then the others.
+
+    Args:
+        raw: the object's JSON, known to be valid. If both results are valid JSON, too, they are the same object.
+    """
+    begin = raw.find(b"{", 1)  # an object before the metadata could have metadata, too
+    cut = raw.find(_MANAGED_FIELDS, begin, _FRONT)
+    end = raw.find(b"]", cut)
+    if cut < 0 or not raw.startswith(b"}]},", end - 1) or not raw.startswith(_METADATA, begin - _NAMED):
+        return None
+    return raw[begin:cut] + b"}", raw[: begin - _NAMED] + raw[end + 3 :]
 
 
 def read(raw: bytes, decode: Callable[[bytes], _E]) -> _E:

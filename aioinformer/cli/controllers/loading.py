@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aioinformer.controller import Manager
@@ -16,46 +15,32 @@ from aioinformer.logs import visible
 from aioinformer.resources.scopes import check_namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import ModuleType
 
 
-class ModuleFailed(UsageError):
-    """The module of the manager raised an exception.
+def load_manager(place: str, namespaces: tuple[str, ...] = ()) -> Manager:
+    """Return the manager at a place, "MODULE:NAME", with other namespaces if there are any.
 
-    Attributes:
-        trace: the frames of the module and what it has called, and the exception, as Python prints them.
-    """
-
-    def __init__(self, module: str, error: Exception) -> None:
-        super().__init__(f"module {module} cannot be imported: {type(error).__name__}: {error}")
-        shown = traceback.TracebackException.from_exception(error)
-        own = (__file__, importlib.__file__)
-        frames = [each for each in shown.stack if each.filename not in own and not each.filename.startswith("<frozen")]
-        shown.stack = traceback.StackSummary.from_list(frames)
-        lines = "".join(shown.format()).splitlines()[bool(frames) :]  # the headline says nothing
-        self.trace = "\n".join(map(visible, lines))
-
-
-def load_manager(place: str) -> Manager:
-    """Return the manager at a place, "MODULE:NAME". The current directory can be imported from.
+    The current directory can be imported from. What the module raises is printed with the frames of the module.
 
     Raises:
-        UsageError: the place has another form, or there is no manager.
-        ModuleFailed: the module raises.
+        UsageError: the place has another form, there is no manager, or the module raises.
     """
     module, found = _load(place, "manager", "widgets:manager", Manager)
     if not isinstance(found, Manager):
         raise UsageError(f"{place} is of type {type(found).__name__}, and not a Manager{_others(module, Manager)}")
+    if names := [name for each in namespaces for name in each.split(",")]:
+        if found.factory is not None:
+            raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
+        found.namespaces = checked_namespaces(names)
     return found
 
 
 def load_custom_resource(place: str) -> CustomResource[Any]:
-    """Return the custom resource at a place, "MODULE:NAME", which names it or its class.
+    """Return the custom resource at a place, "MODULE:NAME", which names it or its class; see `load_manager`.
 
     Raises:
-        UsageError: the place has another form, or there is no such resource.
-        ModuleFailed: the module raises.
+        UsageError: the place has another form, there is no such resource, or the module raises.
     """
     module, found = _load(place, "class", "widgets:Widget", CustomResource)
     if isinstance(found, CustomResource):
@@ -98,9 +83,9 @@ def _import(name: str) -> ModuleType:
                 f"there is no module {error.name!r} in the current directory or on the path of Python; run the command "
                 "where `import` finds it, or set PYTHONPATH"
             ) from error
-        raise ModuleFailed(name, error) from error
+        raise _failed(name, error) from error
     except Exception as error:
-        raise ModuleFailed(name, error) from error
+        raise _failed(name, error) from error
 
 
 def _others(module: ModuleType, kind: type[Any]) -> str:
@@ -108,30 +93,15 @@ def _others(module: ModuleType, kind: type[Any]) -> str:
     return f"; it has {', '.join(f'{module.__name__}:{name}' for name in names)}" if names else ""
 
 
-@contextmanager
-def _printed_trace() -> Iterator[None]:
-    try:
-        yield
-    except ModuleFailed as error:
-        print(error.trace, file=sys.stderr)
-        raise
-
-
-def chosen_custom_resource(place: str) -> CustomResource[Any]:
-    """Return the custom resource at a place. Print what its module raises."""
-    with _printed_trace():
-        return load_custom_resource(place)
-
-
-def chosen_manager(place: str, namespaces: tuple[str, ...]) -> Manager:
-    """Return the manager at a place, with other namespaces if there are any. Print what its module raises."""
-    with _printed_trace():
-        loaded = load_manager(place)
-    if names := [name for each in namespaces for name in each.split(",")]:
-        if loaded.factory is not None:
-            raise UsageError(f"--namespace has no effect: the informers of {place} are those of its factory")
-        loaded.namespaces = checked_namespaces(names)
-    return loaded
+def _failed(module: str, error: Exception) -> UsageError:
+    """Return the error for a module that raised; print the frames of the module and what it has called."""
+    shown = traceback.TracebackException.from_exception(error)
+    own = (__file__, importlib.__file__)
+    frames = [each for each in shown.stack if each.filename not in own and not each.filename.startswith("<frozen")]
+    shown.stack = traceback.StackSummary.from_list(frames)
+    lines = "".join(shown.format()).splitlines()[bool(frames) :]  # the headline says nothing
+    print("\n".join(map(visible, lines)), file=sys.stderr)
+    return UsageError(f"module {module} cannot be imported: {type(error).__name__}: {error}")
 
 
 def service_account(text: str | None, manager: Manager) -> tuple[str, str]:

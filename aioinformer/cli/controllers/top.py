@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LISTS: Final = ("failing", "parked", "running", "oldest", "hottest", "slowest", "settling")
 SORTS: Final = ("page", "key", "attempts", "runs", "longest")
 _RETRY: Final = 2.0
+#: A report is one line; the longest one has twice as many bytes.
+_LINE: Final = 1 << 24
 #: What a terminal sends.
 _KEYS: Final = {b"\x1b[A": "up", b"k": "up", b"\x1b[B": "down", b"j": "down", b"\r": "enter", b"\n": "enter"} | {
     b"\x1b": "escape", b"\t": "list", b"s": "sort", b"q": "quit", b"\x03": "quit"
@@ -189,7 +191,7 @@ class TopProgram(Program):
 
     async def _work(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=3 * self._interval + 10)
-        async with aiohttp.ClientSession(timeout=timeout) as self._session:
+        async with aiohttp.ClientSession(timeout=timeout, read_bufsize=_LINE) as self._session:
             if not self._live:
                 await self._follow()
                 return
@@ -197,21 +199,15 @@ class TopProgram(Program):
                 await self._follow()
 
     async def _follow(self) -> None:
-        assert self._session is not None
         while True:
             try:
-                async with self._session.get(
-                    f"{self._base}api/events",
-                    params={"interval": str(self._interval)},
-                    headers=await self._headers(),
-                    allow_redirects=self._token is None,  # the token is for this address alone
-                ) as answer:
+                async with await self._get("api/events", interval=str(self._interval)) as answer:
                     if answer.status in (401, 403):
                         remedy = "the token is not accepted" if self._token else "pass --token-file if it takes a token"
                         raise UsageError(f"{self._base} refuses: {answer.status} {await _reason(answer)}; {remedy}")
                     if answer.status != 200 or answer.content_type != "text/event-stream":
                         raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
-                    async for line in _lines(answer):
+                    async for line in answer.content:
                         if line.startswith(b"data: "):
                             self._show(msgspec.json.decode(line[6:]))
                 lost = "the manager has closed the page"
@@ -228,8 +224,12 @@ class TopProgram(Program):
                 self._print(self._screen.lost)
             await asyncio.sleep(_RETRY)
 
-    async def _headers(self) -> dict[str, str]:
-        return {} if self._token is None else {"Authorization": (await self._token.current()).authorization}
+    async def _get(self, path: str, **parameters: str) -> aiohttp.ClientResponse:
+        assert self._session is not None
+        headers = {} if self._token is None else {"Authorization": (await self._token.current()).authorization}
+        # The token is for this address alone.
+        options: Any = {"headers": headers, "params": parameters, "allow_redirects": self._token is None}
+        return await self._session.get(f"{self._base}{path}", **options)
 
     def _show(self, report: dict[str, Any]) -> None:
         self._screen.report, self._screen.lost = report, ""
@@ -260,15 +260,8 @@ class TopProgram(Program):
             self._loading = create_task(self._load_key(*self._screen.followed), name="top: key")
 
     async def _load_key(self, controller: str, key: str) -> None:
-        assert self._session is not None
         try:
-            parameters = {"controller": controller, "key": key}
-            async with self._session.get(
-                f"{self._base}api/key",
-                params=parameters,
-                headers=await self._headers(),
-                allow_redirects=self._token is None,
-            ) as answer:
+            async with await self._get("api/key", controller=controller, key=key) as answer:
                 found = await answer.json() if answer.status == 200 else {"problem": await _reason(answer)}
         except (aiohttp.ClientError, TransportError, TimeoutError) as error:
             found = {"problem": str(error)}
@@ -303,14 +296,6 @@ def _keyboard(on_key: Callable[[str], None]) -> Iterator[None]:
     finally:
         loop.remove_reader(number)
         termios.tcsetattr(number, termios.TCSADRAIN, before)
-
-
-async def _lines(answer: aiohttp.ClientResponse) -> Any:
-    rest = b""
-    async for chunk in answer.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
 
 
 async def _reason(answer: aiohttp.ClientResponse) -> str:

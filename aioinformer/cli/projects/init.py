@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import keyword
 import re
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.crds import custom_resource
 from aioinformer.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from aioinformer.resources.resource import Resource
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
-#: File of the project, and its template.
-_FILES: Final = {
-    "pyproject.toml": "pyproject.toml",
-    "README.md": "README.md",
-    "Makefile": "Makefile",
-    "Dockerfile": "Dockerfile",
-    ".gitignore": "gitignore",
-    ".github/workflows/checks.yaml": "workflow",
-    "{package}/__init__.py": "package-init",
-    "{package}/py.typed": "",
-    "{package}/{module}.py": "resource",
-    "{package}/reconciler.py": "reconciler",
-    "{package}/manager.py": "manager",
-    "tests/test_{module}.py": "test-controller",
-}
+#: What a project has, with `.txt` at the end of each name, and words such as {package} in names and texts.
+_TEMPLATES: Final = Path(__file__).parent / "templates" / "project"
 
 
 def init_project(folder: Path, group: str, kind: str) -> list[str]:
@@ -57,29 +42,26 @@ def init_project(folder: Path, group: str, kind: str) -> list[str]:
         "group": group,
         "plural": declared.plural,
         "constant": declared.plural.upper(),
-        "function": declared.plural,
     }
     # In the order of ruff: names in upper case first, modules by their names.
-    words["imported"] = (
-        ",\n    ".join(sorted((kind, words["constant"]), key=lambda each: (not each.isupper(), each))) + ","
-    )
-    parts = sorted((("reconciler", words["function"]), (module, words["constant"])))
+    names = sorted((kind, words["constant"]), key=lambda each: (not each.isupper(), each))
+    words["imported"] = ",\n    ".join(names) + ","
+    parts = sorted((("reconciler", words["plural"]), (module, words["constant"])))
     words["imports"] = "\n".join(f"from {package}.{part} import (\n    {each},\n)" for part, each in parts)
-    texts = {_filled(path, words): _filled(_template(source), words) for path, source in _FILES.items()}
+    texts = {}
+    for path in sorted(_TEMPLATES.rglob("*.txt")):
+        name = _filled(path.relative_to(_TEMPLATES).as_posix().removesuffix(".txt"), words)
+        texts[name] = _filled(path.read_text(), words)
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty: choose another name, or remove it; nothing was written")
-        for path, text in texts.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / path).open("x") as file:
+        for name, text in texts.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / name).open("x") as file:
                 file.write(text)
     except OSError as error:
         raise UsageError(f"{folder}: cannot be written: {error}") from error
     return list(texts)
-
-
-def _template(name: str) -> str:
-    return (files(__package__) / "templates" / f"{name}.txt").read_text() if name else ""
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -1,12 +1,14 @@
 """`aioinformer manifests`: a kustomize base of what a manager needs in a cluster.
 
 People work in its folder, too. The first line of a generated file has a digest of the rest: only a file whose digest is
-right is replaced or removed.
+right is replaced or removed. What the objects look like is in `templates/base`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from functools import reduce
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,6 +18,7 @@ from aioinformer.cli.controllers.needs import needs
 from aioinformer.crds import CustomResource
 from aioinformer.errors import UsageError
 from aioinformer.resources.manifests import to_yaml
+from aioinformer.transport.auth.yaml_documents import load_yaml
 from aioinformer.webhooks.certificates import CONFIGURATIONS
 
 if TYPE_CHECKING:
@@ -61,10 +64,10 @@ def write_base(manager: Manager, options: Deployed, folder: Path, *, overwrite: 
         UsageError: a generated file was edited or is another's, or a class has no schema; then nothing was written. Or
             the folder cannot be written.
     """
-    files = base_files(manager, options)
+    texts = base_files(manager, options)
     try:
         known = {path.name: path.read_text() for path in folder.glob("*.yaml") if path.is_file()}
-        wanted = {name: _signed(text) for name, text in files.items()}
+        wanted = {name: _signed(text) for name, text in texts.items()}
         stale = [name for name, text in known.items() if name not in wanted and text.startswith(_MARK)]
         changed = [name for name, text in wanted.items() if known.get(name) != text]
         for name in [*changed, *stale]:
@@ -94,132 +97,96 @@ def _signed(text: str) -> str:
 def base_files(manager: Manager, options: Deployed) -> dict[str, str]:
     """Return the files of the base: names and texts."""
     name, namespace = options.account
-    files = {f"crd-{each.group_resource}.yaml": to_yaml(each.crd()) for each in _defined(manager)}
-    files["rbac.yaml"] = manifest(name, namespace, needs(manager))
-    files["deployment.yaml"] = to_yaml(_deployment(manager, options))
+    words = {"name": name, "namespace": namespace}
+    texts = {f"crd-{each}.yaml": to_yaml(resource.crd()) for each, resource in sorted(_defined(manager).items())}
+    texts["rbac.yaml"] = manifest(name, namespace, needs(manager))
+    texts["deployment.yaml"] = to_yaml(_deployment(manager, options, words))
     if manager.webhooks is not None:
-        files["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, options))
+        texts["webhooks.yaml"] = to_yaml(*_webhooks(manager.admission.hooks(), manager.webhooks, words))
     if options.pod_monitor:
-        files["pod-monitor.yaml"] = to_yaml(_pod_monitor(options))
+        texts["pod-monitor.yaml"] = to_yaml(_filled("pod-monitor", words))
     header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-    return {**files, "kustomization.yaml": to_yaml({**header, "resources": sorted(files)})}
+    return {**texts, "kustomization.yaml": to_yaml({**header, "resources": sorted(texts)})}
 
 
-def _defined(manager: Manager) -> Iterator[CustomResource[Any]]:
-    """Yield the resources of which a class makes the definition, each with most of its versions."""
-    found: dict[str, CustomResource[Any]] = {}
+def _defined(manager: Manager) -> dict[str, CustomResource[Any]]:
+    """Return the resources of which a class makes the definition, by name, each with most of its versions."""
     resources: list[Any] = [hook.resource for hook in manager.admission.hooks()]
     for controller in manager.controllers.values():
         inputs = (controller.primary(), *controller.owns, *controller.watches)
         resources += (*(each.resource for each in inputs), *(controller.writes or ()))
-    for resource in resources:
-        if isinstance(resource, CustomResource):
-            known = found.get(resource.group_resource)
-            if known is None or len(known.others) < len(resource.others):
-                found[resource.group_resource] = resource
-    for _, resource in sorted(found.items()):
-        yield resource
+    declared = (each for each in resources if isinstance(each, CustomResource))
+    return {each.group_resource: each for each in sorted(declared, key=lambda each: len(each.others))}
 
 
-def _deployment(manager: Manager, options: Deployed) -> dict[str, Any]:
-    name, namespace = options.account
+def _deployment(manager: Manager, options: Deployed, words: dict[str, Any]) -> Any:
+    name, server = words["name"], manager.webhooks
     port = manager.health_port or _PORT
     command = ["aioinformer", "run", options.place, "--health-port", str(port), "--log-format", "json"]
     for each in options.namespaces:
         command += ["--namespace", each]
-    labels = {"app.kubernetes.io/name": name}
     elected = manager.leader_election is not None
-    container: dict[str, Any] = {
-        "name": "manager",
-        "image": options.image or f"{name}:latest",
-        "command": command,
-        "ports": [{"name": "health", "containerPort": port}],
-        "livenessProbe": {"httpGet": {"path": "/livez", "port": "health"}, "periodSeconds": 10},
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
-        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-    }
-    pod: dict[str, Any] = {
-        "serviceAccountName": name,
-        "terminationGracePeriodSeconds": int(manager.grace) + _AFTER_GRACE,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-    }
-    if (server := manager.webhooks) is not None:
-        container["ports"] += [{"name": "webhooks", "containerPort": server.port}]
+    ports, mounts, volumes = [{"name": "health", "containerPort": port}], None, None
+    if server is not None:
+        ports.append({"name": "webhooks", "containerPort": server.port})
         if server.files_secret:
-            container["volumeMounts"] = [{"name": "certificate", "mountPath": server.files, "readOnly": True}]
-            pod["volumes"] = [{"name": "certificate", "secret": {"secretName": server.files_secret}}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "replicas": (2 if elected else 1) if options.replicas is None else options.replicas,
-            # Without an election, two managers must not work at the same time.
-            **({} if elected else {"strategy": {"type": "Recreate"}}),
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
+            mounts = [{"name": "certificate", "mountPath": server.files, "readOnly": True}]
+            volumes = [{"name": "certificate", "secret": {"secretName": server.files_secret}}]
+    return _filled(
+        "deployment",
+        words,
+        replicas=(2 if elected else 1) if options.replicas is None else options.replicas,
+        # Without an election, two managers must not work at the same time.
+        strategy=None if elected else {"type": "Recreate"},
+        seconds=int(manager.grace) + _AFTER_GRACE,
+        image=options.image or f"{name}:latest",
+        command=command,
+        ports=ports,
+        mounts=mounts,
+        volumes=volumes,
+    )
 
 
-def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, options: Deployed) -> Iterator[dict[str, Any]]:
+def _webhooks(hooks: list[Hook[Any]], server: WebhookServer, words: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the Service of the webhooks, and their configurations."""
-    name, namespace = options.account
-    if server.namespace != namespace:
-        raise UsageError(f"WebhookServer: namespace is {server.namespace}, and the manager runs in {namespace}")
-    labels = {"app.kubernetes.io/name": name}
-    ports = [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}]
-    yield {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": server.name, "namespace": namespace, "labels": labels},
-        "spec": {"selector": labels, "ports": ports},
-    }
+    if server.namespace != words["namespace"]:
+        raise UsageError(
+            f"WebhookServer: namespace is {server.namespace}, and the manager runs in {words['namespace']}"
+        )
+    words = {**words, "server": server}
+    yield _filled("service", words)
     source = f"{server.namespace}/{server.certificate}"
-    annotations = {"annotations": {"cert-manager.io/inject-ca-from": source}} if server.certificate else {}
+    annotations = {"cert-manager.io/inject-ca-from": source} if server.certificate else None
     for purpose, resource in CONFIGURATIONS.items():
-        if webhooks := [_webhook(each, hooks, server) for each in hooks if each.purpose == purpose]:
-            header = {"apiVersion": resource.api_version, "kind": resource.kind}
-            metadata = {"name": server.configuration, "labels": labels, **annotations}
-            yield {**header, "metadata": metadata, "webhooks": webhooks}
+        if webhooks := [_webhook(each, hooks, words) for each in hooks if each.purpose == purpose]:
+            yield _filled("configuration", words, kind=resource.kind, annotations=annotations, webhooks=webhooks)
 
 
-def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], server: WebhookServer) -> dict[str, Any]:
+def _webhook(hook: Hook[Any], hooks: list[Hook[Any]], words: dict[str, Any]) -> Any:
     resource = hook.resource
     name = f"{hook.purpose}.{resource.plural}.{resource.group or 'core'}"
     is_only = [each.path for each in hooks].count(hook.path) == 1
-    rule = {
-        "apiGroups": [resource.group],
-        "apiVersions": [resource.version],
-        "resources": [resource.plural],
-        "operations": sorted(each.upper() for each in hook.operations),
-    }
-    return {
-        "name": name if is_only else f"{'-'.join(hook.operations)}.{name}",
-        "clientConfig": {"service": {"name": server.name, "namespace": server.namespace, "path": f"/{hook.path}"}},
-        "rules": [rule],
-        "failurePolicy": hook.failure_policy,
-        "sideEffects": "None",
-        "timeoutSeconds": hook.timeout,
-        "admissionReviewVersions": ["v1"],
-    }
+    name = name if is_only else f"{'-'.join(hook.operations)}.{name}"
+    operations = sorted(each.upper() for each in hook.operations)
+    return _filled("webhook", words, name=name, hook=hook, path=f"/{hook.path}", operations=operations)
 
 
-def _pod_monitor(options: Deployed) -> dict[str, Any]:
-    name, namespace = options.account
-    labels = {"app.kubernetes.io/name": name}
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "PodMonitor",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "podMetricsEndpoints": [{"port": "health", "path": "/metrics"}],
-        },
-    }
+def _filled(template: str, words: dict[str, Any], **more: Any) -> Any:
+    """Return the object of a template.
+
+    `$hook.timeout` stands for an attribute of the value "hook". A member whose value is None is left out.
+    """
+    known = {**words, **more}
+
+    def fill(value: Any) -> Any:
+        match value:
+            case dict():
+                return {name: found for name, each in value.items() if (found := fill(each)) is not None}
+            case list():
+                return [fill(each) for each in value]
+            case str() if value.startswith("$"):
+                name, *attributes = value[1:].split(".")
+                return reduce(getattr, attributes, known[name])
+        return value
+
+    return fill(load_yaml((files(__package__) / "templates" / "base" / f"{template}.yaml").read_text()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -52,55 +51,73 @@ def merge_patch(old: Any, new: Any) -> dict[str, Any]:
     return patch
 
 
-def json_patch(sent: Any, old: Any, new: Any, path: str = "") -> list[dict[str, Any]]:
+def json_patch(sent: dict[str, Any], old: Any, new: Any) -> list[dict[str, Any]]:
     """Return the JSON patch (RFC 6902) of a document that changes it as `old` was changed to `new`.
 
     `old` and `new` are what a class makes of the document, which may leave out members, and add defaults: the patch has
     what differs between the two, and leaves everything else in the document as it is. So do elements of lists: those
-    of one name or type are the same element, and so are others that are equal, or at the same place among them.
+    of one name or type are the same element, and so are others that are equal, or at the same place among the rest.
 
     Args:
-        sent: the document: a JSON value.
+        sent: the document.
         old: the same, as a class writes it.
         new: the changed one.
-        path: of the value, as a JSON pointer.
     """
+    return list(_operations(sent, _carried(sent, old, new), ""))
+
+
+def _carried(sent: Any, old: Any, new: Any) -> Any:
+    """Return a value of a document, changed as `old` was changed to `new`."""
     if is_same(old, new):
-        return []
+        return sent
     if isinstance(old, dict) and isinstance(new, dict) and isinstance(sent, dict):
-        patch = []
-        for name in {**old, **new}:
-            at = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
-            was, now = old.get(name), new.get(name)
-            if now is not None and sent.get(name) is None:
-                patch += [] if is_same(was, now) else [{"op": "add", "path": at, "value": now}]
-            elif now is not None:
-                patch += json_patch(sent[name], was, now, at)
-            elif was is not None and name in sent:
-                patch.append({"op": "remove", "path": at})
-        return patch
+        found = {name: each for name, each in sent.items() if old.get(name) is None or new.get(name) is not None}
+        for name, now in new.items():
+            if now is not None and not is_same(old.get(name), now):
+                known = sent.get(name)
+                found[name] = now if known is None else _carried(known, old.get(name), now)
+        return found
     if isinstance(old, list) and isinstance(new, list) and isinstance(sent, list) and len(sent) == len(old):
-        patch = []
-        identities = [_identity(each) for each in old], [_identity(each) for each in new]
-        for kind, start, end, begin, until in SequenceMatcher(None, *identities).get_opcodes():
-            named = any(isinstance(each, tuple) for each in (*identities[0][start:end], *identities[1][begin:until]))
-            if kind == "equal" or (end - start == until - begin and not named):
-                for was, now in zip(range(start, end), range(begin, until), strict=True):
-                    patch += json_patch(sent[was], old[was], new[now], f"{path}/{now}")
-            else:
-                patch += [{"op": "remove", "path": f"{path}/{begin}"}] * (end - start)
-                patch += [{"op": "add", "path": f"{path}/{now}", "value": new[now]} for now in range(begin, until)]
-        return patch
-    return [{"op": "replace", "path": path, "value": new}]
+        partners = zip(new, _partners(old, new), strict=True)
+        return [each if at is None else _carried(sent[at], old[at], each) for each, at in partners]
+    return new
 
 
-def _identity(value: Any) -> Any:
+def _partners(old: list[Any], new: list[Any]) -> list[int | None]:
+    """Return for each element of a list where it was in the old one; None if it was not there."""
+    places: dict[Any, list[int]] = {}
+    for at, each in enumerate(old):
+        places.setdefault(_identity(each), []).append(at)
+    found = [places[identity].pop(0) if places.get(identity) else None for identity in map(_identity, new)]
+    fresh = [at for at, known in enumerate(found) if known is None and isinstance(_identity(new[at]), bytes)]
+    gone = sorted(at for identity, rest in places.items() for at in rest if isinstance(identity, bytes))
+    if len(fresh) == len(gone):
+        for at, was in zip(fresh, gone, strict=True):
+            found[at] = was
+    return found
+
+
+def _identity(value: Any) -> tuple[str, str] | bytes:
     """Return what makes an element of a list the same one after a change: its name or type, or else its value."""
     if isinstance(value, dict):
         for field in ("name", "type"):
             if isinstance(value.get(field), str):
                 return field, value[field]
     return msgspec.json.encode(value, order="sorted")
+
+
+def _operations(old: Any, new: Any, path: str) -> Iterator[dict[str, Any]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in {**old, **new}:
+            at = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+            if name not in new:
+                yield {"op": "remove", "path": at}
+            elif name not in old:
+                yield {"op": "add", "path": at, "value": new[name]}
+            else:
+                yield from _operations(old[name], new[name], at)
+    elif not is_same(old, new):
+        yield {"op": "replace", "path": path, "value": new}
 
 
 def document_of(obj: Any) -> dict[str, Any]:

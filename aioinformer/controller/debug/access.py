@@ -11,13 +11,12 @@ import ipaddress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-import msgspec
-
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
+from aioinformer.serving import WebRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
 _log = get_logger("aioinformer.controller")
 
@@ -25,7 +24,7 @@ _log = get_logger("aioinformer.controller")
 _FORWARDED: Final = ("forwarded", "via", "x-real-ip", "x-forwarded-", "x-envoy-", "x-original-")
 
 
-class DebugRequest(msgspec.Struct, frozen=True):
+class DebugRequest(WebRequest, frozen=True):
     """A request to the debug page, for the check function of `Manager.debug_app`.
 
     Attributes:
@@ -35,12 +34,6 @@ class DebugRequest(msgspec.Struct, frozen=True):
         client: the address of the peer; "" if it is not known.
         query: the parameters.
     """
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    client: str = ""
-    query: Mapping[str, str] = {}
 
     @property
     def is_local(self) -> bool:

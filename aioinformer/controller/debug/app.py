@@ -13,28 +13,28 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.concurrency import create_task
 from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
 from aioinformer.controller.debug.report import key_report, report, scrubbed
 from aioinformer.controller.health import Pulse
 from aioinformer.errors import UsageError
 from aioinformer.logs import get_logger
+from aioinformer.serving import Answer, aiohttp_application, answer_asgi, listening
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-    from types import TracebackType
+    from collections.abc import AsyncIterator, Callable
 
     from aiohttp import web
 
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.session import Session
+    from aioinformer.serving import WebRequest
 
 _log = get_logger("aioinformer.controller")
 
@@ -62,17 +62,6 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _encode = msgspec.json.Encoder().encode
-
-
-class _Answer(msgspec.Struct):
-    status: int
-    content_type: str
-    body: bytes = b""
-    stream: AsyncIterator[bytes] | None = None
-    headers: Mapping[str, str] = {}
-
-    def all_headers(self) -> dict[str, str]:
-        return {**_HEADERS, "Content-Type": self.content_type, **self.headers}
 
 
 class DebugApp:
@@ -129,9 +118,18 @@ class DebugApp:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    def serve(self, port: int) -> DebugServer:
-        """Return a server of the page on a port of the loopback interface: an async context manager."""
-        return DebugServer(self, port)
+    @asynccontextmanager
+    async def serve(self, port: int) -> AsyncIterator[int]:
+        """Serve the page on a port of the loopback interface while the block runs.
+
+        Raises:
+            UsageError: the port is in use.
+        """
+        what = f"the debug page cannot listen on 127.0.0.1:{port}"
+        remedy = "choose another debug_port (--debug-port), or 0 for a free one"
+        async with listening(self.aiohttp(), "127.0.0.1", port, what=what, remedy=remedy) as found:
+            _log.info("the debug page is at http://127.0.0.1:%d/", found)
+            yield found
 
     def report(self) -> dict[str, Any]:
         """Return what the page shows, as plain data for `json.dumps`. Call it on the thread of the event loop."""
@@ -140,26 +138,35 @@ class DebugApp:
 
     # Requests.
 
-    async def _answer(self, request: DebugRequest, body: Callable[[], Awaitable[bytes]]) -> _Answer:
+    async def _respond(self, sent: WebRequest) -> Answer:
+        if sent.path == "" and sent.root:
+            # Without the slash at the end, the browser would look for style and script one level higher.
+            answer = Answer(307, "text/plain", headers={"Location": f"{sent.root}/"})
+        else:
+            sent = msgspec.structs.replace(sent, path=sent.path.strip("/"))
+            answer = await self._answer(DebugRequest(*msgspec.structs.astuple(sent)))
+        return msgspec.structs.replace(answer, headers={**_HEADERS, **answer.headers})
+
+    async def _answer(self, request: DebugRequest) -> Answer:
         if reason := await refusal(request, self._check):
             return _error(403, reason)
-        path = request.path.strip("/")
+        path = request.path
         if request.method == "POST" and path == "api/retry":
-            return self._run_again(request, await body())
+            return self._run_again(request, await request.read())
         if request.method not in ("GET", "HEAD"):
             return _error(405, f"{request.method} is not served here")
         if path in _ASSETS:
             name, content_type = _ASSETS[path]
-            return _Answer(
+            return Answer(
                 200, content_type, files("aioinformer.controller.debug").joinpath("assets", name).read_bytes()
             )
         match path:
             case "api/report":
-                return _Answer(200, "application/json", self._encoded())
+                return Answer(200, "application/json", self._encoded())
             case "api/key":
                 return self._of_key(request.query.get("controller", ""), request.query.get("key", ""))
             case "api/memory":
-                return _Answer(200, "application/json", _encode(await self._measured()))
+                return Answer(200, "application/json", _encode(await self._measured()))
             case "api/events":
                 return self._events(request.query.get("interval", str(_INTERVAL)))
         return _error(404, f"there is no {path!r}: read the page itself, api/report, api/events, api/key or api/memory")
@@ -171,14 +178,14 @@ class DebugApp:
             self._known = now, _encode(self.report())
         return self._known[1]
 
-    def _events(self, interval: str) -> _Answer:
+    def _events(self, interval: str) -> Answer:
         try:
             seconds = min(max(float(interval), 1.0), 60.0)
         except ValueError:
             return _error(400, f"interval must be seconds from 1 to 60, not {interval!r}")
         if self._readers >= _READERS:
             return _error(503, f"{_READERS} readers follow this page already; close one of them")
-        return _Answer(200, "text/event-stream", stream=self._stream(seconds), headers={"X-Accel-Buffering": "no"})
+        return Answer(200, "text/event-stream", headers={"X-Accel-Buffering": "no"}, stream=self._stream(seconds))
 
     async def _stream(self, seconds: float) -> AsyncIterator[bytes]:
         self._readers += 1
@@ -191,7 +198,7 @@ class DebugApp:
         finally:
             self._readers -= 1
 
-    def _find(self, name: str, key: str) -> tuple[ActiveController, Any] | _Answer:
+    def _find(self, name: str, key: str) -> tuple[ActiveController, Any] | Answer:
         session = self._session()
         supervised = None if session is None else session.controllers.get(name)
         if supervised is None:
@@ -202,17 +209,17 @@ class DebugApp:
         except UsageError as error:
             return _error(400, str(error))
 
-    def _of_key(self, name: str, text: str) -> _Answer:
+    def _of_key(self, name: str, text: str) -> Answer:
         found = self._find(name, text)
-        if isinstance(found, _Answer):
+        if isinstance(found, Answer):
             return found
         active, key = found
         known = key_report(active, key, self.recording)
         if not known["exists"] and known["state"] == "idle" and not known["changes"] and "runs" not in known:
             return _error(404, f"controller {name} does not know {key}: it is not in the cache, and nothing is queued")
-        return _Answer(200, "application/json", _encode(known))
+        return Answer(200, "application/json", _encode(known))
 
-    def _run_again(self, request: DebugRequest, body: bytes) -> _Answer:
+    def _run_again(self, request: DebugRequest, body: bytes) -> Answer:
         if not self._retry:
             return _error(403, "this page may not run keys: pass retry=True to debug_app, or --debug-retry")
         if not request.is_same_origin or not request.headers.get("content-type", "").startswith("application/json"):
@@ -222,7 +229,7 @@ class DebugApp:
             found = self._find(wanted["controller"], wanted["key"])
         except (msgspec.DecodeError, KeyError):
             return _error(400, 'the body must be {"controller": …, "key": …}')
-        if isinstance(found, _Answer):
+        if isinstance(found, Answer):
             return found
         active, key = found
         count = active.queue.retry_parked([key])
@@ -230,7 +237,7 @@ class DebugApp:
         self._known = float("-inf"), b""
         if not count:
             return _error(409, f"{key} is not parked any more")
-        return _Answer(200, "application/json", _encode({"retried": count}))
+        return Answer(200, "application/json", _encode({"retried": count}))
 
     async def _measured(self) -> list[dict[str, Any]]:
         """Return what each cache takes, with its tier; measured at most once a minute."""
@@ -246,126 +253,12 @@ class DebugApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, as an ASGI application does."""
-        if scope["type"] == "lifespan":
-            for each in ("startup", "shutdown"):
-                await receive()
-                await send({"type": f"lifespan.{each}.complete"})
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1000})
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
-        path = path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
-        client = (scope.get("client") or ("",))[0]
-        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-        request = DebugRequest(scope["method"], path.strip("/"), headers, client, query)
-
-        async def body() -> bytes:
-            found, more = b"", True
-            while more and len(found) <= _BODY:
-                message = await receive()
-                found += message.get("body", b"")
-                more = message.get("more_body", False)
-            return found
-
-        # Without the slash at the end, the browser would look for style and script one level higher.
-        answer = _to_folder(root) if path == "" and root else await self._answer(request, body)
-        names = [(name.lower().encode(), value.encode()) for name, value in answer.all_headers().items()]
-        await send({"type": "http.response.start", "status": answer.status, "headers": names})
-        if answer.stream is None:
-            sent = b"" if request.method == "HEAD" else answer.body
-            await send({"type": "http.response.body", "body": sent})
-            return
-        gone = create_task(_until_gone(receive), name=f"debug page of {self._name}: reader")
-        try:
-            async for chunk in answer.stream:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                if gone.done():
-                    break
-            else:
-                await send({"type": "http.response.body", "body": b""})
-        finally:
-            gone.cancel()
-            await answer.stream.aclose()  # type: ignore[attr-defined]
+        await answer_asgi(scope, receive, send, self._respond, _BODY)
 
     def aiohttp(self) -> web.Application:
         """Return an aiohttp application; mount it with `app.add_subapp("/debug/", manager.debug_app().aiohttp())`."""
-        from aiohttp import web
-
-        async def handle(request: web.Request) -> web.StreamResponse:
-            path = request.match_info["path"]
-            headers = {name.lower(): value for name, value in request.headers.items()}
-            asked = DebugRequest(request.method, path, headers, request.remote or "", dict(request.query))
-            answer = await self._answer(asked, request.read)
-            if answer.stream is None:
-                return web.Response(status=answer.status, body=answer.body, headers=answer.all_headers())
-            response = web.StreamResponse(status=answer.status, headers=answer.all_headers())
-            try:
-                await response.prepare(request)
-                async for chunk in answer.stream:
-                    await response.write(chunk)
-            except ConnectionError:
-                pass  # the reader has gone
-            finally:
-                await answer.stream.aclose()  # type: ignore[attr-defined]
-            return response
-
-        app = web.Application(client_max_size=_BODY)
-        app.router.add_route("*", "/{path:.*}", handle)
-        return app
+        return aiohttp_application(self._respond, _BODY)
 
 
-class DebugServer:
-    """Serves a debug page on a port of the loopback interface. Use it as an async context manager.
-
-    Attributes:
-        port: as given; of 0, the one that was chosen, once the server listens.
-    """
-
-    def __init__(self, app: DebugApp, port: int) -> None:
-        self.port = port
-        self._app = app
-        self._runner: web.AppRunner | None = None
-
-    async def __aenter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            UsageError: the port is in use.
-        """
-        from aiohttp import web
-
-        self._runner = web.AppRunner(self._app.aiohttp(), access_log=None, shutdown_timeout=1.0)
-        try:
-            await self._runner.setup()
-            await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
-        except (OSError, OverflowError) as error:
-            await self._runner.cleanup()
-            reason = getattr(error, "strerror", "") or error
-            raise UsageError(
-                f"the debug page cannot listen on 127.0.0.1:{self.port}: {reason}; choose another debug_port "
-                "(--debug-port), or 0 for a free one"
-            ) from error
-        self.port = self._runner.addresses[0][1]
-        _log.info("the debug page is at http://127.0.0.1:%d/", self.port)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-
-def _error(status: int, text: str) -> _Answer:
-    return _Answer(status, "application/json", _encode({"error": text}))
-
-
-def _to_folder(root: str) -> _Answer:
-    return _Answer(307, "text/plain", headers={"Location": f"{root}/"})
-
-
-async def _until_gone(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def _error(status: int, text: str) -> Answer:
+    return Answer(status, "application/json", _encode({"error": text}))

@@ -19,23 +19,21 @@ _BACKLOG: Final = 10_000
 _FAILURES: Final = 3
 _LATE: Final = 0.5
 
-#: Phase of an informer -> the remedy, and the section.
+#: Phases of informers, each with its section and the remedy.
+_PHASE_TABLE: Final = """
+    backing_off cannot-connect compare the address with `kubectl cluster-info`, look at the API server; it is retried
+    unauthorized unauthorized run `kubectl auth whoami` with the same credentials
+    forbidden forbidden grant `list` and `watch`; `aioinformer check` prints the roles
+    not_found not-found apply the CustomResourceDefinition, and compare the version with `kubectl api-resources`
+    not_allowed not-allowed use another resource: this one cannot be listed
+    stopped crashed read the traceback in the log
+    degraded undecodable correct the objects or the class; `informer.undecodable()` has the reasons
+    new never-started call `factory.start()` after the last new informer
+    syncing cache-does-not-sync wait, or look at the load of the API server
+"""
+#: Phase -> the remedy, and the section.
 _PHASES: Final = {
-    "backing_off": (
-        "compare the address with `kubectl cluster-info`, and look at the API server; it is retried",
-        "cannot-connect",
-    ),
-    "unauthorized": ("run `kubectl auth whoami` with the same credentials", "unauthorized"),
-    "forbidden": ("grant `list` and `watch`; `aioinformer check` prints the roles", "forbidden"),
-    "not_found": (
-        "apply the CustomResourceDefinition, and compare the version with `kubectl api-resources`",
-        "not-found",
-    ),
-    "not_allowed": ("use another resource: this one cannot be listed", "not-allowed"),
-    "stopped": ("read the traceback in the log", "crashed"),
-    "degraded": ("correct the objects or the class; `informer.undecodable()` has the reasons", "undecodable"),
-    "new": ("call `factory.start()` after the last new informer", "never-started"),
-    "syncing": ("wait, or look at the load of the API server", "cache-does-not-sync"),
+    phase: (remedy, see) for phase, see, remedy in (row.split(maxsplit=2) for row in _PHASE_TABLE.strip().splitlines())
 }
 
 
@@ -167,12 +165,7 @@ def _of_failing(report: Mapping[str, Any], name: str, found: Mapping[str, Any]) 
             times = max(first["attempts"], first.get("conflicts", 0))
             what = "conflict again and again" if see == "lasting-conflict" else "fail again and again"
             text = f"{_keys(len(keys), what.replace(' ', 's ', 1), what)} in {name}; {first['key']}: {times} times"
-            yield _problem(ERROR, f"{text}, {first['error']}", remedy, see, **who_of(first))
-
-
-def who_of(key: Mapping[str, Any]) -> dict[str, str]:
-    """Return the subject of a problem about a key."""
-    return {"controller": key["controller"], "key": key["key"]}
+            yield _problem(ERROR, f"{text}, {first['error']}", remedy, see, controller=name, key=first["key"])
 
 
 def _keys(count: int, one: str, many: str) -> str:

@@ -1,50 +1,42 @@
 """What is recorded while a debug page exists: changes of objects, runs of keys, and transitions of caches.
 
-All of it has a limit. A change is recorded as two references to states that the cache has had; diffs are computed when
-they are read. Values of Secrets are in no diff, whatever the options.
+All of it has a limit. Diffs and figures are computed when they are read. Values of Secrets are in no diff, whatever the
+options.
 """
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections import OrderedDict, deque
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 import msgspec
 
-from aioinformer.cache.objects.views import View
-from aioinformer.controller.inputs.content import json_of
+from aioinformer.controller.debug.history import CHANGES, History, LastFew
 from aioinformer.controller.inputs.mapping import Owns, Primary
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
-from aioinformer.logs import get_logger
-from aioinformer.workqueue.requests.outcomes import Park, Unfinished
+from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from aioinformer.cache.objects.record import Record
+    from aioinformer.controller.debug.history import Change, State
     from aioinformer.controller.running.active import ActiveController
-    from aioinformer.controller.running.attached import Attached
+    from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.reflector.state import InformerState
-    from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
-    from aioinformer.workqueue.requests.outcomes import Outcome, Run
+    from aioinformer.workqueue.requests.outcomes import Park, Unfinished
 
-_log = get_logger("aioinformer.controller")
-
-#: How many changes of a key, and transitions of a cache, are kept.
-CHANGES: Final = 5
+#: How many runs of a key, and transitions of a cache, are kept.
+RUNS: Final = 10
 TRANSITIONS: Final = 10
-#: Of how many keys the runs are remembered, and the seconds after which half of them count.
+#: Of how many keys the runs are kept, and the errors.
 _KEYS: Final = 2_000
-_HALF_LIFE: Final = 300.0
-#: What a recorded change takes beside the states.
-_OVERHEAD: Final = 500
-_DECODED: Final = 8_000
 #: At most so many lines of a diff, and characters of a value.
 _LINES: Final = 40
 _LENGTH: Final = 200
@@ -56,152 +48,166 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Ran(msgspec.Struct):
-    """The runs of a key. The recent ones count more for `heat`."""
+class _Followed(msgspec.Struct, frozen=True, eq=False):
+    """An input whose changes are recorded.
 
-    runs: int = 0
-    heat: float = 0.0
-    seconds: float = 0.0
-    longest: float = 0.0
-    result: str = ""
-    error: str = ""
-    failed: float = 0.0
-    ended: float = 0.0
+    Attributes:
+        gvr: of the resource of the controller.
+        owns: the input, if it is one of owned objects; None for the controller's own ones.
+        resource, informer: of the objects.
+        primary: the informer of the controller's own objects.
+    """
 
-
-class _Changed(msgspec.Struct, frozen=True):
-    time: float
-    what: str
-    old: Record | bytes | None
-    new: Record | bytes | None
-    size: int
+    gvr: str
+    owns: Owns[Any] | None
     resource: Resource[Any]
-    child: ObjectName | None
+    informer: SharedIndexInformer[Any]
+    primary: SharedIndexInformer[Any]
+
+    def changes(self, key: ObjectName, history: History) -> Iterator[tuple[Change, str]]:
+        """Yield the changes of an object, or those of the objects that it owns, with the key of the owned object."""
+        if self.owns is None:
+            yield from ((change, "") for change in history.changes(str(key)))
+        else:
+            for child in history.naming(_encode(key.name)):
+                name = split_meta_namespace_key(child)
+                yield from ((each, child) for each in history.changes(child) if self._shows(each, name, key, self.owns))
+
+    def _shows(self, change: Change, child: ObjectName, owner: ObjectName, owns: Owns[Any]) -> bool:
+        states = [_json(state) for state in change[1:] if state.raw]
+        try:
+            return any(owner in owns.owners(state, child, self.primary) for state in states)
+        except USER_ERRORS:  # owner references that are none
+            return False
 
 
 class Recording:
     """Records what `follow` is given, until `close`. The page reads it.
 
     Args:
-        limit: bytes for the states of objects; the keys that changed longest ago are dropped first.
+        limit: bytes for the states of objects. Each informer has a part of it; the objects that changed longest ago are
+            dropped first.
         values: whether diffs have values; those of Secrets never.
 
     Attributes:
-        bytes: what the recorded changes take.
         transitions: of each cache, by the name of the informer: time, phase and reason.
-        runs: by controller and key.
+        runs: by controller and key, as `ActiveController.recent_runs`.
+        errors: the last error of a key that has failed, and its time, by controller and key.
     """
 
     def __init__(self, limit: int, *, values: bool) -> None:
         self.limit = limit
         self.values = values
-        self.bytes = 0
         self.transitions: dict[str, deque[tuple[float, str, str]]] = {}
-        self.runs: OrderedDict[tuple[str, ObjectName], Ran] = OrderedDict()
-        self._changes: OrderedDict[tuple[str, ObjectName, bool], deque[_Changed]] = OrderedDict()
+        self.runs: dict[str, LastFew[ObjectName]] = {}
+        self.errors: OrderedDict[tuple[str, ObjectName], tuple[str, float]] = OrderedDict()
+        self._histories: dict[SharedIndexInformer[Any], History] = {}
         self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
-        self._observers: list[_Observer] = []
-        #: Of several controllers with one informer, whose observer records for all: by the informer, the resource of
-        #: the controllers, and whether it is for owned objects. A resource may own objects of its own kind.
-        self.sources: dict[tuple[SharedIndexInformer[Any], str, bool], _Observer] = {}
+        self._inputs: dict[HandlerRegistration[Any], _Followed] = {}
         self._open = True
 
     def __len__(self) -> int:
-        """Return of how many keys there are changes."""
-        return len({(gvr, key) for gvr, key, _ in self._changes})
+        """Return of how many objects there are changes."""
+        return sum(map(len, self._histories.values()))
+
+    @property
+    def bytes(self) -> int:
+        """What the recorded changes take."""
+        return sum(each.size() for each in self._histories.values())
 
     def follow(self, active: ActiveController) -> None:
         """Record the runs of a controller, the changes of its primary and of owned objects, and its caches' phases."""
-        active.observer = partial(self._ran, active.name)
+        active.recent_runs = self.runs.setdefault(active.name, LastFew(RUNS, _KEYS))
+        active.on_failure = partial(self._failed, active.name)
+        for runs in self.runs.values():
+            runs.keys_at_most = max(1, _KEYS // len(self.runs))
         for informer in active.inputs.informers():
             if informer not in self._followed:
                 self._followed.add(informer)
                 informer.add_state_handler(partial(self._moved, informer.name))
                 self._moved(informer.name, informer.state)
-        self._observers = [each for each in self._observers if not each.has_ended()]
-        self.sources = {each: source for each, source in self.sources.items() if not source.has_ended()}
-        for attached in active.inputs.attached():
-            known = any(each.attached is attached for each in self._observers)
-            if isinstance(attached.input, (Primary, Owns)) and not known:
-                observer = _Observer(self, active.controller.resource, attached, active.inputs.primary)
-                attached.observers.append(observer)
-                self._observers.append(observer)
+        self._inputs = {each: known for each, known in self._inputs.items() if not each.has_ended()}
+        gvr, primary = active.controller.resource.gvr, active.inputs.primary
+        for each in active.inputs.attached():
+            if isinstance(each.input, (Primary, Owns)):
+                owns = each.input if isinstance(each.input, Owns) else None
+                self._inputs[each.registration] = _Followed(gvr, owns, each.input.resource, each.informer, primary)
+        self._share()
+
+    def _share(self) -> None:
+        """Give each informer an equal part of half of the limit; the other half is for those that need more."""
+        informers = {each.informer for each in self._inputs.values()}
+        for informer in self._histories.keys() - informers:
+            self._histories.pop(informer).close()
+        part = self.limit // (2 * max(1, len(informers)))
+        for informer in informers - self._histories.keys():
+            self._histories[informer] = History(informer, self._more)
+        for known in self._histories.values():
+            known.limit = part
+        for known in self._histories.values():
+            known.fit()
+
+    def _more(self) -> int:
+        left = self.limit - sum(each.limit for each in self._histories.values())
+        return min(left, self.limit // 16)
 
     def close(self) -> None:
         """End the recording. What was recorded stays."""
         self._open = False
-        for each in self._observers:
-            each.remove()
-        self._observers.clear()
-        self.sources.clear()
-
-    # What happens.
+        for each in self._histories.values():
+            each.close()
 
     def _moved(self, name: str, state: InformerState) -> None:
         known = self.transitions.setdefault(name, deque(maxlen=TRANSITIONS))
-        entry = (state.since or time.time(), str(state.phase), state.reason)
+        entry = (state.since or time(), str(state.phase), state.reason)
         if self._open and (not known or known[-1][1:] != entry[1:]):
             known.append(entry)
 
-    def _ran(self, controller: str, run: Run, name: str, outcome: Outcome, now: float) -> None:
-        subject = controller, run.key
-        ran = self.runs.pop(subject, None) or Ran()
-        self.runs[subject] = ran
-        seconds, wall = now - run.started, time.time()
-        ran.heat = 1.0 + (ran.heat * 0.5 ** ((wall - ran.ended) / _HALF_LIFE) if ran.runs else 0.0)
-        ran.runs, ran.seconds, ran.longest = ran.runs + 1, seconds, max(ran.longest, seconds)
-        ran.result, ran.ended = name, wall
-        if isinstance(outcome, (Unfinished, Park)):
-            why = "" if outcome.error is None else origin(outcome.error)
-            ran.error, ran.failed = " - ".join(filter(None, (why, outcome.reason))), wall
-        while len(self.runs) > _KEYS:
-            self.runs.popitem(last=False)
-
-    def changed(
-        self,
-        resource: Resource[Any],
-        key: ObjectName,
-        what: str,
-        old: Any,
-        new: Any,
-        child: tuple[Resource[Any], ObjectName] | None = None,
-    ) -> None:
-        """Record a change of an object; None is no object.
-
-        Args:
-            resource: of the object.
-            key: of the object.
-            child: its resource and key if the object that changed is another one, which that of the key owns.
-        """
-        before, after = _state(old), _state(new)
-        size = _OVERHEAD + _size(before) + _size(after)
-        if size > self.limit:
-            return
-        # Separate, so that a child whose status changes each second does not hide the changes of its owner.
-        subject = resource.gvr, key, child is not None
-        known = self._changes.pop(subject, None) or deque[_Changed]()
-        self._changes[subject] = known
-        of, name = (resource, None) if child is None else child
-        known.append(_Changed(time.time(), what, before, after, size, of, name))
-        self.bytes += size
-        if len(known) > CHANGES:
-            self.bytes -= known.popleft().size
-        while self.bytes > self.limit:
-            _, dropped = self._changes.popitem(last=False)
-            self.bytes -= sum(each.size for each in dropped)
+    def _failed(self, controller: str, key: ObjectName, outcome: Unfinished | Park) -> None:
+        why = "" if outcome.error is None else origin(outcome.error)
+        self.errors.pop((controller, key), None)
+        self.errors[controller, key] = " - ".join(filter(None, (why, outcome.reason))), time()
+        if len(self.errors) > _KEYS:
+            self.errors.popitem(last=False)
 
     # Reading.
 
     def changes(self, resource: Resource[Any], key: ObjectName) -> list[dict[str, Any]]:
-        """Return the recorded changes of an object and of those that it owns, the last one first."""
-        found = [each for child in (False, True) for each in self._changes.get((resource.gvr, key, child), ())]
-        return [self._described(each) for each in sorted(found, key=lambda each: each.time, reverse=True)]
+        """Return the last changes of an object, and the last ones of those that it owns, the last one first."""
+        own: dict[Any, tuple[Change, Resource[Any], str]] = {}
+        owned: dict[Any, tuple[Change, Resource[Any], str]] = {}
+        for each in self._inputs.values():
+            if each.gvr == resource.gvr:
+                found = own if each.owns is None else owned
+                for change, child in each.changes(key, self._histories[each.informer]):
+                    # Of several controllers with one informer, each has the change.
+                    found[child, change[0], id(change[1])] = change, each.resource, child
+        # Separate, so that a child whose status changes each second does not hide the changes of its owner.
+        latest = [shown for found in (own, owned) for shown in sorted(found.values(), key=_when)[-CHANGES:]]
+        return [self._described(*shown) for shown in sorted(latest, key=_when, reverse=True)]
 
-    def _described(self, change: _Changed) -> dict[str, Any]:
-        old, new = _json(change.old), _json(change.new)
-        secret = change.resource.holds_secrets or "Secret" in (old.get("kind"), new.get("kind"))
+    def ran(self, controller: str, key: ObjectName) -> dict[str, Any] | None:
+        """Return what is known of the last runs of a key; None for none."""
+        entries = self.runs[controller].get(key) if controller in self.runs else None
+        if not entries:
+            return None
+        ended, began, result = entries[-1]
+        return {
+            "count": len(entries),
+            "more": len(entries) == RUNS,
+            "last": ended - began,
+            "longest": longest(entries),
+            "result": result,
+            "ended": time() - (asyncio.get_running_loop().time() - ended),
+        }
+
+    def _described(self, change: Change, resource: Resource[Any], child: str) -> dict[str, Any]:
+        at, before_it, after_it = change
+        what = "added" if not before_it.raw else "updated" if after_it.raw else "deleted"
+        old, new = _json(before_it), _json(after_it)
+        secret = resource.holds_secrets or "Secret" in (old.get("kind"), new.get("kind"))
         lines = []
-        for path, before, after in _differences("", old, new) if change.what == "updated" else ():
+        for path, before, after in _differences("", old, new) if what == "updated" else ():
             if not self.values or secret:
                 how = "set" if before is _ABSENT else "removed" if after is _ABSENT else "changed"
                 lines.append(f"{path} {how}{f': {REDACTED}' if self.values else ''}")
@@ -211,44 +217,14 @@ class Recording:
         if len(lines) > _LINES:
             lines = [*lines[:_LINES], f"… and {len(lines) - _LINES} more lines"]
         version = (new or old).get("metadata", {}).get("resourceVersion", "")
-        managers = [] if change.what == "deleted" else writers(old, new)
-        found = {"time": change.time, "what": change.what, "managers": managers, "version": version, "lines": lines}
-        return {**found, "child": f"{change.resource.kind} {change.child}" if change.child else ""}
+        managers = [] if what == "deleted" else writers(old, new)
+        found = {"time": at, "what": what, "managers": managers, "version": version, "lines": lines}
+        return {**found, "child": f"{resource.kind} {child}" if child else ""}
 
 
-class _Observer(msgspec.Struct, frozen=True, eq=False):
-    """Records the changes of the objects of one input, or those of owned objects for their owners."""
-
-    recording: Recording
-    resource: Resource[Any]
-    attached: Attached
-    primary: SharedIndexInformer[Any]
-
-    def __call__(self, key: ObjectName, what: str, old: Any, new: Any) -> None:
-        declared, sources = self.attached.input, self.recording.sources
-        subject = self.attached.informer, self.resource.gvr, isinstance(declared, Owns)
-        if (source := sources.setdefault(subject, self)) is not self:
-            if not source.has_ended():
-                return
-            sources[subject] = self
-        try:
-            if not isinstance(declared, Owns):
-                self.recording.changed(self.resource, key, what, old, new)
-                return
-            states = [state for state in (old, new) if state is not None]
-            for owner in dict.fromkeys(each for state in states for each in declared.owners(state, key, self.primary)):
-                self.recording.changed(self.resource, owner, what, old, new, (declared.resource, key))
-        except Exception:  # the controller must not miss a change
-            self.remove()
-            _log.exception("changes of %s are not recorded any more: %s", self.attached.input.resource.gvr, key)
-
-    def has_ended(self) -> bool:
-        """Return whether the input is detached."""
-        return self.attached.registration.has_ended()
-
-    def remove(self) -> None:
-        """Record no more."""
-        self.attached.observers[:] = [each for each in self.attached.observers if each is not self]
+def longest(entries: Iterable[tuple[float, float, str]]) -> float:
+    """Return how long the longest of some runs took."""
+    return max(ended - began for ended, began, _ in entries)
 
 
 def writers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -262,23 +238,9 @@ def writers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [" ".join(filter(None, (each.get("manager"), each.get("subresource")))) for each in found]
 
 
-def _state(obj: Any) -> Record | bytes | None:
-    if obj is None or isinstance(obj, View):
-        return None if obj is None else obj._record
+def _json(state: State) -> dict[str, Any]:
     try:
-        return json_of(obj)
-    except USER_ERRORS:  # a class of the user has no JSON form
-        return None
-
-
-def _size(state: Record | bytes | None) -> int:
-    # A record of the tier "dict" has no bytes.
-    return 0 if state is None else len(state if isinstance(state, bytes) else state.raw) or _DECODED
-
-
-def _json(state: Record | bytes | None) -> dict[str, Any]:
-    try:
-        return {} if state is None else _decode(state if isinstance(state, bytes) else state.json)
+        return _decode(state.json)
     except (ValueError, RecursionError):
         return {}
 
@@ -296,6 +258,10 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]
             yield from _differences(inner, old.get(name, _ABSENT), new.get(name, _ABSENT))
     else:
         yield path, old, new
+
+
+def _when(shown: tuple[Change, Any, str]) -> float:
+    return shown[0][0]
 
 
 def _short(value: Any) -> str:

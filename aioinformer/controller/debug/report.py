@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from aioinformer.controller.debug.problems import problems
+from aioinformer.controller.debug.recording import longest
 from aioinformer.functions import innermost_user_code, place
 from aioinformer.logs import get_logger, visible
 
@@ -38,6 +39,8 @@ KEYS: Final = 50
 #: The most frames of an attempt, and keys of which a controller says why they are parked.
 _FRAMES: Final = 16
 _PARKED: Final = 200
+#: Runs within so many seconds do not make a key hotter if they are closer together.
+_CALM: Final = 10.0
 #: A text with a credential has one of these; most texts have none.
 _MARKS: Final = (" ", "://", "eyJ", "=", '":', "':")
 #: Credentials in texts of servers, proxies and programs. `token:` and `secret:` count in quotes only: resources are
@@ -150,7 +153,7 @@ def key_report(
     """Return what is known of one key of a controller; in a summary, without its changes and its stack."""
     now, wall = asyncio.get_running_loop().time(), time.time()
     known = active.queue.key(key)
-    ran = None if recording is None else recording.runs.get((active.name, key))
+    ran = None if recording is None else recording.ran(active.name, key)
     found: dict[str, Any] = {
         "controller": active.name,
         "key": str(key),
@@ -170,16 +173,11 @@ def key_report(
         parked = known.parked
         found["attempts"], found["error"], found["parked"] = parked.attempts, parked.reason, parked.kind
         found["since"] = wall - (now - parked.since)
-    if ran is not None:
-        found["runs"] = {
-            "count": ran.runs,
-            "last": ran.seconds,
-            "longest": ran.longest,
-            "result": ran.result,
-            "ended": ran.ended,
-        }
-        if ran.error and not found["error"].startswith(ran.error):
-            found["last_error"] = {"error": ran.error, "time": ran.failed}
+    if ran is not None and recording is not None:
+        found["runs"] = ran
+        error, failed = recording.errors.get((active.name, key), ("", 0.0))
+        if error and not found["error"].startswith(error):
+            found["last_error"] = {"error": error, "time": failed}
     for running, task in active.attempts():
         if running == key:
             stack = stack_of(task.get_coro())
@@ -221,12 +219,17 @@ def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[
         lists["settling"] += [(active, key) for key in active.settling()[:limit]]
         lists["oldest"] += [(active, key) for key in active.queue.oldest(limit)]
     if recording is not None:
-        ran = [(name, key, each) for (name, key), each in recording.runs.items() if name in actives]
-        now = time.time()
-        hot = nlargest(KEYS, ran, key=lambda item: item[2].heat * 0.5 ** ((now - item[2].ended) / 300.0))
-        lists["hottest"] = [(actives[name], key) for name, key, each in hot if each.runs > 1]
-        slow = nlargest(KEYS, ran, key=lambda item: item[2].longest)
-        lists["slowest"] = [(actives[name], key) for name, key, each in slow if each.longest >= 0.001]
+        now = asyncio.get_running_loop().time()
+        ran = [
+            (actives[name], key, runs)
+            for name, known in recording.runs.items()
+            for key, runs in known.items()
+            if name in actives
+        ]
+        hot = nlargest(KEYS, ran, key=lambda item: len(item[2]) / (_CALM + now - item[2][0][1]))
+        lists["hottest"] = [(active, key) for active, key, runs in hot if len(runs) > 1]
+        slow = nlargest(KEYS, ran, key=lambda item: longest(item[2]))
+        lists["slowest"] = [(active, key) for active, key, runs in slow if longest(runs) >= 0.001]
     return {
         name: [key_report(active, key, recording, summary=True) for active, key in found[:KEYS]]
         for name, found in lists.items()

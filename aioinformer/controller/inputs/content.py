@@ -6,12 +6,14 @@ none of them while their bytes are equal. Functions raise what the decoder raise
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import eq, ne
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from aioinformer.cache.objects.encoding import encoded
-from aioinformer.cache.objects.record import without_managed_fields
+from aioinformer.cache.objects.record import halves_of
 from aioinformer.cache.objects.views import View
 from aioinformer.transport.json_scanner import is_heavy, members
 
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
 
 #: The members of a JSON object, still encoded.
 Members: TypeAlias = "dict[str, msgspec.Raw]"
+#: Returns whether two values are equal.
+Same: TypeAlias = "Callable[[msgspec.Raw, msgspec.Raw], bool]"
 
-#: Members of objects that say nothing about what is wanted. Lists omit the type.
-_UNWANTED: Final = ("status", "kind", "apiVersion")
+#: Members of objects that lists omit.
+_TYPE: Final = frozenset(("kind", "apiVersion"))
+#: Members of objects that say nothing about what is wanted.
+_UNWANTED: Final = _TYPE | {"status"}
 #: Members of the metadata that change with each write.
-_VERSIONS: Final = ("resourceVersion", "managedFields", "generation")
+_VERSIONS: Final = frozenset(("resourceVersion", "managedFields", "generation"))
 _NULL: Final = msgspec.Raw(b"null")
 _INVALID: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -45,16 +51,12 @@ def json_of(obj: Any) -> bytes:
 
 def split(raw: bytes) -> Members:
     """Return the members of the JSON of an object, without the managed fields if they can be skipped cheaply."""
-    shorter = without_managed_fields(raw)
-    try:
-        if shorter is not None:
-            found = _split(shorter)
-            metadata = bytes(found["metadata"])
-            # An object within the object may have managed fields, too: those count.
-            if raw.find(b',"managedFields":[') < shorter.find(metadata) + len(metadata):
-                return found
-    except (*_INVALID, KeyError):
-        pass  # the cut was not exactly the managed fields
+    if (halves := halves_of(raw)) is not None:
+        try:
+            _split(halves[0])
+            return {**_split(halves[1]), "metadata": msgspec.Raw(halves[0])}
+        except _INVALID:
+            pass  # the cut was not exactly the managed fields
     try:
         return _split(raw)
     except RecursionError:  # nested more deeply than the decoder can read
@@ -66,38 +68,39 @@ def same_content(old: Any, new: Any) -> bool:
 
     These members are ignored: `status`, and `resourceVersion`, `managedFields` and `generation` of the metadata.
     """
-    return _same(old, new, _UNWANTED, _same_members)
+    return _same(old, new, _UNWANTED, same_value)
 
 
 def same_object(old: Any, new: Any) -> bool:
     """Return whether two states of an object differ in nothing but what each write changes, byte by byte."""
-    return _same(old, new, _UNWANTED[1:], dict.__eq__)
+    return _same(old, new, _TYPE, eq)
 
 
-def _same(old: Any, new: Any, ignored: tuple[str, ...], same: Callable[[Members, Members], bool]) -> bool:
+def _same(old: Any, new: Any, ignored: frozenset[str], same: Same) -> bool:
     try:
-        before, after = split(json_of(old)), split(json_of(new))
+        before, after = json_of(old), json_of(new)
     except TypeError:  # the class of the objects has no JSON form
         return bool(old == new)
-    for name in ignored:
-        before.pop(name, None)
-        after.pop(name, None)
-    first, second = before.pop("metadata", _NULL), after.pop("metadata", _NULL)
-    if not same(before, after):
+    first, second = halves_of(before), halves_of(after)
+    if first is not None and second is not None:
+        try:  # most changes are found in the metadata, and the rest need not be decoded
+            alike = _same_members(_split(first[0]), _split(second[0]), _VERSIONS, same)
+            return alike and _same_members(_split(first[1]), _split(second[1]), ignored, same)
+        except _INVALID:
+            pass  # what was cut out was not exactly the managed fields
+    mine, theirs = split(before), split(after)
+    one, other = mine.pop("metadata", _NULL), theirs.pop("metadata", _NULL)
+    alike = _same_members(mine, theirs, ignored, same)
+    return alike and _same_members(_split(one), _split(other), _VERSIONS, same)
+
+
+def _same_members(before: Members, after: Members, ignored: frozenset[str], same: Same) -> bool:
+    if before.keys() != after.keys() and not before.keys() ^ after.keys() <= ignored:
         return False
-    mine, theirs = _split(first), _split(second)
-    for name in _VERSIONS:
-        mine.pop(name, None)
-        theirs.pop(name, None)
-    return same(mine, theirs)
-
-
-def _same_members(before: Members, after: Members) -> bool:
-    if before == after:
-        return True
-    return before.keys() == after.keys() and all(
-        value == after[name] or same_value(value, after[name]) for name, value in before.items()
-    )
+    for name in compress(before, map(ne, before.values(), map(after.get, before))):  # those whose bytes differ
+        if name not in ignored and not same(before[name], after[name]):
+            return False
+    return True
 
 
 def same_value(first: msgspec.Raw | None, second: msgspec.Raw | None) -> bool:
@@ -146,7 +149,7 @@ def _compare(path: str, old: Any, new: Any, found: dict[str, tuple[Any, Any]], l
     if len(found) >= limit:
         return
     if isinstance(old, dict) and isinstance(new, dict):
-        ignored = {"": _UNWANTED[1:], "metadata": _VERSIONS}.get(path, ())
+        ignored = {"": _TYPE, "metadata": _VERSIONS}.get(path, ())
         for name in sorted({*old, *new}.difference(ignored)):
             plain = name.replace("-", "").replace("_", "").isalnum()
             below = f"{path}.{name}".lstrip(".") if plain else f"{path}[{name!r}]"

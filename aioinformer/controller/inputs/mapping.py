@@ -44,8 +44,6 @@ T = TypeVar("T")
 
 #: Called with the key to run, why, and the priority.
 Enqueue: TypeAlias = Callable[[ObjectName, Cause, int], None]
-#: Gets the key of an object, "added", "updated" or "deleted", and its states; None for no state.
-Observe: TypeAlias = Callable[[ObjectName, str, Any, Any], None]
 #: Decides which adds and updates count.
 When: TypeAlias = Predicate | Callable[[Change], Any] | None
 
@@ -95,7 +93,6 @@ class Input(Generic[T]):
         *,
         loops: LoopDetector | None = None,
         on_gone: Callable[[ObjectName, str], object] | None = None,
-        observers: list[Observe] | None = None,
     ) -> HandlerRegistration[Any]:
         """Register a handler that enqueues the keys for each change. Missing indices are added to the informers.
 
@@ -107,8 +104,6 @@ class Input(Generic[T]):
             enqueue: called with each key; it must not raise.
             loops: gets the states of updated objects.
             on_gone: called with the key and the uid of a deleted object, before its keys are enqueued.
-            observers: are called with each change before it is mapped, without resyncs and the first list; they must
-                not raise. The list may change.
 
         Raises:
             InformerStopped: an informer has stopped.
@@ -118,8 +113,7 @@ class Input(Generic[T]):
             if missing := merge_indexers(each.get_indexer(), indexers):
                 each.add_indexers(missing)
         whole = informer.storage not in (Storage.METADATA, Storage.PROJECTION)
-        handler = _Handler(self, primary, enqueue, loops, whole, on_gone=on_gone)
-        handler.observers = observers if observers is not None else []
+        handler = _Handler(self, primary, enqueue, loops, whole, self.resource.group_resource, on_gone=on_gone)
         handler.registration = informer.add_event_handler(handler, self._resync_period())
         return handler.registration
 
@@ -174,18 +168,16 @@ class _Handler(msgspec.Struct):
     enqueue: Enqueue
     loops: LoopDetector | None
     whole: bool
+    changed: str  # what causes name
     registration: HandlerRegistration[Any] | None = None
     #: The states whose keys cannot be found, and the timer of the next attempt.
     retries: dict[ObjectName, tuple[list[Any], asyncio.TimerHandle]] = {}
     failing: list[Any] = []
     on_gone: Callable[[ObjectName, str], object] | None = None
-    observers: list[Observe] = []
 
     def on_add(self, obj: Any, is_in_initial_list: bool) -> None:
         trigger: ChangeTrigger = "initial" if is_in_initial_list else "added"
         key = key_of(obj)
-        if self.observers and not is_in_initial_list:
-            self._observe(key, "added", None, obj)
         self._take(key, Change(trigger, None, obj, is_in_initial_list, self.whole))
 
     def on_update(self, old: Any, new: Any) -> None:
@@ -193,8 +185,6 @@ class _Handler(msgspec.Struct):
         if old is new:
             self._take(key, Change("resync", old, new, False, self.whole))
             return
-        if self.observers:
-            self._observe(key, "updated", old, new)
         if uid_of(old) == uid_of(new):
             self._take(key, Change("updated", old, new, False, self.whole))
         else:  # one object was deleted, and another one created under its name
@@ -205,13 +195,7 @@ class _Handler(msgspec.Struct):
         tombstone = isinstance(obj, DeletedFinalStateUnknown)
         key = split_meta_namespace_key(obj.key) if tombstone else key_of(obj)
         last = obj.obj if tombstone else obj
-        if self.observers:
-            self._observe(key, "deleted", last, None)
         self._pass_on(key, Change("deleted", last))
-
-    def _observe(self, key: ObjectName, what: str, old: Any, new: Any) -> None:
-        for observe in tuple(self.observers):
-            observe(key, what, old, new)
 
     def _take(self, key: ObjectName, change: Change) -> None:
         try:
@@ -226,7 +210,7 @@ class _Handler(msgspec.Struct):
             self.on_gone(key, uid_of(change.old))
         if self.retries:
             states = self._with_earlier(key, states or [change.old, change.new])
-        cause = Cause(change.trigger, self.input.resource.group_resource, str(key))
+        cause = Cause(change.trigger, self.changed, str(key))
         priority = LOW_PRIORITY if change.trigger in ("initial", "resync") else NORMAL_PRIORITY
         for found in self.input.keys(key, states or (change.old, change.new), self.primary, self.failing):
             if self.loops is not None and change.trigger == "updated":

@@ -76,6 +76,7 @@ class OwnWrites:
 
     Attributes:
         policy: as given.
+        recorded: the writes that the caches may not show yet, by key; usually, those of few keys.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class OwnWrites:
         self._inputs = inputs
         self._timeout = timeout
         self._reading = asyncio.Semaphore(_READS)
-        self._keys: OrderedDict[ObjectName, Writes] = OrderedDict()
+        self.recorded: OrderedDict[ObjectName, Writes] = OrderedDict()
 
     def take_over(self, earlier: OwnWrites) -> None:
         """Go on with the writes of an earlier run of the controller: caches that others use, too, may not show them.
@@ -103,21 +104,21 @@ class OwnWrites:
         """
         if earlier._client.transport is self._client.transport:
             earlier.close()  # its informers may have stopped
-            self._keys, earlier._inputs = earlier._keys, self._inputs  # writes under way end there
+            self.recorded, earlier._inputs = earlier.recorded, self._inputs  # writes under way end there
 
     def close(self) -> None:
         """Release the informers. What they may not show is read after `take_over`."""
         self._inputs = lambda group, plural: ()
-        for writes in self._keys.values():
+        for writes in self.recorded.values():
             writes.doubt()
 
     def __len__(self) -> int:
         """Return the number of keys with writes that the caches may not show yet."""
-        return len(self._keys)
+        return len(self.recorded)
 
     def describe(self, key: ObjectName) -> str:
         """Return the writes of a key that the caches may not show yet; "" for none."""
-        writes = self._keys.get(key)
+        writes = self.recorded.get(key)
         return "" if writes is None else str(writes)
 
     def client(
@@ -141,12 +142,12 @@ class OwnWrites:
 
     def pending(self, key: ObjectName) -> bool:
         """Return whether a run of the key must await `settle` first. The call is cheap."""
-        writes = self._keys.get(key)
+        writes = self.recorded.get(key)
         if writes is None:
             return False
         if writes.drop_shown():
             return True
-        del self._keys[key]
+        del self.recorded[key]
         return False
 
     async def settle(self, key: ObjectName, timeout: float | None = None) -> None:  # noqa: ASYNC109 - see StaleCache
@@ -162,7 +163,7 @@ class OwnWrites:
             StaleCache: the caches did not show them in time, an informer has stopped, or the server could not be read.
                 The writes stay recorded, and the next call reads what the server has.
         """
-        writes = self._keys.get(key)
+        writes = self.recorded.get(key)
         if writes is None:
             return
         seconds = self._timeout if timeout is None else timeout
@@ -181,12 +182,12 @@ class OwnWrites:
 
     def skip(self, key: ObjectName, resource: Resource[Any], version: str) -> None:
         """Forget the writes of a key to its own object, up to a version that a cache has received and cannot decode."""
-        if (writes := self._keys.get(key)) is not None:
+        if (writes := self.recorded.get(key)) is not None:
             writes.skip((resource.group, resource.plural), str(key), version)
 
     def forget(self, key: ObjectName) -> None:
         """Forget the writes of a key. One that is under way is recorded when it ends."""
-        self._keys.pop(key, None)
+        self.recorded.pop(key, None)
 
     async def _settle(self, writes: Writes) -> None:
         for flight in list(writes.flights):
@@ -254,7 +255,7 @@ class OwnWrites:
         """Note that a write is about to be sent, and return `end` for it."""
         cached = self.cached(target)
         flight = Flight(target, request, "" if cached is None else cached.uid)
-        self._keys.setdefault(key, Writes()).flights[flight] = None
+        self.recorded.setdefault(key, Writes()).flights[flight] = None
         return partial(self.end, key, flight)
 
     def end(
@@ -265,7 +266,7 @@ class OwnWrites:
         The answer is empty after a failure. If the outcome is `unknown`, what the server has must be read; if the
         object is `missing`, the server does not have it.
         """
-        writes = self._keys.setdefault(key, Writes())
+        writes = self.recorded.setdefault(key, Writes())
         writes.flights.pop(flight, None)
         if answer:
             self._record(writes, flight, answer)
@@ -275,11 +276,11 @@ class OwnWrites:
             self._must_read(writes, flight.unread())
         flight.ended.set()
         if not (writes.flights or writes.unread or writes.awaited):
-            self._keys.pop(key, None)  # such as after a write that was not sent
-        if len(self._keys) > _MANY:
-            for other in list(islice(self._keys, _SWEEP)):
+            self.recorded.pop(key, None)  # such as after a write that was not sent
+        if len(self.recorded) > _MANY:
+            for other in list(islice(self.recorded, _SWEEP)):
                 if self.pending(other):
-                    self._keys.move_to_end(other)
+                    self.recorded.move_to_end(other)
 
     def _record(self, writes: Writes, flight: Flight, answer: bytes) -> None:
         target, document = flight.target, read(answer)

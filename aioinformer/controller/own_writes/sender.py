@@ -246,8 +246,10 @@ class RecordingSender(Sender):
         if check is None or fence is None:
             return await super().open(request)
         check.unsent = True
-        limit = asyncio.timeout(granted := check())
-        renewal = None if granted is None else _Renewal(limit, granted, fence)
+        if (granted := check()) is None:
+            return await super().open(request)
+        limit = asyncio.timeout(granted)
+        renewal = _Renewal(limit, granted, fence)
         try:
             async with limit:
                 return await super().open(request)
@@ -260,8 +262,7 @@ class RecordingSender(Sender):
                 fence()  # it says why the request is not sent any more
             raise late from None
         finally:
-            if renewal is not None:
-                renewal.timer.cancel()
+            renewal.timer.cancel()
 
 
 class _Renewal:

@@ -14,6 +14,7 @@ import contextvars
 import inspect
 from collections import Counter
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
@@ -43,16 +44,18 @@ from aioinformer.controller.running.share import Share
 from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
-from aioinformer.handlers.stalls import Stalls
+from aioinformer.handlers.stalls import LIMIT, Stalls
 from aioinformer.logs import get_logger
-from aioinformer.metrics import DELAY_BOUNDS, RUN_BOUNDS, ControllerStatistics, DurationCounter
+from aioinformer.metrics.counters import DELAY_BOUNDS, RUN_BOUNDS, DurationCounter
+from aioinformer.metrics.statistics import ControllerStatistics
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
 from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections import deque
+    from collections.abc import Callable, Iterable, Mapping
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.own_writes import OwnWrites
@@ -82,7 +85,9 @@ class ActiveController:
         results: how many attempts there were, by result.
         synced: set when all objects of the first lists are in the queue.
         permitted: whether it may work: it needs no leadership, or has it.
-        observer: called with each run, the name of its result, what follows, and the time; None for none.
+        recent_runs: gets an entry of each run under its key: when it ended and began, by the clock of the event loop,
+            and the name of its result. None for none.
+        on_failure: called with the key of a run that did not succeed, and with what follows; None for none.
     """
 
     def __init__(
@@ -97,7 +102,8 @@ class ActiveController:
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
-        self.observer: Callable[[Run, str, Outcome, float], object] | None = None
+        self.recent_runs: Mapping[ObjectName, deque[tuple[float, float, str]]] | None = None
+        self.on_failure: Callable[[ObjectName, Unfinished | Park], object] | None = None
         self._services = services
         #: The part of the keys that this replica runs; None for all.
         self.share: Share | None = None
@@ -108,9 +114,9 @@ class ActiveController:
         limit = controller.max_staleness
         self._max_staleness = services.settings.max_staleness if limit is None else limit
         self._own = own
-        self._gate = OwnWritesGate(controller, own, self.inputs.undecodable)
-        self._stalls = Stalls(controller.name, _log)
         self._errors = RepeatedErrors(_log)
+        self._gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
+        self._stalls = Stalls(controller.name, _log)
         self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         self._attempts: dict[asyncio.Task[Any], Attempt] = {}
         self._settling: dict[ObjectName, asyncio.Task[None]] = {}
@@ -333,9 +339,9 @@ class ActiveController:
             await self._catch_up.wait()
             while True:
                 attempt = Attempt(await self.queue.get(), self._term, follows=follows)
-                if (steps := self._steps(attempt, task)) is not None:
-                    self._attempts[task] = attempt
-                    result = await steps
+                steps = self._begin(attempt, task)
+                if task in self._attempts:
+                    result = attempt.result if steps is None else await steps
                     if task is not self._next_worker or _is_cancelled(task):
                         return result
                     del self._attempts[task]
@@ -354,10 +360,14 @@ class ActiveController:
         finally:
             del task, steps  # an error refers to this frame, and the task to the error
 
-    def _steps(self, attempt: Attempt, task: asyncio.Task[Any]) -> AttemptSteps | None:
-        """Return the steps of an attempt; None if it has ended already."""
+    def _begin(self, attempt: Attempt, task: asyncio.Task[Any]) -> AttemptSteps | None:
+        """Take the first step of an attempt, unless it ends before that. Return the other steps; None if it has ended.
+
+        Raises:
+            BaseException: the reconciler raised it.
+        """
         run, key, context = attempt.run, str(attempt.run.key), self._context.copy()
-        if self._gate.is_closed(run.key):  # an earlier wait has timed out
+        if run.key in self._own.recorded and self._gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return None
         if self.share is not None:
@@ -375,9 +385,25 @@ class ActiveController:
         if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
             self._conclude(attempt, loop_time(), *outcome_of_invalid_result(coroutine))
             return None
+        self._attempts[task] = attempt
+        awaited: Any = ()
+        counted, began = self._stalls.blocked_seconds, perf_counter()
+        try:
+            awaited = (context.run(coroutine.send, None),)
+        except BaseException as end:
+            if (coroutine := left_to_do(attempt, request, end)) is None:
+                if not isinstance(end, StopIteration):
+                    del task  # the error refers to this frame, and the task to the error
+                    raise
+                attempt.result = end.value
+                return None
+        finally:
+            seconds = perf_counter() - began
+            if seconds > LIMIT and (seconds := seconds - (self._stalls.blocked_seconds - counted)) > LIMIT:
+                self._blocked(run.key, seconds)
         blocked, following = partial(self._blocked, run.key), partial(left_to_do, attempt, request)
         waits = partial(self._waits, task, attempt)
-        return AttemptSteps(coroutine, self._stalls, blocked, following, context=context, waits=waits)
+        return AttemptSteps(coroutine, self._stalls, blocked, following, context=context, waits=waits, awaited=awaited)
 
     def _waits(self, task: asyncio.Task[Any], attempt: Attempt, steps: AttemptSteps) -> None:
         """Leave the task to its attempt, which waits for the first time."""
@@ -455,9 +481,9 @@ class ActiveController:
         run = attempt.run
         self.results[name] += 1
         self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
-        if self.observer is not None:
-            self.observer(run, name, outcome, now)
-        if not self._closing and self._gate.is_closed(run.key):
+        if self.recent_runs is not None:
+            self.recent_runs[run.key].append((now, run.started, name))
+        if run.key in self._own.recorded and not self._closing and self._gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome, now)
@@ -488,6 +514,8 @@ class ActiveController:
         following = self.queue.finish(run, outcome, now)
         if name not in ("success", "again"):
             log_outcome(self.name, run, name, outcome, following, self._errors)
+            if self.on_failure is not None and isinstance(outcome, (Unfinished, Park)):
+                self.on_failure(run.key, outcome)
 
     def _fail(self, error: Exception) -> None:
         """End `run` with an error of this class itself: the controller must not hang silently."""

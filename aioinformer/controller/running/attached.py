@@ -11,7 +11,7 @@ import msgspec
 
 from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
-from aioinformer.controller.inputs.mapping import Enqueue, Input, Observe, Owns, Primary
+from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
 from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
 from aioinformer.informer.options import merge_indexers
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.leaderelection.leadership import LeaderElection
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import ControllerRing, Membership
     from aioinformer.transport import Transport
@@ -139,7 +139,6 @@ class Attached(msgspec.Struct, frozen=True):
     input: Input[Any]
     informer: SharedIndexInformer[Any]
     registration: HandlerRegistration[Any]
-    observers: list[Observe]
 
 
 class Inputs:
@@ -179,11 +178,8 @@ class Inputs:
                         # It may be large: another controller has filled it.
                         await indexed.add_indexers_in_slices(missing)
                 gone = self.note_deleted if each is primary else None
-                observers: list[Observe] = []
-                registration = each.attach(
-                    informer, self.primary, self._add, loops=self._loops, on_gone=gone, observers=observers
-                )
-                self._attached.append(Attached(each, informer, registration, observers))
+                registration = each.attach(informer, self.primary, self._add, loops=self._loops, on_gone=gone)
+                self._attached.append(Attached(each, informer, registration))
         except UsageError as error:
             await self.detach()
             raise type(error)(f"controller {declared.name}: {error}") from error

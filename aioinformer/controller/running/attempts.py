@@ -168,6 +168,7 @@ class Attempt(msgspec.Struct, eq=False):
         expired: why it was cancelled because of the timeout; "" if it was not.
         abandoned: it has ignored its cancellation, and may not write any more.
         ended: its coroutine has ended; the attempt goes on until its threads have ended.
+        result: of a coroutine that has ended in its first step.
         released: the release of a finalizer has begun.
         wrote: whether a write was sent.
         threads: of `Request.to_thread`; None before the first.
@@ -181,6 +182,7 @@ class Attempt(msgspec.Struct, eq=False):
     expired: str = ""
     abandoned: bool = False
     ended: bool = False
+    result: Any = None
     released: bool = False
     wrote: bool = False
     threads: Threads | None = None
@@ -221,25 +223,32 @@ class Attempt(msgspec.Struct, eq=False):
 
 
 class AttemptSteps(Steps):
-    """The steps of an attempt, in a context of its own. They are awaited by the task of a `Root`.
+    """The steps of an attempt after the first one, in a context of its own. They are awaited by the task of a `Root`.
 
     Args:
         *steps: as for `Steps`.
         context: in which the steps run.
         waits: called with this object when the attempt waits for the first time.
+        awaited: what the first step has yielded, in a tuple; empty if the first step was the last of its coroutine.
     """
 
-    __slots__ = ("_context", "_waits")
+    __slots__ = ("_awaited", "_context", "_waits")
 
-    def __init__(self, *steps: Any, context: Contextvars, waits: Callable[[AttemptSteps], None]) -> None:
+    def __init__(
+        self, *steps: Any, context: Contextvars, waits: Callable[[AttemptSteps], None], awaited: tuple[Any, ...]
+    ) -> None:
         super().__init__(*steps)
         self._context = context
         self._waits: Callable[[AttemptSteps], None] | None = waits
+        self._awaited = awaited
 
     def __next__(self) -> Any:
         """Take a step."""
         try:
-            awaited = self._context.run(super().__next__)
+            if self._awaited:
+                [awaited], self._awaited = self._awaited, ()
+            else:
+                awaited = self._context.run(super().__next__)
         except BaseException:
             self._waits = None  # it refers to the task, the task to the error, and the error to this frame
             raise

@@ -6,6 +6,7 @@ The former leader may write until its Lease ends, and the caches of a standby ma
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.controller.own_writes.own_writes import OwnWrites
+    from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.resources.keys import ObjectName
 
@@ -80,12 +82,14 @@ class CatchUp:
 class OwnWritesGate(msgspec.Struct, eq=False):
     """Between the runs of a key: the one place that asks whether the caches have what the earlier runs wrote.
 
-    `undecodable` is that of the `Inputs`.
+    `undecodable` is that of the `Inputs`. `errors` logs a few of the waits that take long: there may be thousands
+    while the objects of a gained slot are listed.
     """
 
     controller: Controller[Any]
     own: OwnWrites
     undecodable: Mapping[str, tuple[str, str]]
+    errors: RepeatedErrors
 
     def is_closed(self, key: ObjectName) -> bool:
         """Return whether the caches lack own writes of a key.
@@ -97,11 +101,12 @@ class OwnWritesGate(msgspec.Struct, eq=False):
         return self.own.pending(key)
 
     async def wait(self, key: ObjectName, on_late: Callable[[], object] | None) -> None:
-        """Return when the caches have the own writes of a key. Waits that take long are logged once.
+        """Return when the caches have the own writes of a key. A wait that takes long is logged once, or counted.
 
         `on_late` is called when a wait has taken too long, before the next one; None for one wait.
         """
-        clock, seconds, logged, name = asyncio.get_running_loop().time, _PATIENCE, False, self.controller.name
+        clock, seconds, name = asyncio.get_running_loop().time, _PATIENCE, self.controller.name
+        reported = logged = False
         while True:
             began = clock()
             try:
@@ -110,10 +115,12 @@ class OwnWritesGate(msgspec.Struct, eq=False):
                 if on_late is None or not self.is_closed(key):
                     return
                 on_late()
-                if not logged:
-                    cause = None if isinstance(error, StaleCache) else error
-                    _log.warning("controller %s: %s; its next run waits for them", name, error, exc_info=cause)
-                logged = True
+                if not reported:
+                    line = "controller %s: %s; its next run waits for them"
+                    level = logging.WARNING if isinstance(error, StaleCache) else logging.ERROR
+                    subject = f"controller {name}, reading its own writes,"
+                    logged = self.errors.report(subject, error, line, name, error, level=level, key=str(key), lines=2)
+                reported = True
                 if clock() - began < seconds:  # a read has failed, perhaps at once
                     await asyncio.sleep(seconds / 5)
                 seconds = min(2 * seconds, _MOST_PATIENCE)

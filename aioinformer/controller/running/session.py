@@ -27,7 +27,8 @@ from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
-from aioinformer.metrics import ManagerStatistics, count_requests
+from aioinformer.metrics.counters import count_requests
+from aioinformer.metrics.statistics import ManagerStatistics
 from aioinformer.resources.references import ObjectReference
 from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
@@ -284,10 +285,10 @@ class Session:
         settings.admission.attach(self.informers)
         self.informers.start()
         if settings.webhooks is not None and not settings.dry_run:
-            from aioinformer.webhooks.server import Serving
+            from aioinformer.webhooks.server import serving
 
-            serving = Serving(settings.webhooks, settings.admission, Client(transport), settings.grace)
-            await stack.enter_async_context(serving)
+            client = Client(transport)
+            await stack.enter_async_context(serving(settings.webhooks, settings.admission, client, settings.grace))
 
     async def _connect(self, stack: AsyncExitStack) -> Transport:
         settings = self._settings

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import insort
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
 
 #: How many lanes `pop` looks at for their age. Lanes that become overdue at once are found faster than they are served.
 _LOOKS: Final = 4
+#: How many lanes are kept if all are empty.
+_EMPTY: Final = 64
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A key in the queue; while it is ready, a node in the list of its lane."""
+class Entry(msgspec.Struct, eq=False):
+    """A key in the queue; while it is ready, an item of its lane."""
 
     key: ObjectName
     group: Hashable
@@ -36,10 +39,7 @@ class Entry:
     enqueued: float = 0.0
     priority: int = 0
     at: float = 0.0
-    # In the lane.
-    since: float = 0.0
-    previous: Entry | None = None
-    next: Entry | None = None
+    since: float = 0.0  # in the lane
 
 
 @dataclass(slots=True, eq=False)
@@ -51,12 +51,11 @@ class _Group:
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """The requests of one group and priority, first in, first out: a linked list, so that any can be removed."""
+    """The requests of one group and priority, first in, first out. Any can be removed."""
 
     group: _Group
     priority: int
-    first: Entry | None = None
-    last: Entry | None = None
+    requests: OrderedDict[Entry, None] = field(default_factory=OrderedDict)
     watched: bool = False
 
 
@@ -82,7 +81,8 @@ class Lanes:
         self._priorities: list[int] = []
         self._overdue: _Ring = OrderedDict()
         self._turn_of_overdue = False
-        #: When to look whether a lane is overdue: at most one entry for each, maybe early.
+        #: When to look whether a lane is overdue: at most one entry for each, maybe early. Until then, an empty lane
+        #: stays: it soon has the next request.
         self._ages: list[tuple[float, int, _Lane]] = []
         self._numbers = count()
 
@@ -101,54 +101,45 @@ class Lanes:
         lane = group.lanes.get(entry.priority)
         if lane is None:
             lane = group.lanes[entry.priority] = _Lane(group, entry.priority)
-        entry.since, entry.previous, entry.next = now, lane.last, None
-        lane.last = entry
+        entry.since = now
         self._size += 1
-        if entry.previous is not None:
-            entry.previous.next = entry
-        else:
-            lane.first = entry
-            self._update(lane, now)
+        if not lane.requests:
+            if self._limit is None or group.runs < self._limit:
+                self._enter(lane)
+            if not lane.watched:
+                self._watch(lane, now)
+        lane.requests[entry] = None
 
     def remove(self, entry: Entry, now: float) -> None:
         """Remove a request."""
         lane = self._groups[entry.group].lanes[entry.priority]
-        before, after = entry.previous, entry.next
-        entry.previous = entry.next = None
+        del lane.requests[entry]
         self._size -= 1
-        if after is not None:
-            after.previous = before
-        else:
-            lane.last = before
-        if before is not None:
-            before.next = after
-            return
-        lane.first = after
-        if after is None or self._overdue:
-            self._update(lane, now)
+        self._update(lane, now)
 
     def pop(self, now: float) -> Entry | None:
         """Remove and return the next request, and count a run of its group; None if none may run."""
-        if self._ages and self._is_due(now):
+        if self._ages and self._ages[0][0] <= now:
             self._look(now)
         if not self._priorities:
             return None
-        ring = self._overdue if self._turn_of_overdue and self._overdue else self._rings[self._priorities[-1]]
-        self._turn_of_overdue = ring is not self._overdue
+        overdue = self._overdue
+        ring = overdue if overdue and self._turn_of_overdue else self._rings[self._priorities[-1]]
+        self._turn_of_overdue = ring is not overdue
         lane = next(iter(ring))
         if len(ring) > 1:
             ring.move_to_end(lane)
-        entry, group = lane.first, lane.group
-        assert entry is not None
+        group, requests = lane.group, lane.requests
+        entry, _ = requests.popitem(last=False)
+        self._size -= 1
         group.runs += 1
-        self.remove(entry, now)
         if group.runs == self._limit:
             self._update_all(group, now)
+        elif not requests:
+            self._leave(lane)
+        elif overdue:
+            self._update(lane, now)
         return entry
-
-    def _is_due(self, now: float) -> bool:
-        at, _, lane = self._ages[0]
-        return at <= now or lane.first is None
 
     def _look(self, now: float) -> None:
         """Look at the lanes that may be overdue, a slice of them at most."""
@@ -156,7 +147,7 @@ class Lanes:
             lane = heappop(self._ages)[2]
             lane.watched = False
             self._update(lane, now)
-            if not self._ages or not self._is_due(now):
+            if not self._ages or self._ages[0][0] > now:
                 break
 
     def end_run(self, group: Hashable, now: float) -> None:
@@ -165,40 +156,69 @@ class Lanes:
         ended.runs -= 1
         if self._limit is not None:
             self._update_all(ended, now)
-        elif not ended.runs and not ended.lanes:
-            del self._groups[group]
+        if not ended.runs and not ended.lanes:
+            self._groups.pop(group, None)
 
     def _update_all(self, group: _Group, now: float) -> None:
         for lane in list(group.lanes.values()):
             self._update(lane, now)
-        if not group.lanes and not group.runs:
-            self._groups.pop(group.id, None)
 
     def _update(self, lane: _Lane, now: float) -> None:
         """Put a lane into the rings in which it has turns, and take it out of the others."""
-        group, priority = lane.group, lane.priority
-        available = lane.first is not None and (self._limit is None or group.runs < self._limit)
-        ring = self._rings.get(priority)
-        if available and ring is None:
-            self._rings[priority] = OrderedDict({lane: None})
-            insort(self._priorities, priority)
-        elif available and ring is not None:
-            ring[lane] = None
-        elif ring is not None and lane in ring:
+        first = next(iter(lane.requests), None)
+        if first is None:
+            self._leave(lane)
+            return
+        overdue = first.since + AGEING <= now
+        if self._limit is not None and lane.group.runs >= self._limit:
+            self._pause(lane)
+        else:
+            self._enter(lane)
+            if overdue:
+                self._overdue[lane] = None
+            else:
+                self._overdue.pop(lane, None)
+        if not overdue and not lane.watched:
+            self._watch(lane, first.since)
+
+    def _enter(self, lane: _Lane) -> None:
+        """Give a lane turns, unless it has them."""
+        ring = self._rings.get(lane.priority)
+        if ring is None:
+            ring = self._rings[lane.priority] = OrderedDict()
+            insort(self._priorities, lane.priority)
+        ring[lane] = None
+
+    def _pause(self, lane: _Lane) -> None:
+        """Give a lane no more turns."""
+        ring = self._rings.get(lane.priority)
+        if ring is not None and lane in ring:
             del ring[lane]
             if not ring:
-                del self._rings[priority]
-                self._priorities.remove(priority)
-        overdue = lane.first is not None and lane.first.since + AGEING <= now
-        if available and overdue:
-            self._overdue[lane] = None
-        else:
+                del self._rings[lane.priority]
+                self._priorities.remove(lane.priority)
+        if self._overdue:
             self._overdue.pop(lane, None)
-        if lane.first is None:
-            if not lane.watched:
-                group.lanes.pop(priority, None)
-                if not group.lanes and not group.runs:
-                    self._groups.pop(group.id, None)
-        elif not overdue and not lane.watched:
-            lane.watched = True
-            heappush(self._ages, (lane.first.since + AGEING, next(self._numbers), lane))
+
+    def _leave(self, lane: _Lane) -> None:
+        """Give a lane without requests no more turns, and drop it if it is not watched, or if there are too many."""
+        self._pause(lane)
+        if not lane.watched:
+            self._drop(lane)
+        elif len(self._ages) > 2 * self._size + _EMPTY:
+            for _, _, each in self._ages:
+                each.watched = bool(each.requests)
+                if not each.watched:
+                    self._drop(each)
+            self._ages = [age for age in self._ages if age[2].watched]
+            heapify(self._ages)
+
+    def _watch(self, lane: _Lane, since: float) -> None:
+        lane.watched = True
+        heappush(self._ages, (since + AGEING, next(self._numbers), lane))
+
+    def _drop(self, lane: _Lane) -> None:
+        group = lane.group
+        group.lanes.pop(lane.priority, None)
+        if not group.lanes and not group.runs:
+            self._groups.pop(group.id, None)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from aioinformer.concurrency import Slicer
-from aioinformer.metrics import DURATION_BOUNDS, DurationCounter, QueueStatistics, RunDurations
+from aioinformer.metrics.counters import DURATION_BOUNDS, DurationCounter, RunDurations
+from aioinformer.metrics.statistics import QueueStatistics
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, Cause
 from aioinformer.workqueue.requests.outcomes import QueueOptions, Unfinished
@@ -21,7 +22,7 @@ from aioinformer.workqueue.waiting import DueTimer, Getters, loop_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from aioinformer.metrics import MetricsProvider
+    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Failing, Outcome, Parked, Run
 
@@ -193,7 +194,8 @@ class RequestQueue:
                 raise QueueShutDown(f"request queue {self.name!r} was shut down")
             await self._getters.wait()
             self._woken = False
-        self._update()
+        if self._getters:  # otherwise, there is no worker to wake, and the timer is early at most
+            self._update()
         return run
 
     def release(self, run: Run) -> None:

@@ -39,6 +39,7 @@ from aioinformer.workqueue.requests.outcomes import (
     LASTING_CONFLICT,
     Again,
     Failing,
+    Finished,
     Park,
     Parked,
     QueueOptions,
@@ -73,6 +74,8 @@ class Schedule:
 
     def __init__(self, options: QueueOptions, random: Callable[[], float]) -> None:
         self._options = options
+        self._group = options.group
+        self._min_interval = options.min_interval
         self._random = random
         self._entries: dict[ObjectName, Entry] = {}
         #: When the last runs of keys without a request began, for `min_interval`, in the order of their ends. There may
@@ -106,9 +109,10 @@ class Schedule:
         changed = cause.trigger in CHANGES
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = Entry(key, self._options.group(key))
+            entry = self._entries[key] = Entry(key, self._group(key))
             if self._resting:
                 entry.started = self._resting.pop(key, entry.started)
+                self._end_rests(now)
         elif entry.state == _PARKED:
             if not changed:
                 return
@@ -144,25 +148,17 @@ class Schedule:
 
     def take(self, now: float) -> Run | None:
         """Start the next run; return None if no request is ready, or all groups with requests are at their limit."""
-        self.advance(now)
+        if self._times or self._resting:
+            self.advance(now)
         entry = self.lanes.pop(now)
         if entry is None:
             return None
-        record = self.failing.get(entry.key)
-        run = Run(
-            entry.key,
-            entry.causes,
-            entry.left_out,
-            1 if record is None else record.attempts + 1,
-            entry.enqueued,
-            entry.priority,
-            due=entry.at,
-            started=now,
+        request = (entry.key, entry.causes, entry.left_out, 1, entry.enqueued, entry.priority, entry.at, now)
+        run = Run(*request, changed=entry.changed)
+        if self.failing and (record := self.failing.get(entry.key)) is not None:
+            run.attempt, run.conflicts = record.attempts + 1, record.conflicts
             # A timer may be called slightly early: a run that was due at the end of the backoff is not.
-            early=record is not None and record.until > max(now, entry.at),
-            conflicts=0 if record is None else record.conflicts,
-            changed=entry.changed,
-        )
+            run.early = record.until > max(now, entry.at)
         entry.causes, entry.left_out, entry.changed = (), 0, None
         entry.state, entry.run, entry.started = _RUNNING, run, now
         self.running[entry.key] = run
@@ -185,6 +181,21 @@ class Schedule:
             self.lanes.end_run(entry.group, now)
         del self.running[run.key]
         entry.run, entry.state = None, _NEW
+        if not isinstance(outcome, Finished):
+            if (parked := self._follow(entry, run, outcome, now)) is not None:
+                return parked
+        elif self.failing:
+            self.failing.pop(run.key, None)
+        if entry.causes:
+            self._place(entry, now)
+            return entry.at if entry.causes else None
+        if self._min_interval and entry.started + self._min_interval > now and not self.draining:
+            self._resting[run.key] = entry.started
+        del self._entries[run.key]
+        return None
+
+    def _follow(self, entry: Entry, run: Run, outcome: Outcome, now: float) -> Parked | None:
+        """Request what an outcome requests, or park the key and return why."""
         reason = outcome.reason if isinstance(outcome, Park) else None
         if isinstance(outcome, Unfinished):
             outcome = self._count_conflict(run, outcome)
@@ -200,26 +211,17 @@ class Schedule:
         if isinstance(outcome, Again):
             priority = run.priority if outcome.priority is None else outcome.priority
             self._request_again(entry, (_RESULT,), outcome.at, priority, now)
-        if reason is not None and entry.changed is None:
-            entry.causes, entry.left_out, entry.state = (), 0, _PARKED
-            kind = outcome.kind if isinstance(outcome, Park) else "attempts"
-            parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind)
-            return parked
-        if entry.causes:
-            self._place(entry, now)
-            return entry.at if entry.causes else None
-        if entry.started + self._options.min_interval > now and not self.draining:
-            self._resting[run.key] = entry.started
-        del self._entries[run.key]
-        return None
+        if reason is None or entry.changed is not None:
+            return None
+        entry.causes, entry.left_out, entry.state = (), 0, _PARKED
+        kind = outcome.kind if isinstance(outcome, Park) else "attempts"
+        parked = self.parked[run.key] = Parked(reason, now, run.attempt, kind)
+        return parked
 
     def advance(self, now: float) -> None:
         """Make requests ready whose time has come, a slice of them at most; then `next_time` is not later than now."""
-        for _ in range(_SLICE if self._resting else 0):
-            if not self._resting or self._end_of_rest() > now:
-                break
-            self._resting.popitem(last=False)
-        for _ in range(_SLICE if self._times else 0):
+        self._end_rests(now)
+        for _ in range(_SLICE):
             if not self._times or self._times[0][0] > now:
                 return
             at, _, entry = heappop(self._times)
@@ -236,8 +238,15 @@ class Schedule:
         due = [self._times[0][0]] if self._times else []
         return min([*due, self._end_of_rest()] if self._resting else due, default=None)
 
+    def _end_rests(self, now: float) -> None:
+        """Forget keys whose rest has ended, a slice of them at most."""
+        for _ in range(_SLICE):
+            if not self._resting or self._end_of_rest() > now:
+                break
+            self._resting.popitem(last=False)
+
     def _end_of_rest(self) -> float:
-        return next(iter(self._resting.values())) + self._options.min_interval
+        return next(iter(self._resting.values())) + self._min_interval
 
     def waiting(self) -> list[Entry]:
         """Return the entries with requests."""
@@ -352,7 +361,7 @@ class Schedule:
 
     def _earliest(self, entry: Entry, at: float, changed: bool) -> float:
         """Return when a cause may start a run. During a backoff, the first change may; others wait for its end."""
-        at = max(at, entry.started + self._options.min_interval)
+        at = max(at, entry.started + self._min_interval)
         record = self.failing.get(entry.key)
         at = at if record is None else max(at, record.least)
         if record is None or record.until <= at:
@@ -364,13 +373,13 @@ class Schedule:
 
     def _place(self, entry: Entry, now: float) -> None:
         """Put a request into its lane, or let it wait for its time."""
-        at = entry.at = max(entry.at, entry.started + self._options.min_interval)
-        if self._shut_down or (self.draining and at > now):
-            self._drop(entry)
-        elif at <= now:
+        at = entry.at = max(entry.at, entry.started + self._min_interval)
+        if at <= now and not self._shut_down:
             entry.state = _READY
             self.adds += 1
             self.lanes.push(entry, now)
+        elif self.draining:
+            self._drop(entry)
         else:
             entry.state = _DELAYED
             self.delayed += 1

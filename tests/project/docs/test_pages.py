@@ -126,7 +126,7 @@ def test_search_finds_guides_and_not_generated_tables() -> None:
 
 def test_page_lists_every_metric() -> None:
     exporter = (PROJECT / "aioinformer" / "prometheus.py").read_text()
-    exported = set(re.findall(r'"((?:informer|reflector|workqueue)_\w+)"', exporter))
+    exported = set(re.findall(r"^ +((?:informer|reflector|workqueue)_\w+)\S* [a-z]+ ", exporter, re.MULTILINE))
     listed = set(re.findall(r"`((?:informer|reflector|workqueue)_\w+)`", METRICS))
     assert {name.removesuffix("_total") for name in listed} == exported
 

@@ -16,7 +16,7 @@ from aioinformer import ApiError, Client
 from aioinformer.controller import Manager
 from aioinformer.models import core_v1
 from aioinformer.transport.auth.credentials import connect
-from aioinformer.webhooks import AdmissionRequest, WebhookServer, certificates, server
+from aioinformer.webhooks import AdmissionRequest, WebhookServer, authority, server
 from tests.support.webhooks import configuration, webhook
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Replica:
 
 @pytest.mark.behaviour("C-132")
 async def test_webhooks_are_called_through_the_renewal(cluster: RealCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificates, "_LIFETIME", timedelta(seconds=20))
-    monkeypatch.setattr(certificates, "_SKEW", timedelta(seconds=1))
+    monkeypatch.setattr(authority, "_LIFETIME", timedelta(seconds=20))
+    monkeypatch.setattr(authority, "_SKEW", timedelta(seconds=1))
     monkeypatch.setattr(server, "_INTERVAL", 1.0)
     monkeypatch.setattr(server, "_RETRY", 0.2)
     async with AsyncExitStack() as stack:

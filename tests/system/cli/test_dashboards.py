@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client import generate_latest
 
-from aioinformer.cli.controllers.dashboards import ALERT_RULES, ALERTS, DASHBOARD, PANELS
+from aioinformer.cli.controllers.dashboards import ALERT_RULES, DASHBOARD, alert_rules, dashboard
 from aioinformer.controller import LeaderElection, Manager, Request, Watch
 from aioinformer.models import core_v1
 from tests.system.controller.test_metrics import Scraped
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 PROMTOOL = shutil.which("promtool")
 RULES = Path(__file__).with_name("alerts.test.yaml")
+PANELS = json.loads(dashboard())["panels"]
+ALERTS = yaml.safe_load(alert_rules())["groups"][0]["rules"]
 #: What is no metric in an expression.
 _FUNCTIONS = {"sum", "max", "count", "by", "le", "rate", "increase", "histogram_quantile"}
 
 
 def expressions() -> list[tuple[str, str]]:
     """Return each expression, with the texts in which labels of its result stand."""
-    graphs = [(expression, legend) for panel in PANELS for legend, expression in panel.expressions.items()]
-    return graphs + [(each.expression, each.summary + each.remedy) for each in ALERTS]
+    graphs = [(each["expr"], each["legendFormat"]) for panel in PANELS for each in panel["targets"]]
+    return graphs + [(each["expr"], "".join(each["annotations"].values())) for each in ALERTS]
 
 
 async def exposed(server: ApiServer) -> dict[str, set[str]]:
@@ -91,10 +93,10 @@ async def test_command_writes_a_dashboard_and_rules(shell: Shell, tmp_path: Path
     folder = tmp_path / "new" / "folder"
     assert (await shell.run("dashboards", "-o", folder)).code == 0
     written = json.loads((folder / DASHBOARD).read_text())
-    assert [each["title"] for each in written["panels"]] == [each.title for each in PANELS]
+    assert [each["title"] for each in written["panels"]] == [each["title"] for each in PANELS]
     assert len({(each["gridPos"]["x"], each["gridPos"]["y"]) for each in written["panels"]}) == len(PANELS)
     [group] = yaml.safe_load((folder / ALERT_RULES).read_text())["groups"]
-    assert {each["alert"] for each in group["rules"]} == {each.name for each in ALERTS}
+    assert {each["alert"] for each in group["rules"]} == {each["alert"] for each in ALERTS}
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="needs promtool, of Debian's package prometheus")
@@ -105,4 +107,4 @@ async def test_promtool_accepts_the_rules_and_their_tests(shell: Shell, tmp_path
         done = subprocess.run([str(PROMTOOL), *map(str, arguments)], capture_output=True, text=True, check=False)  # noqa: ASYNC221
         assert done.returncode == 0, done.stdout + done.stderr
     tested = RULES.read_text()
-    assert all(each.name in tested for each in ALERTS)
+    assert all(each["alert"] in tested for each in ALERTS)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import json
 import os
 import re
 import signal
 import socket
+import tracemalloc
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +20,20 @@ import pytest
 import uvicorn
 from aiohttp import web
 
+from aioinformer import SharedIndexInformer
+from aioinformer.cache.objects.record import decode_record
+from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
 from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
-from aioinformer.controller.debug.recording import CHANGES, Recording
+from aioinformer.controller.debug.history import CHANGES, History
 from aioinformer.controller.debug.report import reports_at_signal, scrubbed
 from aioinformer.errors import OptionError, UsageError
+from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.notifications import UpdateNotification
 from aioinformer.models import core_v1
-from aioinformer.resources.keys import ObjectName
+from aioinformer.reflector.listwatch import ListWatch
+from tests.support.written_collection import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -228,18 +236,70 @@ async def test_changes_of_owned_objects_are_shown_at_their_owner_and_hide_none_o
     assert found[-1]["lines"] == ['+ data: {"size":"1"}']
 
 
-def test_recorded_changes_stay_within_their_limit() -> None:
-    recording = Recording(100_000, values=True)
+async def test_changes_of_two_informers_of_one_resource_are_shown(api_server: ApiServer) -> None:
+    owner = api_server.create("configmaps", config_map("shop"))
+    own = {"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": owner["metadata"]["uid"], "controller": True}
+    for tier in "ab":
+        metadata = {"name": tier, "namespace": "default", "labels": {"tier": tier}, "ownerReferences": [own]}
+        api_server.create("pods", {"metadata": metadata})
+    manager = Manager("shop", client=api_server.url, debug_port=free_port())
+    for tier in "ab":
+        owns = [Owns(core_v1.PODS, label_selector=f"tier={tier}")]
+        manager.controller(core_v1.CONFIG_MAPS, name="maps" if tier == "a" else "others", owns=owns)(maps)
+    manager.debug_app()
+    async with manager, aiohttp.ClientSession() as session:
+        page = Page(manager, session, f"http://127.0.0.1:{manager.debug_port}/")
+        await page.until(lambda: asyncio.sleep(0, manager.ready()))
+        for tier in "ab":
+            api_server.patch("pods", tier, {"metadata": {"annotations": {"n": "1"}}}, "default")
+
+        async def both() -> bool:
+            changes = (await page.key("default/shop"))["changes"]
+            return {each["child"] for each in changes} == {"Pod default/a", "Pod default/b"}
+
+        assert await page.until(both)
+
+
+def update_of(name: str, old: str, new: str) -> UpdateNotification[Any]:
+    states = (
+        json.dumps({"metadata": {"name": name, "namespace": "default"}, "data": {"a": text}}) for text in (old, new)
+    )
+    return UpdateNotification(*(view_class(core_v1.CONFIG_MAPS)(decode_record(each.encode())) for each in states))
+
+
+async def test_recorded_changes_stay_within_their_limit_and_a_hot_object_hides_no_other() -> None:
+    informer = SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS))
+    history = History(informer, lambda: 0)
+    history.limit = 100_000
     for number in range(1000):
-        recording.changed(
-            core_v1.CONFIG_MAPS, ObjectName("default", str(number % 300)), "updated", {"a": "x" * 500}, {"a": "y" * 500}
-        )
-        assert recording.bytes <= 100_000
-    assert 0 < len(recording) < 300
-    huge = ObjectName("default", "huge")
-    recording.changed(core_v1.CONFIG_MAPS, huge, "updated", {}, {"a": "y" * 200_000})
-    assert not recording.changes(core_v1.CONFIG_MAPS, huge)
-    assert recording.changes(core_v1.CONFIG_MAPS, ObjectName("default", "99"))
+        history.saw(Batch.of([update_of(str(number % 300), "x" * 500, "y" * 500)]))
+        assert history.size() <= 100_000
+    assert 0 < len(history) < 300
+    quiet = history.changes("default/99")
+    history.saw(Batch.of([update_of("huge", "x" * 200_000, "y")]))
+    assert not history.changes("default/huge")
+    for _ in range(1000):
+        history.saw(Batch.of([update_of("hot", "x" * 500, "y" * 500)]))
+        assert history.size() <= 100_000
+    assert len(history.changes("default/hot")) == CHANGES
+    assert len(quiet) == len(history.changes("default/99")) > 0
+
+
+@pytest.mark.parametrize(("size", "names"), [(100, 3_000), (100, 300), (5_000, 3_000)])
+def test_recorded_changes_take_no_more_memory_than_their_limit(size: int, names: int) -> None:
+    history = History(SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS)), lambda: 0)
+    history.limit = 2_000_000
+    history.fit()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, most = tracemalloc.get_traced_memory()[0], 0
+        for number in range(3_000):
+            history.saw(Batch.of([update_of(f"an-object-{number % names}", "x" * size, "y" * size)]))
+            most = max(most, tracemalloc.get_traced_memory()[0] - before)
+    finally:
+        tracemalloc.stop()
+    assert most < history.limit + 100_000  # the parts of the test
 
 
 async def test_recording_begins_with_the_page_and_adds_no_handler(api_server: ApiServer) -> None:
@@ -252,7 +312,7 @@ async def test_recording_begins_with_the_page_and_adds_no_handler(api_server: Ap
     active = manager.controller(core_v1.CONFIG_MAPS)(maps)
     async with manager:
         assert manager.report()["recording"] is None
-        observers = manager._session.controllers["maps"].active.inputs.attached()[0].observers  # type: ignore[union-attr]
+        observers = manager._session.controllers["maps"].active.inputs.primary.observers  # type: ignore[union-attr]
         assert (active.name, observers) == ("maps", [])
         manager.debug_app()
         assert len(observers) == 1

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from aioinformer.errors import InformerStopped, NotFound, UnknownOption, UsageError
 from aioinformer.factory.dynamic import DynamicInformers
-from aioinformer.metrics import InformerName
+from aioinformer.metrics.names import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.reflector.state import Phase
 from aioinformer.resources.keys import DeletedFinalStateUnknown

@@ -20,6 +20,7 @@ from aioinformer.resources.shards import HASHES, ShardRange, ShardSelector, shar
 from aioinformer.testing import ApiServer
 from aioinformer.transport.http import HttpTransport
 from tests.support.lease_server import Answer
+from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -239,6 +240,65 @@ async def test_one_bookmark_replaces_events_that_arrive_together_before_the_next
     shown = [(each["type"], each["object"]["metadata"]["resourceVersion"]) for each in left]
     assert shown == [("MODIFIED", "5"), ("BOOKMARK", "7")]
     assert lister.left_out == 5
+
+
+class Nudged(Answer):
+    """A transport that responds with what is put into a queue."""
+
+    def __init__(self) -> None:
+        super().__init__(200, b"")
+        self.pieces: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def nudge(self) -> None:
+        self.pieces.put_nowait(b"")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            yield await self.pieces.get()
+
+    async def request(self, request: Request) -> Response:
+        return self
+
+
+@pytest.mark.conformance("SHD-02")
+def test_frequent_events_have_few_bookmarks() -> None:
+    async def read() -> list[tuple[str, float]]:
+        loop, answer, read = asyncio.get_running_loop(), Nudged(), list[tuple[str, float]]()
+        lister = ShardedListWatch(answer, CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+        response = await lister.request(ListOptions(watch=True))
+
+        async def follow() -> None:
+            async for chunk in response.chunks():
+                read.append((json.loads(chunk)["object"]["metadata"]["resourceVersion"], loop.time()))
+
+        began, following = loop.time(), asyncio.create_task(follow())
+        for version in range(1, 26):
+            event = {"type": "MODIFIED", "object": {"metadata": {"uid": "u", "resourceVersion": f"{version}"}}}
+            answer.pieces.put_nowait(json.dumps(event).encode() + b"\n")
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(10)
+        following.cancel()
+        await asyncio.wait([following])
+        return [(version, round(at - began, 2)) for version, at in read]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        shown = runner.run(read())
+    assert shown[0] == ("1", 0.0)
+    assert shown[-1] == ("25", 0.3)
+    assert len(shown) == 4
+
+
+async def test_version_of_frequent_events_is_reached(server: ApiServer, transport: HttpTransport) -> None:
+    lister = ShardedListWatch(transport, CONFIG_MAPS, ShardSelector((ShardRange(0, 1),)))
+    async with SharedIndexInformer(lister) as informer:
+        await informer.wait_for_sync()
+        for number in range(20):
+            make(server, f"other-{number}")
+            await asyncio.sleep(0.005)
+        async with asyncio.timeout(5):
+            while informer.last_sync_resource_version != server.resource_version:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert lister.left_out == 20
 
 
 @pytest.mark.conformance("SHD-02")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aioinformer.testing import ApiServer
 
 
+@pytest.mark.behaviour("C-134")
 async def test_each_change_runs_in_one_replica(server: ApiServer, shared: list[Replica]) -> None:
     before = [Counter(each.runs) for each in shared]
     for number in range(OBJECTS):
@@ -36,6 +37,7 @@ async def test_each_change_runs_in_one_replica(server: ApiServer, shared: list[R
     assert set(ran().values()) == {1}
 
 
+@pytest.mark.behaviour("C-135")
 async def test_replica_that_is_cut_off_writes_nothing(server: ApiServer, shared: list[Replica]) -> None:
     first, *others = shared
     first.gate = asyncio.Event()
@@ -55,6 +57,7 @@ async def test_replica_that_is_cut_off_writes_nothing(server: ApiServer, shared:
     await until(lambda: settled(server, *shared))
 
 
+@pytest.mark.behaviour("C-134")
 async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica]) -> None:
     await shared[0].stop()
     assert not [each for each in server.list("leases") if each["metadata"]["name"] == "widgets-a"]
@@ -63,6 +66,7 @@ async def test_stop_hands_the_slots_over(server: ApiServer, shared: list[Replica
     await until(lambda: settled(server, *shared[1:]))
 
 
+@pytest.mark.behaviour("C-134")
 async def test_change_during_a_move_runs(server: ApiServer, shared: list[Replica]) -> None:
     stop = asyncio.create_task(shared[0].stop())
     for name in owners(server)["a"]:
@@ -72,6 +76,7 @@ async def test_change_during_a_move_runs(server: ApiServer, shared: list[Replica
     await until(lambda: settled(server, *shared[1:]))
 
 
+@pytest.mark.behaviour("C-138")
 async def test_deleted_ring_is_made_again(server: ApiServer, shared: list[Replica]) -> None:
     uid = ring_object(server)["metadata"]["uid"]
     server.delete("configmaps", "widgets-ring", "default")
@@ -80,6 +85,7 @@ async def test_deleted_ring_is_made_again(server: ApiServer, shared: list[Replic
     assert ring_object(server)["metadata"]["uid"] != uid
 
 
+@pytest.mark.behaviour("C-138")
 async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Replica]) -> None:
     text = ring_object(server)["data"]["ring.json"].replace("widgets-a", "widgets-b")
     server.patch("configmaps", "widgets-ring", {"data": {"ring.json": text}}, namespace="default")
@@ -91,6 +97,7 @@ async def test_ring_that_was_edited_stops_all(server: ApiServer, shared: list[Re
     await until(lambda: settled(server, *shared))
 
 
+@pytest.mark.behaviour("C-138")
 @pytest.mark.parametrize(
     ("member", "ring", "reason"),
     [
@@ -126,6 +133,7 @@ async def test_caches_have_the_objects_of_the_slots(server: ApiServer, shared: l
     await until(lambda: divided(*shared))
 
 
+@pytest.mark.behaviour("C-138")
 @pytest.mark.parametrize("path", ["/configmaps/widgets-ring", "/leases"])
 async def test_missing_rights_are_named(server: ApiServer, replicas: list[Replica], path: str) -> None:
     replicas[0].transport.refused = path
@@ -136,6 +144,7 @@ async def test_missing_rights_are_named(server: ApiServer, replicas: list[Replic
     await until(lambda: settled(server, replicas[0]))
 
 
+@pytest.mark.behaviour("C-139")
 async def test_slot_that_is_not_handed_over_is_reported(
     server: ApiServer, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +169,7 @@ async def test_slot_that_is_not_handed_over_is_reported(
     await until(lambda: first.manager.ready() and second.manager.ready())
 
 
+@pytest.mark.behaviour("C-139")
 async def test_metrics_have_the_map(server: ApiServer) -> None:
     registry = CollectorRegistry()
     async with HttpTransport(server.url) as transport:

@@ -57,6 +57,7 @@ async def outcomes(writes: Mapping[str, Awaitable[Any]]) -> dict[str, BaseExcept
     return results
 
 
+@pytest.mark.behaviour("C-136")
 async def test_writes_in_foreign_slots_are_refused(server: ApiServer, pair: list[Replica]) -> None:
     mine, theirs = (f"default/{min(owners(server)[name])}" for name in "ab")
     name = theirs.partition("/")[2]
@@ -109,6 +110,7 @@ async def test_writes_in_foreign_slots_are_refused(server: ApiServer, pair: list
     assert server.get("configmaps", name, "default")["data"]["probe"] == "outside"
 
 
+@pytest.mark.behaviour("C-136")
 async def test_a_child_that_is_in_no_cache_is_read_before_it_is_written_to(server: ApiServer) -> None:
     pair = [Replica(server, name, owns=[Owns(core_v1.SECRETS)]) for name in "ab"]
     for each in pair:
@@ -160,6 +162,7 @@ async def test_a_child_that_is_in_no_cache_is_read_before_it_is_written_to(serve
         await each.transport.aclose()
 
 
+@pytest.mark.behaviour("C-135")
 async def test_no_write_after_the_renew_deadline(server: ApiServer, pair: list[Replica]) -> None:
     name = min(owners(server)["a"])
     late: dict[str, BaseException | None] = {}
@@ -202,6 +205,7 @@ async def test_no_write_after_the_renew_deadline(server: ApiServer, pair: list[R
     assert {each["metadata"]["name"] for each in server.list("secrets")} == {"old"}
 
 
+@pytest.mark.behaviour("C-136")
 async def test_evictions_stay_in_the_slots(api_server: ApiServer) -> None:
     pods = [f"p{number:02}" for number in range(20)]
 
@@ -234,6 +238,7 @@ async def test_evictions_stay_in_the_slots(api_server: ApiServer) -> None:
     assert {each["metadata"]["name"] for each in api_server.list("pods")} == set(pods)
 
 
+@pytest.mark.behaviour("C-137")
 @pytest.mark.parametrize("write", ["patch", "json patch", "delete", "apply", "replace"])
 async def test_run_for_a_former_object_does_not_reach_its_successor(
     server: ApiServer, shared: list[Replica], write: str

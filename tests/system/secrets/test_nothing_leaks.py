@@ -26,7 +26,7 @@ from aioinformer.cache.objects.codec import ObjectType
 from aioinformer.cache.objects.record import decode_record
 from aioinformer.cache.objects.storage import Storage
 from aioinformer.handlers.notifications import AddNotification, DeleteNotification, UpdateNotification
-from aioinformer.metrics import InformerName
+from aioinformer.metrics.names import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.queue.deltas import Delta, Deltas, DeltaType
 from aioinformer.reflector.listwatch import ListWatch

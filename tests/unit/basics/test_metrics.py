@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from aioinformer.errors import UsageError
-from aioinformer.metrics import InformerName
+from aioinformer.metrics.names import InformerName
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.resources.catalog import find
 from aioinformer.workqueue.delaying import DelayingQueue

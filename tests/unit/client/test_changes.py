@@ -337,7 +337,17 @@ def test_json_patch_keeps_changed_neighbours_in_lists() -> None:
         ],
         "ports": [{"of": 1, "port": 3}, {"of": 2, "port": 4}],
     }
-    assert [each["op"] for each in patch].count("remove") == 1
+
+
+@pytest.mark.behaviour("C-130")
+def test_json_patch_keeps_the_unknown_fields_of_a_moved_element() -> None:
+    sent = {"items": [{"name": "a", "other": 1}, {"name": "b", "other": 2}], "ports": [{"p": 1, "of": 1}, {"of": 2}]}
+    old = {"items": [{"name": "a"}, {"name": "b"}], "ports": [{"p": 1}, {"p": 0}]}
+    new = {"items": [{"name": "b", "size": 3}, {"name": "a"}], "ports": [{"p": 0}, {"p": 1}, {"p": 2}]}
+    assert json_patches.json_patch(sent, json_patch(sent, old, new)) == {
+        "items": [{"name": "b", "other": 2, "size": 3}, {"name": "a", "other": 1}],
+        "ports": [{"of": 2}, {"p": 1, "of": 1}, {"p": 2}],
+    }
 
 
 def test_json_patch_does_not_give_an_element_the_fields_of_another() -> None:

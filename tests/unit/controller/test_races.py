@@ -274,6 +274,27 @@ async def test_writes_that_settle_late_are_no_failure(refused: int, caplog: pyte
     assert "controller it: the caches show the writes of default/a" in caplog.messages
 
 
+async def test_many_writes_that_settle_late_leave_few_log_lines(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    names = [f"a{number}" for number in range(20)]
+    server, written = server_with(*names), set[str]()
+
+    async def reconcile(request: Request[Any]) -> None:
+        if request.name not in written:
+            written.add(request.name)
+            await request.client.core.v1.pods.create(pod(f"child-{request.name}"))
+
+    server.delay = lambda: 40.0
+    controller = Controller("it", CONFIG_MAPS, reconcile, owns=[PODS])
+    async with manager_of(server, controller):
+        await asyncio.sleep(150)
+    assert len(written) == 20
+    late = [each for each in caplog.messages if "the caches do not show its own writes" in each]
+    shown = [each for each in caplog.messages if "the caches show the writes of" in each]
+    assert len(late) == len(shown) == 3
+    assert [each for each in caplog.messages if "reading its own writes, raised 17 more errors" in each]
+
+
 @pytest.mark.behaviour("C-09", "C-39")
 async def test_result_of_a_run_is_kept_while_its_writes_are_late() -> None:
     server, runs = Server(), Runs()

@@ -77,6 +77,34 @@ def test_descriptions_come_from_docstrings_and_annotations() -> None:
     assert port["properties"]["number"]["description"] == "the port on the node."
 
 
+class Limits(msgspec.Struct):
+    """The limits of something."""
+
+    most: int
+
+
+class Limited(msgspec.Struct):
+    """What the user wants.
+
+    Attributes:
+        limits: of the pods.
+    """
+
+    limits: Limits
+    others: Limits | None = None
+
+
+def test_text_of_a_field_precedes_that_of_its_class() -> None:
+    properties = custom_resource(Limited, "example.com", "v1").schema()["properties"]
+    assert properties["limits"]["description"] == "of the pods."
+    assert properties["others"]["description"] == "The limits of something."
+
+
+def test_class_of_a_union_may_not_contain_itself() -> None:
+    for annotation in (Leaf | Branch, Leaf | Branch | None):
+        assert "Branch contains itself" in refused(annotation)
+
+
 def test_rules_of_class_and_field_both_apply() -> None:
     @rules(rule("self.a > 0", message="must be positive"))
     class Part(msgspec.Struct):
@@ -116,6 +144,14 @@ class Node(msgspec.Struct):
 
 class Tree(pydantic.BaseModel):
     parts: list[Tree]
+
+
+class Leaf(msgspec.Struct, tag=True):
+    size: int
+
+
+class Branch(msgspec.Struct, tag=True):
+    parts: list[Leaf | Branch]
 
 
 class Row(msgspec.Struct, array_like=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -185,6 +186,54 @@ async def test_backlogs_block_the_loop_for_10_ms_at_most(count: int, monkeypatch
         await processor.stop(0)
     assert clock.now == pytest.approx(500 * count * STEP)
     assert longest <= 0.01
+
+
+def counting_processor(listeners: int) -> tuple[SharedProcessor[Any], Counter[int]]:
+    """Return a processor with some listeners, and the calls of each by its number."""
+    processor: SharedProcessor[Any] = SharedProcessor()
+    called: Counter[int] = Counter()
+
+    def deliver_to(number: int) -> Callable[[Any], None]:
+        return lambda _: called.update([number])
+
+    for number in range(listeners):
+        processor.add_listener(listener_of(deliver_to(number)))
+    return processor, called
+
+
+@pytest.mark.usefixtures("fine_slices")
+async def test_few_of_many_listeners_go_on_in_each_turn() -> None:
+    processor, called = counting_processor(100)
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        distribute(processor, *["old"] * 20)
+        turns: list[int] = []
+        while any(listener.pending for listener in processor.listeners):
+            before = called.total()
+            await asyncio.sleep(0)
+            turns.append(called.total() - before)
+            assert max(called.values(), default=0) - min(called.values(), default=0) <= 1
+        await processor.stop(0)
+    assert called.total() == 100 * 20
+    first, *later = [calls for calls in turns if calls]
+    assert first == 100  # all get a new batch at once
+    assert max(later) == 8
+
+
+@pytest.mark.usefixtures("fine_slices")
+async def test_listener_removed_while_it_waits_for_a_turn_delays_no_other() -> None:
+    processor, called = counting_processor(20)
+    removed = processor.listeners[:18]
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        distribute(processor, *["old"] * 5)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for listener in removed:
+            processor.remove_listener(listener)
+        await settled()
+        await processor.stop(0)
+    assert [called[number] for number in (0, 17, 18, 19)] == [1, 1, 5, 5]
 
 
 async def test_idle_handler_and_removed_handler_keep_no_batch_alive() -> None:

@@ -278,6 +278,25 @@ async def test_backlog_without_further_events_is_logged(caplog: pytest.LogCaptur
     assert "has caught up after 30 s" in last
 
 
+@pytest.mark.usefixtures("backlog")
+async def test_many_handlers_that_fall_behind_leave_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    async def on_add(obj: Any) -> None:
+        await asyncio.sleep(0.1)
+
+    async with informer_of("a", on_add=on_add) as (pods, informer, _):
+        for _ in range(19):
+            informer.add_event_handler(on_add=on_add)
+        await asyncio.sleep(1)
+        await flood(pods, 0.1, 3000)
+        await asyncio.sleep(60)
+    lines = [record.getMessage() for record in caplog.records]
+    for what, then in (("falls behind", "fall behind"), ("has caught up", "have caught up")):
+        assert len([line for line in lines if what in line]) == 3
+        (rest,) = (line for line in lines if then in line)
+        assert rest.startswith("beside informer of pods: handler ")
+        assert f", 19 more handlers of its informer {then}; " in rest
+
+
 # Snapshots and reprs: the state of informers and handlers, without content.
 
 

@@ -17,7 +17,8 @@ from aioinformer.factory.factory import SharedInformerFactory
 from aioinformer.factory.multi_namespace import MultiNamespaceInformer
 from aioinformer.informer.options import QueueKind, RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.metrics import InformerName, InformerStatistics
+from aioinformer.metrics.names import InformerName
+from aioinformer.metrics.statistics import InformerStatistics
 from aioinformer.prometheus import PrometheusMetrics
 from aioinformer.reflector.listwatch import ListWatch
 from tests.support.cluster import Cluster

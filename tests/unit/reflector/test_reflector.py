@@ -11,7 +11,7 @@ import pytest
 
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
-from aioinformer.metrics import InformerCounters
+from aioinformer.metrics.counters import InformerCounters
 from aioinformer.queue.delta_fifo import DeltaFIFO
 from aioinformer.reflector.alarm import Alarm
 from aioinformer.reflector.options import ReflectorOptions

@@ -89,6 +89,7 @@ def test_leaving_hands_over_at_once() -> None:
     assert not world.unowned()
 
 
+@pytest.mark.behaviour("C-138")
 def test_two_replicas_of_one_name_are_refused() -> None:
     world = started(2)
     world.add(world.replicas[0].member.name)

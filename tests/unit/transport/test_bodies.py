@@ -81,6 +81,21 @@ async def test_chunks_of_one_read_are_one_piece(stream: bool) -> None:
         assert [part async for part in response.chunks()] == [b"".join(sent)]
 
 
+async def test_nudge_yields_an_empty_piece() -> None:
+    async with scripted(CHUNKED + chunk(b"hello")) as server, HttpTransport(server.url) as transport:
+        response: Any = await transport.request(Request("/", stream=True))
+        chunks = response.chunks()
+        assert await anext(chunks) == b"hello"
+        asyncio.get_running_loop().call_later(0.01, response.nudge)
+        async with asyncio.timeout(10):
+            assert await anext(chunks) == b""
+        response.nudge()  # while nothing reads
+        async with asyncio.timeout(10):
+            assert await anext(chunks) == b""
+        await response.close()
+        await chunks.aclose()
+
+
 @pytest.mark.parametrize("borrowed", [False, True], ids=["own session", "borrowed session"])
 async def test_chunk_of_a_stream_costs_few_calls(borrowed: bool) -> None:
     many = 20_000

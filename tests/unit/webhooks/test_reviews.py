@@ -280,7 +280,8 @@ async def test_admission_is_an_asgi_application(manager: Manager) -> None:
         sent.append(message)
 
     async with manager:
-        scope = {"type": "http", "path": "/mounted/validate/widgets.example.com", "query_string": b"timeout=5s"}
+        scope: dict[str, Any] = {"type": "http", "method": "POST", "headers": [], "query_string": b"timeout=5s"}
+        scope |= {"path": "/mounted/validate/widgets.example.com", "root_path": "/mounted"}
         await manager.admission(scope, receive, send)
     assert (sent[0]["status"], sent[0]["headers"]) == (200, [(b"content-type", b"application/json")])
     assert json.loads(sent[1]["body"])["response"] == {"uid": "705ab4f5", "allowed": True}

@@ -140,3 +140,19 @@ def test_misuse_is_refused_with_a_reason() -> None:
     for options in {"max_attempts": 0}, {"group_limit": 0}, {"min_interval": -1.0}:
         with pytest.raises(OptionError, match=f"QueueOptions: {next(iter(options))} must be"):
             QueueOptions(**options)
+
+
+@pytest.mark.parametrize("number", [1, 200])
+def test_time_of_a_rest_that_has_ended_is_not_due_again(number: int) -> None:
+    queue = schedule(min_interval=3.0)
+    long, short = [key(f"a/{each}") for each in range(number)], key("a/short")
+    for each in (*long, short):
+        queue.add(each, UPDATED, 1000.0)
+    runs = [queue.take(1000.0) for _ in long]
+    last = queue.take(1001.0)
+    for run in (last, *runs):  # the one that began last ends first
+        assert run is not None
+        queue.finish(run, Finished(), 1002.0)
+    queue.advance(1003.0)
+    queue.add(short, UPDATED, 1003.0)
+    assert queue.next_time() == 1004.0

@@ -154,7 +154,7 @@ function showKeys(report) {
     ["Controller", (key) => key.controller],
     ["State", (key) => `${key.state} ${when(key)}`],
     ["Attempts", (key) => number(key.attempts), true],
-    ["Runs", (key) => (key.runs ? number(key.runs.count) : ""), true],
+    ["Runs", (key) => (key.runs ? `${key.runs.count}${key.runs.more ? "+" : ""}` : ""), true],
     ["Longest", (key) => (key.runs ? seconds(key.runs.longest) : ""), true],
     ["Why", why],
   ], (report.keys[state.list] || []).map((key) => ({ ...key, id: `${key.controller} ${key.key}` })), "No keys."));
@@ -246,8 +246,8 @@ function showDetail(key) {
     ["Last error", key.last_error && `${key.last_error.error}, ${ago(key.last_error.time)}`],
     ["Next run", key.next_run && key.state !== "parked" ? until(key.next_run) : ""],
     ["Awaits own writes", key.own_writes],
-    ["Runs", key.runs && `${number(key.runs.count)}; the last one took ${seconds(key.runs.last)}, ended with ${key.runs.result} `
-      + `${ago(key.runs.ended)}; the longest took ${seconds(key.runs.longest)}`],
+    ["Runs", key.runs && `${key.runs.count}${key.runs.more ? " or more" : ""}; the last one took ${seconds(key.runs.last)}, ended with ${key.runs.result} `
+      + `${ago(key.runs.ended)}; the longest of the last ones took ${seconds(key.runs.longest)}`],
     ["Awaits now", key.awaits && code(key.awaits)],
     ["Stack", key.stack && key.stack.length > 1 && h("details", {}, h("summary", {}, count(key.stack.length, "frame")),
       h("pre", {}, key.stack.join("\n")))]),

@@ -105,6 +105,38 @@ def test_managed_fields_of_an_object_within_the_object_count() -> None:
     assert content_changed(Change("updated", state("kubectl"), state("other")))
 
 
+@pytest.mark.behaviour("C-20")
+def test_managed_fields_of_an_object_before_the_metadata_count() -> None:
+    def state(manager: str) -> Any:
+        metadata = {"name": "a", "managedFields": [{"manager": manager, "fieldsV1": {}}]}
+        return {"data": {"metadata": metadata, "spec": {}}, "metadata": {"name": "web"}, "spec": {}}
+
+    assert content_changed(Change("updated", state("kubectl"), state("other")))
+    assert not fields_changed("spec")(Change("updated", state("kubectl"), state("other")))
+
+
+@pytest.mark.behaviour("C-19", "C-20")
+@pytest.mark.parametrize(
+    ("member", "value", "counts"),
+    [
+        ("labels", {"a": "2"}, True),
+        ("spec", 2, True),
+        ("status", 2, False),
+        ("generation", 2, False),
+        ("time", 2, False),
+    ],
+)
+def test_object_in_the_form_of_the_server_is_compared(member: str, value: Any, counts: bool) -> None:
+    def state(**members: Any) -> Any:
+        own = {"name": "web", "resourceVersion": str(members), "generation": members.get("generation", 1)}
+        managed = [{"manager": "a", "time": members.get("time", 1), "fieldsV1": {"f:spec": {'k:{"a":"b"}': {}}}}]
+        metadata = {**own, "labels": members.get("labels", {"a": "1"}), "managedFields": managed}
+        rest = {"spec": members.get("spec", 1), "status": members.get("status", 1)}
+        return {"kind": "Widget", "apiVersion": "example.com/v1", "metadata": metadata, **rest}
+
+    assert content_changed(Change("updated", state(), state(**{member: value}))) == counts
+
+
 @pytest.mark.behaviour("C-24")
 def test_paths_lead_through_lists() -> None:
     def state(*images: str) -> Any:

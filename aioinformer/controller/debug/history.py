@@ -1,0 +1,200 @@
+"""What is kept of changes and runs while a debug page exists: the last ones of each key, within limits.
+
+Recording must cost next to nothing while the page is not read. So of each change, a reference to the state before it
+is kept, and all else is done for the reader: the state after a change is the state before the next one, or that of the
+cache. Limits are checked once a batch, by an upper bound, and what is kept is measured only when that exceeds them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import chain, pairwise
+from operator import attrgetter, itemgetter
+from sys import maxsize
+from time import time
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from aioinformer.cache.objects.views import View
+from aioinformer.controller.inputs.content import json_of
+from aioinformer.errors import USER_ERRORS
+from aioinformer.handlers.backlog import Batch
+from aioinformer.handlers.names import key_of
+from aioinformer.handlers.notifications import AddNotification, UpdateNotification
+from aioinformer.logs import get_logger
+from aioinformer.resources.keys import DeletedFinalStateUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aioinformer.cache.objects.record import Record
+    from aioinformer.handlers.notifications import Notification
+    from aioinformer.informer.shared_informer import SharedIndexInformer
+
+K = TypeVar("K")
+
+_log = get_logger("aioinformer.controller")
+
+#: How many changes of a key are kept.
+CHANGES: Final = 5
+#: What a recorded change takes beside the bytes of the state, at most.
+_OVERHEAD: Final = 1_500
+#: A state that takes more than this part of the limit is not kept.
+_PART: Final = 4
+_first, _last, _raw = itemgetter(0), itemgetter(-1), attrgetter("raw")
+
+
+class JsonState(msgspec.Struct, frozen=True):
+    """The state of no object, without `raw` bytes, or one of a user's class. `Record` has these attributes, too."""
+
+    key: str
+    raw: bytes = b""
+    json: bytes = b"{}"
+
+
+State: TypeAlias = "Record | JsonState"
+
+
+#: A change: when, and the states before and after it.
+Change: TypeAlias = tuple[float, State, State]
+
+
+class LastFew(dict[K, deque[Any]]):
+    """The last entries of each key: tuples that begin with a time. To add one, write `kept[key].append(…)`.
+
+    Args:
+        entries: how many are kept of a key.
+        keys: of how many keys, at most. With one more, the half whose last entries are the oldest is dropped.
+    """
+
+    def __init__(self, entries: int, keys: int) -> None:
+        self.keys_at_most = keys
+        self._entries = entries
+
+    def __missing__(self, key: K) -> deque[Any]:
+        if len(self) >= self.keys_at_most:
+            self.drop_half()
+        found = self[key] = deque(maxlen=self._entries)
+        return found
+
+    def drop_half(self) -> None:
+        """Drop the half of the keys whose last entries are the oldest."""
+        # There may be thousands: none of these steps is one of Python for each of them.
+        kept, times = [*self.items()], [*map(_first, map(_last, self.values()))]
+        order = sorted(range(len(kept)), key=times.__getitem__)
+        self.clear()
+        self.update(map(kept.__getitem__, order[(len(order) + 1) // 2 :]))
+
+
+class History:
+    """The last changes of the objects of one informer.
+
+    Args:
+        informer: whose objects change.
+        more: returns by how many bytes the limit may grow.
+
+    Attributes:
+        limit: bytes for all recorded changes, with the states that only they keep in memory. After a change of it, call
+            `fit`.
+    """
+
+    def __init__(self, informer: SharedIndexInformer[Any], more: Callable[[], int]) -> None:
+        self.limit = 0
+        self._informer = informer
+        self._more = more
+        self._kept: LastFew[str] = LastFew(CHANGES, maxsize)
+        #: The part of the limit that is free if nothing was dropped since the last measurement.
+        self._left = 0
+        informer.observers.append(self.saw)
+
+    def __len__(self) -> int:
+        """Return of how many objects there are changes."""
+        return len(self._kept)
+
+    def close(self) -> None:
+        """Record no more."""
+        self._informer.observers[:] = [each for each in self._informer.observers if each != self.saw]
+
+    def saw(self, batch: Batch[Any]) -> None:
+        """Record a batch of changes. Those of the first list are none."""
+        # In a flood, the few steps for each change are the cost of the page.
+        if batch.initial:
+            if batch.initial == batch.size:
+                return
+            batch = Batch.of([each for each in batch.notifications if not getattr(each, "is_in_initial_list", False)])
+        kept, left, now = self._kept, self._left, time()
+        try:
+            for each in batch.notifications:
+                try:
+                    before = each.old._record  # type: ignore[union-attr]
+                except AttributeError:  # an add, a deletion, or objects of a user's class
+                    before = _before(each)
+                kept[before.key].append((now, before))
+                left -= len(before.raw) + _OVERHEAD
+            self._left = left
+            if left < 0:
+                self.fit()
+        except Exception:  # the handlers must not miss a batch
+            self.close()
+            _log.exception("changes of %s are not recorded any more", self._informer.name)
+
+    def fit(self) -> None:
+        """Measure what is kept. If it takes more than half of the limit, raise that, or drop what changed longest ago.
+
+        So the next measurement comes after as many bytes again.
+        """
+        size = self.size()
+        while size > self.limit // 2 and (more := self._more()) > 0:
+            self.limit += more
+        if size > self.limit // 2:
+            self._drop_large(self.limit // _PART)
+            while (size := self.size()) > self.limit // 2:
+                self._kept.drop_half()
+        self._left = self.limit - size
+
+    def _drop_large(self, most: int) -> None:
+        if max(map(len, self._raw()), default=0) > most:
+            entries = self._kept.items()
+            for key in [key for key, each in entries if any(len(before.raw) > most for _, before in each)]:
+                del self._kept[key]
+
+    def size(self) -> int:
+        """Return how many bytes the recorded changes take."""
+        raw = self._raw()
+        return sum(map(len, raw)) + _OVERHEAD * len(raw)
+
+    def _raw(self) -> list[bytes]:
+        return [*map(_raw, map(_last, chain.from_iterable(self._kept.values())))]
+
+    def naming(self, text: bytes) -> list[str]:
+        """Return the keys of the objects that have changed and had a text in their JSON."""
+        return [key for key in self._kept if any(text in state.json for state in self._states(key))]
+
+    def changes(self, key: str) -> list[Change]:
+        """Return the recorded changes of an object, the first one first."""
+        states = pairwise(self._states(key))
+        return [(at, old, new) for (at, _), (old, new) in zip(self._kept.get(key, ()), states, strict=True)]
+
+    def _states(self, key: str) -> list[State]:
+        """Return the states before the recorded changes of an object, and the present one."""
+        states = [before for _, before in self._kept.get(key, ())]
+        return [*states, _state_of(key, self._informer.get_indexer().get_by_key(key))]
+
+
+def _before(notification: Notification[Any]) -> State:
+    """Return the state before a change."""
+    if isinstance(notification, AddNotification):
+        return JsonState(key_of(notification))
+    obj = notification.old if isinstance(notification, UpdateNotification) else notification.obj
+    return _state_of(key_of(notification), obj.obj if isinstance(obj, DeletedFinalStateUnknown) else obj)
+
+
+def _state_of(key: str, obj: Any) -> State:
+    if obj is None or isinstance(obj, View):
+        return JsonState(key) if obj is None else obj._record
+    try:
+        state = json_of(obj)
+    except USER_ERRORS:  # a class of the user has no JSON form
+        return JsonState(key, b" ")
+    return JsonState(key, state, state)

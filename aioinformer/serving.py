@@ -1,0 +1,168 @@
+"""The HTTP servers of a manager: what they answer is plain data, at a port of their own or as an ASGI application."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from aioinformer.concurrency import create_task
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from aiohttp import web
+
+    Respond: TypeAlias = Callable[["WebRequest"], Awaitable["Answer"]]
+
+
+async def _nothing() -> bytes:
+    return b""
+
+
+class WebRequest(msgspec.Struct, frozen=True):
+    """A request. The names of its headers are in lower case.
+
+    Attributes:
+        path: below the place where the application is mounted.
+        client: the address of the peer; "" if it is not known.
+        root: where an ASGI server has mounted the application: "/debug".
+        read: returns the body, of which more than the limit of the server is not read.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = {}
+    client: str = ""
+    query: Mapping[str, str] = {}
+    root: str = ""
+    read: Callable[[], Awaitable[bytes]] = _nothing
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer: all of its body, or a stream of the parts that follow."""
+
+    status: int
+    content_type: str
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    stream: AsyncIterator[bytes] | None = None
+
+    def all_headers(self) -> dict[str, str]:
+        """Return the headers with the type."""
+        return {"Content-Type": self.content_type, **self.headers}
+
+
+async def answer_asgi(scope: Any, receive: Any, send: Any, respond: Respond, limit: int) -> None:
+    """Answer a request as an ASGI application, with a body of at most `limit` bytes."""
+    if scope["type"] == "lifespan":
+        for each in ("startup", "shutdown"):
+            await receive()
+            await send({"type": f"lifespan.{each}.complete"})
+        return
+    if scope["type"] != "http":
+        await send({"type": "websocket.close", "code": 1000})
+        return
+
+    async def read() -> bytes:
+        found, more = b"", True
+        while more and len(found) <= limit:
+            message = await receive()
+            found += message.get("body", b"")
+            more = message.get("more_body", False)
+        return found
+
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
+    path = path[len(root) :] if root and (path == root or path.startswith(f"{root}/")) else path
+    client = (scope.get("client") or ("",))[0]
+    query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+    answer = await respond(WebRequest(scope["method"], path, headers, client, query, root, read))
+    names = [(name.lower().encode(), value.encode()) for name, value in answer.all_headers().items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": names})
+    if answer.stream is None:
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
+        return
+    gone = create_task(_until_gone(receive), name=f"reader of {path}")
+    try:
+        async for chunk in answer.stream:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if gone.done():
+                break
+        else:
+            await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+        await answer.stream.aclose()  # type: ignore[attr-defined]
+
+
+async def _until_gone(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def aiohttp_application(respond: Respond, limit: int) -> web.Application:
+    """Return an aiohttp application that answers all requests, with bodies of at most `limit` bytes."""
+    from aiohttp import web
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        path, client, query = request.match_info["path"], request.remote or "", dict(request.query)
+        answer = await respond(WebRequest(request.method, path, headers, client, query, read=request.read))
+        if answer.stream is None:
+            return web.Response(status=answer.status, body=answer.body, headers=answer.all_headers())
+        response = web.StreamResponse(status=answer.status, headers=answer.all_headers())
+        try:
+            await response.prepare(request)
+            async for chunk in answer.stream:
+                await response.write(chunk)
+        except ConnectionError:
+            pass  # the reader has gone
+        finally:
+            await answer.stream.aclose()  # type: ignore[attr-defined]
+        return response
+
+    app = web.Application(client_max_size=limit)
+    app.router.add_route("*", "/{path:.*}", handle)
+    return app
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    what: str,
+    remedy: str,
+    grace: float = 1.0,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Serve an application while the block runs, and enter it with the port, which is a free one for 0.
+
+    Args:
+        host: the address to listen on; "" for all.
+        what: what is served, and where, for the error.
+        remedy: what to do if that is impossible.
+        grace: seconds for the requests that are under way at the end.
+
+    Raises:
+        UsageError: the server cannot listen at its address.
+    """
+    from aiohttp import web
+
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=grace)
+    try:
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host or None, port, ssl_context=tls).start()
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", "") or error
+            raise UsageError(f"{what}: {reason}; {remedy}") from error
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
