@@ -6,6 +6,7 @@ Also the options that select the tests of a run, and the record of a full run.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import inspect
 import shutil
@@ -15,13 +16,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import HealthCheck, settings
 
 import full_run
 from tests import selection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 AMBIENT_VARIABLES = (
     "KUBECONFIG",
@@ -41,6 +43,8 @@ AMBIENT_VARIABLES = (
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+#: Seconds after its timeout that a test has to end.
+_PATIENCE = 45.0
 _FULL_RUN = pytest.StashKey[full_run.FullRun]()
 _RECORDED = pytest.StashKey[bool]()
 
@@ -96,6 +100,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(
             f"This full run is recorded in {full_run.RECORD.relative_to(full_run.PROJECT)}: commit that file."
         )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """End the process, with the stacks of its threads, if a test goes on for long after its timeout.
+
+    pytest-timeout raises an exception once, which an event loop may swallow, and after which fixtures may hang.
+    """
+    marker = item.get_closest_marker("timeout")
+    seconds = float(item.config.getini("timeout")) if marker is None else float(marker.args[0])
+    stderr = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(seconds + _PATIENCE, exit=True, file=stderr)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)

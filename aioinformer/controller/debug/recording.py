@@ -184,7 +184,8 @@ class Recording:
                     found[child, change[0], id(change[1])] = change, each.resource, child
         # Separate, so that a child whose status changes each second does not hide the changes of its owner.
         latest = [shown for found in (own, owned) for shown in sorted(found.values(), key=_when)[-CHANGES:]]
-        return [self._described(*shown) for shown in sorted(latest, key=_when, reverse=True)]
+        # Not `reverse=True`: changes of one batch have one time, and must not keep their order.
+        return [self._described(*shown) for shown in sorted(latest, key=_when)[::-1]]
 
     def ran(self, controller: str, key: ObjectName) -> dict[str, Any] | None:
         """Return what is known of the last runs of a key; None for none."""

@@ -194,6 +194,22 @@ async def test_last_five_changes_name_fields_and_managers(api_server: ApiServer)
             )
 
 
+async def test_changes_that_arrive_together_are_shown_with_the_last_one_first(api_server: ApiServer) -> None:
+    async with page_with(api_server, "web", values=True) as page:
+        await page.until(lambda: asyncio.sleep(0, page.manager.ready()))
+        states = [{"data": {"n": str(n)}} for n in range(CHANGES + 1)]
+        changed = [api_server.patch("configmaps", "web", state, "default") for state in states]
+        versions = [each["metadata"]["resourceVersion"] for each in changed]
+
+        async def with_the_last() -> Any:
+            found = (await page.key("default/web"))["changes"]
+            return found if versions[-1] in [each["version"] for each in found] else None
+
+        changes = await page.until(with_the_last)
+    assert [each["version"] for each in changes] == versions[:0:-1]
+    assert [each["lines"][-1] for each in changes] == [f'+ data.n: "{n}"' for n in range(CHANGES, 0, -1)]
+
+
 async def test_changes_of_owned_objects_are_shown_at_their_owner_and_hide_none_of_its_own(
     api_server: ApiServer,
 ) -> None:
