@@ -108,14 +108,24 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
     pytest-timeout raises an exception once, which an event loop may swallow, and after which fixtures may hang.
     """
-    marker = item.get_closest_marker("timeout")
-    seconds = float(item.config.getini("timeout")) if marker is None else float(marker.args[0])
-    stderr = item.config.stash[fault_handler_stderr_fd_key]
-    faulthandler.dump_traceback_later(seconds + _PATIENCE, exit=True, file=stderr)
+    _end_if_late(item)
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Watch the end of a test, too: when one fails, pytest cancels what was begun."""
+    _end_if_late(item)
+
+
+def _end_if_late(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("timeout")
+    seconds = float(item.config.getini("timeout")) if marker is None else float(marker.args[0])
+    stderr = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(seconds + _PATIENCE, exit=True, file=stderr)
 
 
 @pytest.fixture(autouse=True)

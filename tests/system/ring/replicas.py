@@ -47,7 +47,13 @@ class Replica:
     """One manager with a transport of its own."""
 
     def __init__(
-        self, server: ApiServer, name: str, resource: Any = core_v1.CONFIG_MAPS, owns: Any = (), **ring: Any
+        self,
+        server: ApiServer,
+        name: str,
+        resource: Any = core_v1.CONFIG_MAPS,
+        owns: Any = (),
+        workers: int = 4,
+        **ring: Any,
     ) -> None:
         self.name = name
         self.runs: Counter[str] = Counter()
@@ -58,7 +64,7 @@ class Replica:
         self.transport = Link(HttpTransport(server.url))
         options: dict[str, Any] = {"slots": 16, "options": SHORT, "member": name, **ring}
         selected: Any = {"label_selector": "app=web"}
-        controller = Controller("widgets", resource, self.reconcile, informer=selected, owns=owns)
+        controller = Controller("widgets", resource, self.reconcile, informer=selected, owns=owns, workers=workers)
         self.manager = Manager(
             name, [controller], client=self.transport, ring=ControllerRing("widgets", **options), grace=0.5
         )

@@ -145,11 +145,8 @@ async def test_missing_rights_are_named(server: ApiServer, replicas: list[Replic
 
 
 @pytest.mark.behaviour("C-139")
-async def test_slot_that_is_not_handed_over_is_reported(
-    server: ApiServer, replicas: list[Replica], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_slot_that_is_not_handed_over_is_reported(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(membership, "_PATIENCE", 0.0)
-    first, second, _ = replicas
     go_on = asyncio.Event()
 
     async def stay(request: Request[Any]) -> None:
@@ -157,16 +154,20 @@ async def test_slot_that_is_not_handed_over_is_reported(
             with suppress(asyncio.CancelledError):
                 await go_on.wait()
 
-    first.instead = {f"default/m{number:02}": stay for number in range(OBJECTS)}
-    await first.start()
-    await until(lambda: first.ring["mine"])
-    await second.start()
-    await until(lambda: "widgets-a hands slot" in second.ring["gap"])
-    await until(lambda: "widgets-a hands slot" in first.ring["gap"])
-    assert not second.manager.ready()
-    await until(lambda: [event for event in server.list("events") if event.get("reason") == "SlotsUnowned"])
-    go_on.set()
-    await until(lambda: first.manager.ready() and second.manager.ready())
+    # All objects run at the same time, so that there is one in each slot that moves.
+    async with Replica(server, "a", workers=OBJECTS) as first:
+        first.instead = {f"default/m{number:02}": stay for number in range(OBJECTS)}
+        try:
+            await until(lambda: first.ring["mine"] and not first.instead)
+            async with Replica(server, "b") as second:
+                await until(lambda: "widgets-a hands slot" in second.ring["gap"])
+                await until(lambda: "widgets-a hands slot" in first.ring["gap"])
+                assert not second.manager.ready()
+                await until(lambda: [each for each in server.list("events") if each.get("reason") == "SlotsUnowned"])
+                go_on.set()
+                await until(lambda: first.manager.ready() and second.manager.ready())
+        finally:
+            go_on.set()  # the manager cannot stop before that
 
 
 @pytest.mark.behaviour("C-139")
