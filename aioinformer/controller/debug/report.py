@@ -157,14 +157,14 @@ def key_report(
     found: dict[str, Any] = {
         "controller": active.name,
         "key": str(key),
-        "state": "settling" if active.is_settling(key) else known.state,
+        "state": "settling" if key in active.gate.settling else known.state,
         "causes": [*map(str, known.causes)],
         "causes_left_out": known.causes_left_out,
         "attempts": 0,
         "error": "",
         "next_run": None if known.at is None else wall + max(0.0, known.at - now),
         "waited": max(0.0, now - known.at) if known.state == "ready" and known.at is not None else 0.0,
-        "own_writes": active.own_writes(key),
+        "own_writes": active.own.describe(key),
     }
     if known.failing is not None:
         found["attempts"], found["error"] = known.failing.attempts, known.failing.error
@@ -178,8 +178,8 @@ def key_report(
         error, failed = recording.errors.get((active.name, key), ("", 0.0))
         if error and not found["error"].startswith(error):
             found["last_error"] = {"error": error, "time": failed}
-    for running, task in active.attempts():
-        if running == key:
+    for task, attempt in active.attempts.items():
+        if attempt.run.key == key:
             stack = stack_of(task.get_coro())
             found["awaits"] = line_of(stack)
             if not summary:
@@ -194,7 +194,7 @@ def key_report(
 
 
 def _controller(active: ActiveController, snapshot: dict[str, Any]) -> dict[str, Any]:
-    lines = {str(key): line_of(stack_of(task.get_coro())) for key, task in active.attempts()}
+    lines = {str(each.run.key): line_of(stack_of(task.get_coro())) for task, each in active.attempts.items()}
     for each in snapshot["running"]:
         each["awaits"] = lines.get(each["key"], "")
     snapshot["parked_keys"], snapshot["failing_keys"] = len(snapshot["parked"]), active.queue.problems()[1]
@@ -213,10 +213,10 @@ def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[
     limit = max(5, KEYS // max(1, len(actives)))  # each controller has its part
     for active in actives.values():
         queued = active.queue.snapshot(limit)
-        lists["running"] += [(active, key) for key, _ in active.attempts()[:limit]]
+        lists["running"] += [(active, each.run.key) for each in islice(active.attempts.values(), limit)]
         lists["failing"] += [(active, key) for key in queued.failing]
         lists["parked"] += [(active, key) for key in islice(queued.parked, limit)]
-        lists["settling"] += [(active, key) for key in active.settling()[:limit]]
+        lists["settling"] += [(active, key) for key in islice(active.gate.settling, limit)]
         lists["oldest"] += [(active, key) for key in active.queue.oldest(limit)]
     if recording is not None:
         now = asyncio.get_running_loop().time()

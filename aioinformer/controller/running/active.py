@@ -17,37 +17,30 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from aioinformer.concurrency import Latch, Root, create_task
-from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
-from aioinformer.controller.report import ControllerReport, ControllerSnapshot
-from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning, Request, TerminalError
+from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
 from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
-from aioinformer.controller.running.attempts import (
-    Attempt,
-    AttemptSteps,
-    RequestContext,
+from aioinformer.controller.running.attempts import Attempt, AttemptSteps, Requests
+from aioinformer.controller.running.cancellation import Cancellation
+from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
+from aioinformer.controller.running.outcomes import (
     left_to_do,
     log_outcome,
     outcome_of,
     outcome_of_error,
     outcome_of_invalid_result,
     outcome_of_result,
-    subject_of,
 )
-from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
 from aioinformer.controller.running.share import Share
-from aioinformer.errors import USER_ERRORS, DecodeError, UsageError
+from aioinformer.errors import USER_ERRORS, UsageError
 from aioinformer.functions import function_name
 from aioinformer.handlers.repeated import RepeatedErrors
 from aioinformer.handlers.stalls import LIMIT, Stalls
 from aioinformer.logs import get_logger
-from aioinformer.metrics.counters import DELAY_BOUNDS, RUN_BOUNDS, DurationCounter
-from aioinformer.metrics.statistics import ControllerStatistics
 from aioinformer.workqueue.queue import QueueShutDown
 from aioinformer.workqueue.requests.outcomes import Finished, Park, Unfinished
 from aioinformer.workqueue.requests.request_queue import RequestQueue
@@ -55,10 +48,11 @@ from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.own_writes import OwnWrites
+    from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.request import Cause
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
@@ -85,6 +79,9 @@ class ActiveController:
         results: how many attempts there were, by result.
         synced: set when all objects of the first lists are in the queue.
         permitted: whether it may work: it needs no leadership, or has it.
+        share: the part of the keys that this replica runs; None for all.
+        attempts: those that run, by their tasks.
+        own, gate, catch_up, loops, cancellation: its parts.
         recent_runs: gets an entry of each run under its key: when it ended and began, by the clock of the event loop,
             and the name of its result. None for none.
         on_failure: called with the key of a run that did not succeed, and with what follows; None for none.
@@ -97,30 +94,30 @@ class ActiveController:
         self.name = controller.name
         queue = partial(RequestQueue, controller.name, controller.queue, metrics=services.settings.metrics)
         self.queue = queue() if earlier is None else earlier.hand_over(queue)
-        self._loops = LoopDetector(controller.name)
-        self.inputs = Inputs(controller, services.informers, self._add, self._loops)
+        self.loops = LoopDetector(controller.name)
+        self.inputs = Inputs(controller, services.informers, self._add, self.loops)
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
         self.recent_runs: Mapping[ObjectName, deque[tuple[float, float, str]]] | None = None
         self.on_failure: Callable[[ObjectName, Unfinished | Park], object] | None = None
         self._services = services
-        #: The part of the keys that this replica runs; None for all.
+        self.cancellation = Cancellation(controller.name, controller.timeout)
+        self.attempts, self._expire = self.cancellation.attempts, self.cancellation.expire
         self.share: Share | None = None
         if services.membership is not None and controller.elected:
-            membership, caches, select = services.membership, services.caches, services.select_slots
-            self.share = Share(controller, membership, self.inputs, caches, self.queue, own, select)
+            ring = services.membership
+            self.share = Share(controller, ring, services, self.inputs, self.queue, own, self.cancellation)
             self.inputs.note_deleted = self.share.note_deleted
-        limit = controller.max_staleness
-        self._max_staleness = services.settings.max_staleness if limit is None else limit
-        self._own = own
+        staleness = controller.max_staleness
+        staleness = services.settings.max_staleness if staleness is None else staleness
+        bounds = None if self.share is None else self.share.bounds
+        self._request = Requests(controller, self.name, self.inputs, own, services, bounds, staleness).make
+        self.own = own
         self._errors = RepeatedErrors(_log)
-        self._gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
+        self.gate = OwnWritesGate(controller, own, self.inputs.undecodable, self._errors)
         self._stalls = Stalls(controller.name, _log)
-        self._catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
-        self._attempts: dict[asyncio.Task[Any], Attempt] = {}
-        self._settling: dict[ObjectName, asyncio.Task[None]] = {}
-        self._write_waits = DurationCounter(DELAY_BOUNDS)
+        self.catch_up = CatchUp(controller.name, self.inputs.informers, services.caches)
         #: The task that waits for the next request, or runs attempts that have not waited so far.
         self._next_worker: asyncio.Task[Any] | None = None
         self._failed: asyncio.Future[None] | None = None
@@ -175,7 +172,7 @@ class ActiveController:
             self._closing = True
             if self.share is not None:
                 await self.share.close()
-            owned = [each for each in (following, self._next_worker, *self._settling.values()) if each is not None]
+            owned = [each for each in (following, self._next_worker, *self.gate.settling.values()) if each is not None]
             for task in owned:
                 task.cancel()
             await asyncio.wait(owned)
@@ -194,7 +191,7 @@ class ActiveController:
         self._was_permitted = self.permitted = True
         self._term = term
         if term is not None:
-            self._catch_up.begin()
+            self.catch_up.begin()
         self._begin_worker()
 
     async def revoke(self) -> None:
@@ -203,7 +200,7 @@ class ActiveController:
         worker, self._next_worker = self._next_worker, None
         if worker is not None:
             worker.cancel()
-        await self._cut(self._attempts, "the leadership is lost", CLEANING_UP)
+        await self.cancellation.cut(self.attempts, "the leadership is lost")
         for key, cause in self.queue.waiting():
             if not self.inputs.has(key):
                 self._add_as_standby(key, cause, NORMAL_PRIORITY)
@@ -211,121 +208,42 @@ class ActiveController:
             await asyncio.wait({worker}, timeout=CLEANING_UP)  # it may be closing the response to a list
 
     def change_share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
-        """Work in other slots of the ring from now on.
-
-        Args:
-            gained: the slots in which work may begin.
-            lost: the slots in which none may begin. Attempts have the grace of the manager to end.
-            ended: the slots in which attempts must end at once.
-        """
-        if self.share is None or self._closing:
-            return
-        self.share.lose(lost | ended)
-        self._cut_slots(ended)
-        if handed_over := lost - ended:
-            grace = self._services.settings.grace
-            asyncio.get_running_loop().call_later(grace, self._cut_slots, handed_over)
-        if gained:
-            self.share.gain(gained, self.synced.wait)
-
-    def _cut_slots(self, slots: set[int]) -> None:
-        """Cancel the attempts in slots, unless these may be worked in again."""
-        assert self.share is not None
-        slots = slots - self.share.membership.accepted
-        if cut := [task for task, each in self._attempts.items() if each.slot in slots and not each.cut]:
-            reason = "their slot of the ring is lost"
-            create_task(self._cut(cut, reason, CLEANING_UP), name=f"controller {self.name}: cancels attempts")
+        """Work in other slots of the ring from now on, as `Share.change` describes."""
+        if self.share is not None and not self._closing:
+            self.share.change(gained, lost, ended, self.synced.wait)
 
     def busy(self) -> set[int]:
         """Return the slots of the ring in which attempts run that may still act."""
-        running = self._attempts.values()
+        running = self.attempts.values()
         held = (each for each in running if not each.abandoned or (each.threads is not None and each.threads.running))
         return {each.slot for each in held if each.slot is not None}
 
     async def stop(self, grace: float, hurry: asyncio.Future[None]) -> ControllerReport:
-        """Hand out no further request, and end the attempts: they have `grace` seconds, and are then cancelled.
-
-        When `hurry` is done, they are cancelled at once, and not awaited for long.
-        """
-        loop = asyncio.get_running_loop()
+        """Hand out no further request, and end the attempts, as `Cancellation.drain` does."""
         self._closing = True
         queued = self.queue.snapshot()
-        parked, waiting = len(queued.parked), queued.ready + queued.delayed
         self.queue.shut_down()
-        began = {task: attempt.run.started for task, attempt in self._attempts.items()}
-        keys = {task: attempt.run.key for task, attempt in self._attempts.items()}
-        deadline = loop.time() + grace
-        while (left := deadline - loop.time()) > 0 and self._attempts and not hurry.done():
-            await asyncio.wait({hurry, *self._attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        cut = list(self._attempts)
-        at = loop.time()
-        reason = "the manager ends at once" if hurry.done() else f"it did not end within {grace:g} s of the stop"
-        await self._cut(cut, reason, 1.0 if hurry.done() else CLEANING_UP, hurry)
-        in_threads = []
-        for task in cut:
-            if (attempt := self._attempts.get(task)) is not None and attempt.threads is not None:
-                in_threads += [f"{attempt.run.key}: {name}" for name in attempt.threads.running.values()]
-                attempt.threads.running.clear()  # its task ends now
-                task.cancel()
+        report = await self.cancellation.drain(grace, hurry)
         self._errors.close()
-        return ControllerReport(
-            finished=tuple(sorted(str(keys[task]) for task in keys.keys() - cut)),
-            cancelled={str(keys[task]): at - began[task] for task in cut if task.done()},
-            abandoned={str(keys[task]): loop.time() - began[task] for task in cut if not task.done()},
-            threads=tuple(in_threads),
-            queued=waiting,
-            parked=parked,
-        )
+        return replace(report, queued=queued.ready + queued.delayed, parked=len(queued.parked))
 
     async def abandon(self, reason: str) -> None:
         """End everything after a failure, without grace. The queue still accepts requests, for `hand_over`."""
         self._closing = True
-        await self._cut(self._attempts, reason, CLEANING_UP)
+        await self.cancellation.cut(self.attempts, reason)
         self._errors.close()
         await self.inputs.detach()
 
-    async def wait_for_threads(self) -> None:
-        """Wait until no attempt has threads: the next `ActiveController` could run their keys at the same time."""
-        while in_threads := [task for task, each in self._attempts.items() if each.threads and each.threads.running]:
-            await asyncio.wait(in_threads)
-
     def is_attempt(self, task: asyncio.Task[Any] | None) -> bool:
         """Return whether a task is an attempt of this controller."""
-        return task in self._attempts
-
-    async def _cut(
-        self, tasks: Iterable[asyncio.Task[Any]], reason: str, seconds: float, hurry: asyncio.Future[None] | None = None
-    ) -> None:
-        """Cancel attempts, and wait for them; name those in the log that do not end in time."""
-        left = {task for task in tasks if task not in self._attempts or not self._attempts[task].abandoned}
-        clock = asyncio.get_running_loop().time
-        for task in left:
-            if (attempt := self._attempts.get(task)) is not None:
-                attempt.cut = reason
-                what, extra = f"controller {self.name}: the attempt for", subject_of(self.name, attempt.run.key)
-                _log.warning("%s %s is cancelled: %s", what, attempt.run.key, reason, extra=extra)
-            task.cancel()
-        deadline = clock() + seconds
-        while left and (rest := deadline - clock()) > 0:
-            watched: set[asyncio.Future[Any]] = {*left} if hurry is None or hurry.done() else {hurry, *left}
-            await asyncio.wait(watched, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
-            left = {task for task in left if not task.done()}
-            if hurry is not None and hurry.done():
-                deadline = min(deadline, clock() + 1.0)
-        for task in left:
-            self._log_late(task, "did not end within %g s of its cancellation: it is abandoned", seconds)
-            self._attempts[task].abandoned = True
-
-    def _log_late(self, task: asyncio.Task[Any], what: str, seconds: float) -> None:
-        extra = subject_of(self.name, self._attempts[task].run.key)
-        _log.error(f"%s {what}", task.get_name(), seconds, extra=extra)
+        return task in self.attempts
 
     # Work.
 
     def _begin_worker(self) -> None:
         """Begin the next worker, if there may be one more."""
         may_work = self.synced and self.permitted and not self._closing
-        if may_work and self._next_worker is None and len(self._attempts) < self.controller.workers:
+        if may_work and self._next_worker is None and len(self.attempts) < self.controller.workers:
             context = self._context.copy()
             self._next_worker = create_task(Root(self._work()), name=self._worker_name, context=context)
             self._next_worker.add_done_callback(self._ended, context=context)
@@ -336,15 +254,15 @@ class ActiveController:
         steps: AttemptSteps | None = None
         assert task is not None
         try:
-            await self._catch_up.wait()
+            await self.catch_up.wait()
             while True:
                 attempt = Attempt(await self.queue.get(), self._term, follows=follows)
                 steps = self._begin(attempt, task)
-                if task in self._attempts:
+                if task in self.attempts:
                     result = attempt.result if steps is None else await steps
                     if task is not self._next_worker or _is_cancelled(task):
                         return result
-                    del self._attempts[task]
+                    del self.attempts[task]
                     now = loop_time()
                     self._conclude(attempt, now, *outcome_of_result(result, now))
                     task.set_name(self._worker_name)
@@ -353,7 +271,7 @@ class ActiveController:
                 steps = None  # none of this must live as long as the worker is idle
                 del attempt
         except QueueShutDown:
-            if task in self._attempts:  # a queue of the user
+            if task in self.attempts:  # a queue of the user
                 raise
             self._closing = True
             return None
@@ -367,7 +285,7 @@ class ActiveController:
             BaseException: the reconciler raised it.
         """
         run, key, context = attempt.run, str(attempt.run.key), self._context.copy()
-        if run.key in self._own.recorded and self._gate.is_closed(run.key):  # an earlier wait has timed out
+        if run.key in self.own.recorded and self.gate.is_closed(run.key):  # an earlier wait has timed out
             self._settle(run, "settled", None)
             return None
         if self.share is not None:
@@ -385,7 +303,7 @@ class ActiveController:
         if not inspect.iscoroutine(coroutine):  # a decorator has replaced it
             self._conclude(attempt, loop_time(), *outcome_of_invalid_result(coroutine))
             return None
-        self._attempts[task] = attempt
+        self.attempts[task] = attempt
         awaited: Any = ()
         counted, began = self._stalls.blocked_seconds, perf_counter()
         try:
@@ -415,53 +333,13 @@ class ActiveController:
             self._next_worker = None
             self._begin_worker()
 
-    def _request(self, attempt: Attempt, key: str) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
-        """Return the request of an attempt, and the function to call with it."""
-        run, primary, function = attempt.run, self.inputs.primary, self.controller.reconcile
-        resource = self.controller.resource
-        obj = primary.get_indexer().get_by_key(key)
-        if self.inputs.undecodable and key in self.inputs.undecodable:
-            obj, resource = None, replace(resource, decoder=msgspec.json.decode)
-            function = partial(reconcile_undecodable, self.controller, *self.inputs.undecodable[key])
-        elif obj is None:
-            try:
-                primary.check_absent(key)
-            except DecodeError as error:
-                raise TerminalError(str(error)) from None  # only another version of the object can help
-        bounds = None if self.share is None else self.share.bounds(run.key, attempt.before_write)
-        request: Request[Any] = Request(
-            run.key,
-            obj,
-            RequestContext(attempt, self.inputs, self._own, self._services, self.name, bounds, self._max_staleness),
-            causes=run.causes,
-            causes_left_out=run.causes_left_out,
-            attempt=run.attempt,
-            enqueued=run.enqueued,
-            priority=run.priority,
-            term=attempt.term,
-            resource=resource,
-            dry_run=self._services.settings.dry_run,
-        )
-        return request, function
-
     def _blocked(self, key: ObjectName, seconds: float) -> None:
         self._stalls.report(f"controller {self.name}: {function_name(self.controller.reconcile)}", key, str, seconds)
-
-    def _expire(self, task: asyncio.Task[Any]) -> None:
-        attempt = self._attempts[task]
-        if task.done():
-            return  # its result counts
-        if not attempt.expired:
-            attempt.expired = f"it took longer than the timeout of {self.controller.timeout:g} s"
-            task.cancel()
-            attempt.timer = asyncio.get_running_loop().call_later(CLEANING_UP, self._expire, task)
-        else:
-            self._log_late(task, "did not end within %g s of its timeout, and keeps a worker", CLEANING_UP)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         if task is self._next_worker:
             self._next_worker = None
-        attempt = self._attempts.pop(task, None)
+        attempt = self.attempts.pop(task, None)
         try:
             if attempt is not None:
                 if attempt.timer is not None:
@@ -480,10 +358,10 @@ class ActiveController:
     def _conclude(self, attempt: Attempt, now: float, name: str, outcome: Outcome) -> None:
         run = attempt.run
         self.results[name] += 1
-        self._loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
+        self.loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
         if self.recent_runs is not None:
             self.recent_runs[run.key].append((now, run.started, name))
-        if run.key in self._own.recorded and not self._closing and self._gate.is_closed(run.key):
+        if run.key in self.own.recorded and not self._closing and self.gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
             self._finish(run, name, outcome, now)
@@ -491,24 +369,16 @@ class ActiveController:
     def _settle(self, run: Run, name: str, outcome: Outcome | None) -> None:
         """Finish a run when the caches have its writes. The key is not handed out until then; the worker is free."""
         self.queue.release(run)
-        self._settling[run.key] = create_task(
-            self._settled(run, name, outcome), name=f"controller {self.name}: own writes of {run.key}"
-        )
-
-    async def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
         # After an error, the backoff need not wait for the caches: the next run does.
-        goes_on = not isinstance(outcome, (Unfinished, Park))
-        began = loop_time()
+        on_late = None if isinstance(outcome, (Unfinished, Park)) else partial(self.results.update, ("stale",))
+        self.gate.hold(run.key, on_late, partial(self._settled, run, name, outcome))
+
+    def _settled(self, run: Run, name: str, outcome: Outcome | None) -> None:
+        outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
         try:
-            await self._gate.wait(run.key, partial(self.results.update, ("stale",)) if goes_on else None)
-        finally:
-            self._write_waits.observe(loop_time() - began)
-            del self._settling[run.key]
-            outcome = outcome or Unfinished(StaleCache("they were not in the caches"), 0.0, counted=False)
-            try:
-                self._finish(run, name, outcome, loop_time())
-            except Exception as error:
-                self._fail(error)
+            self._finish(run, name, outcome, loop_time())
+        except Exception as error:
+            self._fail(error)
 
     def _finish(self, run: Run, name: str, outcome: Outcome, now: float) -> None:
         following = self.queue.finish(run, outcome, now)
@@ -523,8 +393,6 @@ class ActiveController:
         if self._failed is not None and not self._failed.done():
             self._failed.set_result(None)
 
-    # Inspection.
-
     @property
     def phase(self) -> str:
         """ "syncing", "standby", "catching up", "working" or "stopping"."""
@@ -534,78 +402,7 @@ class ActiveController:
             return "syncing"
         if not self.permitted:
             return "standby"
-        return "working" if self._catch_up.is_done else "catching up"
-
-    def snapshot(self) -> ControllerSnapshot:
-        """Return the state of the controller, as plain data: names and counts, no contents. Thread-safe."""
-        now = self.queue.snapshot()
-        return {
-            "name": self.name,
-            "resource": self.controller.resource.gvr,
-            "phase": self.phase,
-            "waits_for": self.inputs.waits_for() + (self._catch_up.waits_for() if self.permitted else []),
-            "workers": self.controller.workers,
-            "running": [
-                {
-                    "key": str(each.run.key),
-                    "seconds": now.time - each.run.started,
-                    "attempt": each.run.attempt,
-                    "causes": [str(cause) for cause in each.run.causes],
-                    "threads": [] if each.threads is None else list(each.threads.running.values()),
-                }
-                for each in tuple(self._attempts.values())
-            ],
-            "settling": [str(key) for key in tuple(self._settling)],
-            "ready": now.ready,
-            "delayed": now.delayed,
-            "gone": now.gone,
-            "parked": {str(key): each.reason for key, each in now.parked.items()},
-            "failing": {str(key): f"{each.attempts} times, {each.error}" for key, each in now.failing.items()},
-            "results": dict(self.results),
-            "undecodable": {}
-            if self.controller.undecodable_handler
-            else {key: reason for key, (reason, _) in self.inputs.undecodable.copy().items()},
-            "loops": self._loops.detected,
-            "input_errors": self.inputs.counts("errors"),
-            "lost_changes": self.inputs.counts("lost"),
-        }
-
-    def attempts(self) -> list[tuple[ObjectName, asyncio.Task[Any]]]:
-        """Return the keys of the attempts that run, and their tasks."""
-        return [(each.run.key, task) for task, each in tuple(self._attempts.items())]
-
-    def settling(self) -> list[ObjectName]:
-        """Return the keys whose own writes are not in the caches yet."""
-        return list(self._settling)
-
-    def is_settling(self, key: ObjectName) -> bool:
-        """Return whether the own writes of a key are not in the caches yet."""
-        return key in self._settling
-
-    def own_writes(self, key: ObjectName) -> str:
-        """Return the own writes of a key that the caches may not show yet; "" for none."""
-        return self._own.describe(key)
-
-    def statistics(self) -> ControllerStatistics:
-        """Return the numbers of the controller for metrics. Thread-safe."""
-        parked, failing, oldest = self.queue.problems()
-        return ControllerStatistics(
-            name=self.name,
-            phase=self.phase,
-            workers=self.controller.workers,
-            active=len(self._attempts),
-            results=self.results.copy(),
-            worked=self.queue.durations.snapshot().within(RUN_BOUNDS),
-            answered=self.queue.durations.answered.snapshot(),
-            parked=parked,
-            failing=failing,
-            oldest=oldest,
-            loops=self._loops.detected,
-            own_writes=len(self._own),
-            write_waits=self._write_waits.snapshot(),
-            input_errors=self.inputs.counts("errors"),
-            lost_changes=self.inputs.counts("lost"),
-        )
+        return "working" if self.catch_up.is_done else "catching up"
 
 
 def _is_cancelled(task: asyncio.Task[Any]) -> bool:

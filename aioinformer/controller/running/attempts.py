@@ -1,51 +1,36 @@
-"""Attempts: one call of a reconciler, and what its result or error means for the queue."""
+"""Attempts: one call of a reconciler, the request that it gets, and the steps that it takes."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
-from aioinformer.backoff import MAX_RETRY_AFTER
+from aioinformer.controller.helpers.objects import reconcile_undecodable
 from aioinformer.controller.inputs.keys import uid_of
 from aioinformer.controller.inputs.mapping import Input, Owns
-from aioinformer.controller.own_writes.own_writes import StaleCache
-from aioinformer.controller.request import (
-    NothingToDo,
-    NotRunning,
-    ReconcileTimeout,
-    Result,
-    Retry,
-    RetryAfter,
-    TerminalError,
-)
+from aioinformer.controller.request import Request, TerminalError
 from aioinformer.controller.running.threads import Threads
-from aioinformer.errors import ApiError, Conflict, FormerOwner, InformerStopped, Stale, TransportError, UsageError
-from aioinformer.functions import origin
+from aioinformer.errors import DecodeError, UsageError
 from aioinformer.handlers.stalls import Steps
-from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.logs import get_logger
-from aioinformer.resources.restmapper import UnknownResource
-from aioinformer.workqueue.requests.outcomes import LASTING_CONFLICT, Again, Finished, Outcome, Park, Parked, Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, MutableMapping
+    from asyncio import TimerHandle
+    from collections.abc import Callable, Mapping, MutableMapping
     from contextvars import Context as Contextvars
 
     from aioinformer.cache.lister import Lister
     from aioinformer.cache.objects.record import Record
     from aioinformer.client.client import Client
     from aioinformer.client.targets import Target
+    from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.bounds import Bounds
     from aioinformer.controller.own_writes.own_writes import OwnWrites
-    from aioinformer.controller.request import Request
     from aioinformer.controller.running.attached import Inputs, Services
-    from aioinformer.handlers.repeated import RepeatedErrors
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
@@ -56,38 +41,8 @@ R = TypeVar("R")
 
 _log = get_logger("aioinformer.controller")
 
-#: Errors of servers, connections and deadlines: their text says all, and a traceback nothing.
-_EXPECTED = (
-    Retry,
-    RetryAfter,
-    ApiError,
-    TransportError,
-    Stale,
-    StaleCache,
-    ReconcileTimeout,
-    ConnectionError,
-    TimeoutError,
-)
-#: Errors of use that may pass without a change of the program.
-_PASSING: Final = (InformerStopped, NotRunning, UnknownResource)
-#: They end the program. asyncio raises them from the event loop.
-_ENDING: Final = (KeyboardInterrupt, SystemExit)
-#: The most seconds between two runs of a key that waits for the garbage collector.
-_LONGEST_WAIT: Final = 30.0
-#: Seconds after which a key runs again whose run needs fresher inputs.
-_STALE_PAUSE: Final = 5.0
 #: Verbs of requests that are not sent while an input is stale.
 _DELETING: Final = frozenset({"delete", "deletecollection"})
-#: Outcomes that are no reason for a warning.
-_QUIET: Final = frozenset({"success", "again", "conflict", "cancelled", "settled"})
-_SUCCESS: Final = ("success", Finished())
-#: How many failures from the same line of code a controller logs within a minute, before it counts the others.
-_LINES: Final = 10
-#: How many errors of a group, and how many conflicts of an apply, one line of the log names.
-_NAMED: Final = 5
-_LENGTH: Final = 200
-#: The most characters of the text of an error that lines and snapshots have.
-_TEXT: Final = 1000
 
 
 class RequestLog(logging.LoggerAdapter[logging.Logger]):
@@ -157,6 +112,54 @@ class RequestContext(msgspec.Struct, eq=False):
         return await attempt.threads.run(call, name)
 
 
+class Requests(msgspec.Struct, eq=False):
+    """Makes the requests of a controller: what an attempt may read, and how far it may write.
+
+    `bounds` is that of its `Share`; None without one. `max_staleness` is that of its inputs, for deletes.
+    """
+
+    controller: Controller[Any]
+    name: str
+    inputs: Inputs
+    own: OwnWrites
+    services: Services
+    bounds: Callable[[ObjectName, Callable[..., float | None]], Bounds] | None
+    max_staleness: float | None
+
+    def make(self, attempt: Attempt, key: str) -> tuple[Request[Any], Callable[[Request[Any]], Any]]:
+        """Return the request of an attempt, and the function to call with it.
+
+        Raises:
+            TerminalError: the object of the key exists, and cannot be decoded.
+        """
+        run, primary, function = attempt.run, self.inputs.primary, self.controller.reconcile
+        resource = self.controller.resource
+        obj = primary.get_indexer().get_by_key(key)
+        if self.inputs.undecodable and key in self.inputs.undecodable:
+            obj, resource = None, replace(resource, decoder=msgspec.json.decode)
+            function = partial(reconcile_undecodable, self.controller, *self.inputs.undecodable[key])
+        elif obj is None:
+            try:
+                primary.check_absent(key)
+            except DecodeError as error:
+                raise TerminalError(str(error)) from None  # only another version of the object can help
+        bounds = None if self.bounds is None else self.bounds(run.key, attempt.before_write)
+        request: Request[Any] = Request(
+            run.key,
+            obj,
+            RequestContext(attempt, self.inputs, self.own, self.services, self.name, bounds, self.max_staleness),
+            causes=run.causes,
+            causes_left_out=run.causes_left_out,
+            attempt=run.attempt,
+            enqueued=run.enqueued,
+            priority=run.priority,
+            term=attempt.term,
+            resource=resource,
+            dry_run=self.services.settings.dry_run,
+        )
+        return request, function
+
+
 class Attempt(msgspec.Struct, eq=False):
     """One call of a reconciler.
 
@@ -186,7 +189,7 @@ class Attempt(msgspec.Struct, eq=False):
     released: bool = False
     wrote: bool = False
     threads: Threads | None = None
-    timer: asyncio.TimerHandle | None = None
+    timer: TimerHandle | None = None
 
     @property
     def slot(self) -> int | None:
@@ -262,192 +265,11 @@ class AttemptSteps(Steps):
         return self._context.run(super().throw, *error)
 
 
-def _guard(attempt: Attempt, check_fresh: Callable[[], None], target: Target) -> None:
-    if attempt.released or target.verb in _DELETING or target.subresource == "eviction":
-        check_fresh()
-
-
-def left_to_do(attempt: Attempt, request: Request[Any], end: BaseException) -> Coroutine[Any, Any, Any] | None:
-    """Return what belongs to an attempt after the end of the reconciler: its threads, then the release of a finalizer.
-
-    None if nothing is left. `end` is a StopIteration with the result, or the error.
-    """
-    has_ended, attempt.ended = attempt.ended, True
-    if attempt.threads is not None and not has_ended and attempt.threads.running:
-        return attempt.threads.join(end)
-    if request.release is None or attempt.released or attempt.cut or attempt.expired:
-        return None
-    # Exactly if the attempt succeeds, and nothing is planned: otherwise, the key would rest and keep its finalizer.
-    name, _ = outcome_of_result(end.value, 0.0) if isinstance(end, StopIteration) else outcome_of_error(end)
-    attempt.released = name == "success"
-    return request.finish() if attempt.released else None
-
-
-def outcome_of(attempt: Attempt, task: asyncio.Task[Any], now: float) -> tuple[str, Outcome]:
-    """Return what follows an attempt, and its name for statistics.
-
-    What the framework has cancelled is never taken for an error of the reconciler, and the other way round: a
-    CancelledError or a TimeoutError that the reconciler itself raises is an error like any other.
-    """
-    if task.cancelled():
-        if attempt.cut:
-            return "cancelled", Unfinished(asyncio.CancelledError(attempt.cut), 0.0, counted=False)
-        who = "other code than the manager cancelled it" if task.cancelling() else "nothing had cancelled it"
-        cancelled = asyncio.CancelledError(f"the reconciler was cancelled, and {who}")
-        if attempt.follows and task.cancelling():  # perhaps by something that an earlier attempt has left
-            return "error", Unfinished(cancelled, counted=False)
-        error: BaseException | None = cancelled
-    else:
-        error = task.exception()
-    if attempt.cut and error is not None:  # its cleanup failed
-        return "cancelled", Unfinished(error, 0.0, counted=False)
-    if attempt.expired and not isinstance(error, _ENDING):
-        late = ReconcileTimeout(attempt.expired)
-        late.__cause__ = error
-        return "timeout", Unfinished(late)
-    if error is None:
-        return outcome_of_result(task.result(), now)
-    if _all(list(_leaves(error)), FormerOwner):
-        waited = now - attempt.run.enqueued  # nothing says when the garbage collector is done with the name
-        return "waiting", Unfinished(error, min(max(1.0, waited), _LONGEST_WAIT), counted=False)
-    name, outcome = outcome_of_error(error)
-    return "error" if name == "conflict" and attempt.run.conflicts + 1 >= LASTING_CONFLICT else name, outcome
-
-
-def outcome_of_result(result: Any, now: float) -> tuple[str, Outcome]:
-    """Return what follows a result, and its name for statistics."""
-    if result is None:
-        return _SUCCESS
-    if not isinstance(result, Result):
-        return outcome_of_invalid_result(result)
-    if result.parked:
-        return "parked", Park(result.parked, kind="result")
-    after = result.after
-    if result.at is not None:
-        after = max(0.0, (result.at - datetime.now(UTC)).total_seconds())
-    return ("success", Finished()) if after is None else ("again", Again(now + after, result.priority))
-
-
-def outcome_of_error(error: BaseException) -> tuple[str, Outcome]:
-    """Return what follows an error, and its name for statistics. A group counts as what all its members are."""
-    leaves = list(_leaves(error))
-    if _all(leaves, NothingToDo):
-        return "success", Finished()
-    if _all(leaves, TerminalError):
-        return "parked", Park(_text(leaves[0]), leaves[0], kind="terminal")
-    if _all(leaves, RetryAfter):
-        seconds = max(each.seconds for each in leaves if isinstance(each, RetryAfter))
-        return "retry_after", Unfinished(error, seconds, counted=False, reason=_text(leaves[0]))
-    if _all(leaves, Conflict):
-        return "conflict", Unfinished(error, counted=False, soon=True, reason=_described(error))
-    if _all(leaves, StaleCache):  # nothing of the reconciler has failed, and its next run waits for the caches
-        return "stale", Unfinished(error, 1.0, counted=False)
-    if _all(leaves, Stale):
-        return "stale", Unfinished(error, _STALE_PAUSE, counted=False, reason=_text(leaves[0]))
-    if _all(leaves, LeadershipLost):
-        return "cancelled", Unfinished(error, 0.0, counted=False)
-    if _all(leaves, UsageError) and not any(isinstance(each, _PASSING) for each in leaves):
-        return "error", Park(_text(leaves[0]), error)
-    asked = max((each.retry_after or 0.0 for each in leaves if isinstance(each, ApiError)), default=0.0)
-    reason = _text(leaves[0]) if _all(leaves, Retry) else ""
-    return "error", Unfinished(error, least_delay=min(asked, MAX_RETRY_AFTER), reason=reason)
-
-
-def outcome_of_invalid_result(result: Any) -> tuple[str, Outcome]:
-    """Return what follows an invalid result: the key is parked, since the same code would return it again."""
-    return "error", Park(f"the reconciler returned {_shown(result)}; return None or a Result")
-
-
-def log_outcome(
-    controller: str, run: Run, name: str, outcome: Outcome, following: Parked | float | None, errors: RepeatedErrors
-) -> None:
-    """Log what follows an attempt that did not simply succeed: `following` is what the queue made of the outcome."""
-    what, extra = f"controller {controller}: attempt {run.attempt} for {run.key}", subject_of(controller, run.key)
-    if isinstance(following, Parked):
-        given = outcome.error if isinstance(outcome, Park) else None
-        error, level = given or TerminalError(following.reason), logging.ERROR if name == "error" else logging.WARNING
-        line, arguments = "%s: parked until an input changes: %s", [following.reason]
-    elif isinstance(outcome, Unfinished):
-        error, left = outcome.error, (following or 0.0) - asyncio.get_running_loop().time()
-        after = "not retried" if following is None else f"retrying in {max(0.0, left):.2g} s"
-        if name == "waiting":
-            _log_waiting(what, asyncio.get_running_loop().time() - run.enqueued, f"{error}; {after}", extra)
-            return
-        if name in _QUIET:
-            _log.debug("%s ended with %s; %s", what, _described(error), after, extra=extra)
-            return
-        level = logging.WARNING if all(isinstance(each, _EXPECTED) for each in _leaves(error)) else logging.ERROR
-        line, arguments = "%s failed with %s; %s", [outcome.reason or _described(error), after]
-        if name == "retry_after":
-            level, line = logging.INFO, "%s waits: %s; %s"
-        elif outcome.soon:
-            line, arguments = "%s failed with conflict %s in a row: %s; %s", [str(run.conflicts + 1), *arguments]
-        elif outcome.reason:
-            line = "%s failed: %s; %s"
-    else:
-        return
-    subject, once = f"the reconciler of controller {controller} ({origin(error)})", name == "retry_after"
-    errors.report(
-        subject, error, line, what, *arguments, level=level, key=str(run.key), lines=_LINES, once=once, extra=extra
-    )
-
-
 def subject_of(controller: str, key: object) -> dict[str, str]:
     """Return the attributes of log records about a key."""
     return {"controller": controller, "key": str(key)}
 
 
-def _log_waiting(what: str, waited: float, text: str, extra: dict[str, str]) -> None:
-    """Log the beginning of a wait for the garbage collector; warn after 30 s, 60 s, 120 s and so on."""
-    periods = int(waited / _LONGEST_WAIT)
-    if not periods:
-        level = logging.INFO if waited < 1 else logging.DEBUG
-        _log.log(level, "%s waits for the garbage collector: %s", what, text, extra=extra)
-    elif not periods & (periods - 1):
-        _log.warning("%s has waited %.0f s for the garbage collector; does it run? %s", what, waited, text, extra=extra)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
-
-
-def _all(errors: list[BaseException], kind: type[BaseException]) -> bool:
-    return all(isinstance(each, kind) for each in errors)
-
-
-def _text(error: BaseException) -> str:
-    return _shortened(error) or type(error).__name__
-
-
-def _shortened(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # a method of a class of the user
-        return ""
-    return text if len(text) <= _TEXT else f"{text[:_TEXT]}… ({len(text)} characters)"
-
-
-def _described(error: BaseException) -> str:
-    """Return the type and the text of an error, or of those in a group."""
-    leaves = islice(_leaves(error), _NAMED)
-    return "; ".join(
-        dict.fromkeys(f"{type(each).__name__}: {_shortened(each)}{_conflicts_in(each)}" for each in leaves)
-    )
-
-
-def _conflicts_in(error: BaseException) -> str:
-    """Return the fields and managers of a conflict that its text does not have: it may be cut."""
-    if not isinstance(error, Conflict):
-        return ""
-    shown, conflicts = str(error), error.conflicts[:_NAMED]
-    missing = [f"{each.field[:_LENGTH]}: {each.message[:_LENGTH]}" for each in conflicts if each.field not in shown]
-    return f" ({', '.join(missing)})" if missing else ""
-
-
-def _shown(result: Any) -> str:
-    # Not its repr: it may be an object of the API with all its content.
-    return repr(result) if isinstance(result, (bool, int, float)) else f"an object of type {type(result).__name__}"
+def _guard(attempt: Attempt, check_fresh: Callable[[], None], target: Target) -> None:
+    if attempt.released or target.verb in _DELETING or target.subresource == "eviction":
+        check_fresh()

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from aioinformer.concurrency import TaskGroup
+from aioinformer.concurrency import TaskGroup, create_task
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.logs import get_logger
+from aioinformer.metrics.counters import DELAY_BOUNDS, DurationCounter
+from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -83,13 +85,16 @@ class OwnWritesGate(msgspec.Struct, eq=False):
     """Between the runs of a key: the one place that asks whether the caches have what the earlier runs wrote.
 
     `undecodable` is that of the `Inputs`. `errors` logs a few of the waits that take long: there may be thousands
-    while the objects of a gained slot are listed.
+    while the objects of a gained slot are listed. `settling` has the keys whose own writes are not in the caches yet,
+    and their waits; `waits` counts how long these took.
     """
 
     controller: Controller[Any]
     own: OwnWrites
     undecodable: Mapping[str, tuple[str, str]]
     errors: RepeatedErrors
+    settling: dict[ObjectName, asyncio.Task[None]] = msgspec.field(default_factory=dict)
+    waits: DurationCounter = msgspec.field(default_factory=lambda: DurationCounter(DELAY_BOUNDS))
 
     def is_closed(self, key: ObjectName) -> bool:
         """Return whether the caches lack own writes of a key.
@@ -99,6 +104,20 @@ class OwnWritesGate(msgspec.Struct, eq=False):
         if self.undecodable and (found := self.undecodable.get(str(key))) is not None:
             self.own.skip(key, self.controller.resource, found[1])
         return self.own.pending(key)
+
+    def hold(self, key: ObjectName, on_late: Callable[[], object] | None, then: Callable[[], object]) -> None:
+        """Call `then` when `wait` has returned for a key, or was cancelled."""
+        name = f"controller {self.controller.name}: own writes of {key}"
+        self.settling[key] = create_task(self._hold(key, on_late, then), name=name)
+
+    async def _hold(self, key: ObjectName, on_late: Callable[[], object] | None, then: Callable[[], object]) -> None:
+        began = loop_time()
+        try:
+            await self.wait(key, on_late)
+        finally:
+            self.waits.observe(loop_time() - began)
+            del self.settling[key]
+            then()
 
     async def wait(self, key: ObjectName, on_late: Callable[[], object] | None) -> None:
         """Return when the caches have the own writes of a key. A wait that takes long is logged once, or counted.

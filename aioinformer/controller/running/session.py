@@ -23,6 +23,7 @@ from aioinformer.controller.health import STALLED, Health, HealthServer, Progres
 from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.report import ManagerSnapshot, StopReport
 from aioinformer.controller.running.attached import Services, Settings
+from aioinformer.controller.running.inspection import snapshot, statistics
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
@@ -433,7 +434,7 @@ class Session:
 
     def alive(self) -> Health:
         """Return whether all workers make progress, and no elected controller outlives the Lease."""
-        snapshots = {name: each.active.snapshot() for name, each in self.controllers.items()}
+        snapshots = {name: snapshot(each.active) for name, each in self.controllers.items()}
         checks = self._progress.check(snapshots, asyncio.get_running_loop().time())
         if self.leadership is not None:
             checks["leadership"] = self.leadership.failure()
@@ -453,7 +454,7 @@ class Session:
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
             "ring": None if self.membership is None else self.membership.snapshot(),
-            "controllers": {name: each.active.snapshot() for name, each in self.controllers.copy().items()},
+            "controllers": {name: snapshot(each.active) for name, each in self.controllers.copy().items()},
             "failed": {
                 **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
                 **{name: str(error) for name, error in self.failed.copy().items()},
@@ -464,14 +465,14 @@ class Session:
 
     def statistics(self) -> ManagerStatistics:
         """Return the numbers of the manager and its controllers for metrics. Any thread may call this."""
-        snapshot = self.snapshot()
-        controllers = (each.active.statistics() for each in tuple(self.controllers.values()))
+        now = self.snapshot()
+        controllers = (statistics(each.active) for each in tuple(self.controllers.values()))
         return ManagerStatistics(
             name=self._settings.name,
-            ready=bool(readiness(snapshot, self._settings.max_staleness)),
+            ready=bool(readiness(now, self._settings.max_staleness)),
             ended=self.report is not None,
             controllers=tuple(
-                replace(each, phase="failed") if each.name in snapshot["failed"] else each for each in controllers
+                replace(each, phase="failed") if each.name in now["failed"] else each for each in controllers
             ),
         )
 

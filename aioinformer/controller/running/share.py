@@ -24,13 +24,13 @@ from aioinformer.resources.keys import ObjectName
 from aioinformer.ring import SlotLost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from aioinformer.client.targets import Target
     from aioinformer.controller.declaration import Controller
-    from aioinformer.controller.own_writes.current import CurrentCaches
     from aioinformer.controller.own_writes.own_writes import OwnWrites
-    from aioinformer.controller.running.attached import Inputs
+    from aioinformer.controller.running.attached import Inputs, Services
+    from aioinformer.controller.running.cancellation import Cancellation
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
     from aioinformer.transport import Request as WriteRequest
@@ -48,30 +48,29 @@ class Share:
     Args:
         controller: the declaration.
         membership: in the ring.
-        inputs: of the controller.
-        caches: of the manager.
-        queue, own: of the controller.
-        select: waits until the caches have the slots of this replica.
+        services: of the manager.
+        inputs, queue, own: of the controller.
+        cancellation: of its attempts.
     """
 
     def __init__(
         self,
         controller: Controller[Any],
         membership: Membership,
+        services: Services,
         inputs: Inputs,
-        caches: CurrentCaches,
         queue: RequestQueue,
         own: OwnWrites,
-        select: Callable[[], Coroutine[Any, Any, None]] | None,
+        cancellation: Cancellation,
     ) -> None:
         self.membership = membership
         self._controller = controller
         self._name = controller.name
+        self._services = services
         self._inputs = inputs
-        self._caches = caches
         self._queue = queue
         self._own = own
-        self._select = select
+        self._cancellation = cancellation
         #: The slots in which the caches are current.
         self._ready: set[int] = set()
         #: Deleted objects of the primary: the uid, and when the deletion was noticed. The oldest are the first.
@@ -157,18 +156,33 @@ class Share:
         while next(iter(self._former.values()))[1] < now - _REMEMBERED:
             self._former.popitem(last=False)
 
-    def gain(self, slots: set[int], synced: Callable[[], Any]) -> None:
-        """Begin to work in slots, once the caches are current; `synced` waits for the first lists."""
-        task = create_task(self._take(slots, synced), name=f"controller {self._name}: takes {len(slots)} slots")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def change(self, gained: set[int], lost: set[int], ended: set[int], synced: Callable[[], Any]) -> None:
+        """Work in other slots from now on.
 
-    def lose(self, slots: set[int]) -> None:
-        """Begin no more work in slots, and forget what is requested there."""
-        self._ready -= slots
+        Args:
+            gained: the slots in which work may begin, once the caches are current.
+            lost: the slots in which none may begin. Attempts have the grace of the manager to end.
+            ended: the slots in which attempts must end at once.
+            synced: waits for the first lists.
+        """
+        self._ready -= lost | ended
         for key in {each for each, _ in self._queue.waiting()} | self._queue.parked().keys():
             if self.slot_of(key) not in self._ready:
                 self._queue.forget(key)
+        self._cut(ended)
+        if handed_over := lost - ended:
+            asyncio.get_running_loop().call_later(self._services.settings.grace, self._cut, handed_over)
+        if gained:
+            task = create_task(self._take(gained, synced), name=f"controller {self._name}: takes {len(gained)} slots")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _cut(self, slots: set[int]) -> None:
+        """Cancel the attempts in slots, unless these may be worked in again."""
+        lost, running = slots - self.membership.accepted, self._cancellation.attempts.items()
+        if tasks := [task for task, each in running if each.slot in lost and not each.cut]:
+            ending = self._cancellation.cut(tasks, "their slot of the ring is lost")
+            create_task(ending, name=f"controller {self._name}: cancels attempts")
 
     async def close(self) -> None:
         """End what takes slots."""
@@ -178,10 +192,10 @@ class Share:
             await asyncio.wait(tasks)
 
     async def _take(self, slots: set[int], synced: Callable[[], Any]) -> None:
-        catch_up = CatchUp(self._name, self._inputs.informers, self._caches)
+        catch_up = CatchUp(self._name, self._inputs.informers, self._services.caches)
         catch_up.begin()
-        if self._select is not None:
-            await self._select()
+        if self._services.select_slots is not None:
+            await self._services.select_slots()
         await synced()
         await catch_up.wait()
         slots &= self.membership.accepted

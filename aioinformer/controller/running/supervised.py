@@ -156,7 +156,7 @@ class Supervised:
             _log.error("controller %s has failed; restarting it in %.1f s", name, delay, exc_info=failure)
             await asyncio.sleep(delay)
             try:
-                await self.active.wait_for_threads()
+                await self.active.cancellation.wait_for_threads()
                 self.active = self._new(self.active.queue)
                 await self.attach()
                 self._services.informers.start()

@@ -312,7 +312,7 @@ async def test_controller_that_fails_for_good_ends_run(
         count += 1
         raise AssertionError("a bug")
 
-    monkeypatch.setattr("aioinformer.controller.running.active.ActiveController._request", broken)
+    monkeypatch.setattr("aioinformer.controller.running.attempts.Requests.make", broken)
     monkeypatch.setattr("aioinformer.controller.running.active.USER_ERRORS", ())
     manager = manager_of(server, Controller("it", CONFIG_MAPS, Runs()), restart=restart)
     with pytest.raises(ControllerFailed, match="controller it has failed: a bug"):
