@@ -29,8 +29,8 @@ __getattr__, __dir__ = _lazy_exports(
             "TerminalError"
         ),
         "report": "ControllerReport ControllerSnapshot ManagerSnapshot StopReport",
-        "running.attached": "Restart",
         "running.session": "ControllerFailed",
+        "running.settings": "Restart",
         "aioinformer.leaderelection.leadership": "LeaderElection",
         "aioinformer.workqueue.requests.outcomes": (
             "Again Failing Finished Outcome Park Parked QueueOptions Run Unfinished"

@@ -49,8 +49,8 @@ from aioinformer.controller.request import Result as Result
 from aioinformer.controller.request import Retry as Retry
 from aioinformer.controller.request import RetryAfter as RetryAfter
 from aioinformer.controller.request import TerminalError as TerminalError
-from aioinformer.controller.running.attached import Restart as Restart
 from aioinformer.controller.running.session import ControllerFailed as ControllerFailed
+from aioinformer.controller.running.settings import Restart as Restart
 from aioinformer.leaderelection.leadership import LeaderElection as LeaderElection
 from aioinformer.workqueue.requests.outcomes import Again as Again
 from aioinformer.workqueue.requests.outcomes import Failing as Failing

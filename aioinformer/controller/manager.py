@@ -14,30 +14,25 @@ managers in a process: nothing is global.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, Unpack
 
 from aioinformer.controller.declaration import Controller, checked_list, controller
 from aioinformer.controller.health import STALE, Health, readiness
-from aioinformer.controller.report import ManagerSnapshot
+from aioinformer.controller.program import run_as_program, stopped_by_signals
+from aioinformer.controller.report import idle_snapshot
 from aioinformer.controller.request import NORMAL_PRIORITY, Cause, NotRunning
-from aioinformer.controller.running.attached import Restart, Settings
-from aioinformer.controller.running.session import ControllerFailed, Session, signals_to
-from aioinformer.errors import OptionError, UsageError
-from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.controller.running.session import ControllerFailed, Session
+from aioinformer.controller.running.settings import Restart, Settings
+from aioinformer.errors import UsageError
 from aioinformer.factory.pool import checked_namespaces
 from aioinformer.handlers.resync import checked_period
-from aioinformer.leaderelection.leadership import LeaderElection
-from aioinformer.logs import get_logger
-from aioinformer.reflector.options import check_metrics, check_seconds
+from aioinformer.reflector.options import check_seconds
 from aioinformer.ring.declaration import ControllerRing
 from aioinformer.transport.clients import Client
 from aioinformer.webhooks.admission import Admission, Admitting
-from aioinformer.webhooks.server import WebhookServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,20 +44,21 @@ if TYPE_CHECKING:
     from aioinformer.controller.debug.access import Check
     from aioinformer.controller.debug.app import DebugApp
     from aioinformer.controller.declaration import ControllerOptions, Writes
-    from aioinformer.controller.report import StopReport
+    from aioinformer.controller.report import ManagerSnapshot, StopReport
     from aioinformer.controller.request import Reconciler
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.events import Recorder
+    from aioinformer.factory.factory import SharedInformerFactory
+    from aioinformer.leaderelection.leadership import LeaderElection
     from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.keys import ObjectName
     from aioinformer.resources.resource import Resource
     from aioinformer.transport import Transport
     from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.webhooks.server import WebhookServer
     from aioinformer.workqueue.requests.outcomes import Parked
 
 T = TypeVar("T")
-
-_log = get_logger("aioinformer.controller")
 
 
 class Manager(Admitting):
@@ -137,44 +133,15 @@ class Manager(Admitting):
         factory: SharedInformerFactory | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        if not name or str(name) != name:
-            raise OptionError(f"Manager: name must be a text such as 'widgets', not {name!r}")
         if client is not None:
             Client(client)  # checks the type; a transport is made at the start
-        if leader_election is not None and not isinstance(leader_election, LeaderElection):
-            raise UsageError(f"Manager: leader_election must be LeaderElection(…), not {leader_election!r}")
-        ring = ControllerRing(ring) if isinstance(ring, str) else ring
-        if ring is not None and not isinstance(ring, ControllerRing):
-            raise UsageError(f"Manager: ring must be a name such as 'widgets', or ControllerRing(…), not {ring!r}")
-        if ring is not None and leader_election is not None:
-            raise OptionError(
-                "Manager: pass ring or leader_election, not both: with a ring, all replicas work, each on its objects; "
-                "with leader_election, one works on all of them"
-            )
-        if not isinstance(restart, Restart):
-            raise UsageError(f"Manager: restart must be Restart(…), not {restart!r}")
-        if factory is not None and not isinstance(factory, SharedInformerFactory):
-            raise UsageError(f"Manager: factory must be a SharedInformerFactory, not {factory!r}")
-        self.namespaces = checked_namespaces(namespaces)
-        if factory is not None and self.namespaces:
-            raise UsageError(
-                "Manager: namespaces does not apply to the informers of factory; set the factory's namespace"
-            )
-        if recorder is not None and not callable(getattr(recorder, "event", None)):
-            raise UsageError(f"Manager: recorder must be an EventRecorder, not {recorder!r}")
         if isinstance(controllers, Controller):
             raise UsageError(f"Manager: controllers must be a list, not {controllers!r}; write [{controllers.name}]")
-        for option, port in (("health_port", health_port), ("debug_port", debug_port)):
-            if port is not None and not (type(port) is int and 0 <= port < 65536):
-                raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
-        if webhooks is not None and not isinstance(webhooks, WebhookServer):
-            raise UsageError(f"Manager: webhooks must be WebhookServer(…), not {webhooks!r}")
-        check_seconds(grace, "Manager: grace")
-        check_metrics(metrics)
         self.name = name
         self.client = client
+        self.namespaces = checked_namespaces(namespaces)
         self.leader_election = leader_election
-        self.ring = ring
+        self.ring = ControllerRing(ring) if isinstance(ring, str) else ring
         self.health_port = health_port
         self.health_host = health_host
         self.debug_port = debug_port
@@ -184,8 +151,6 @@ class Manager(Admitting):
         self.grace = grace
         self.restart = restart
         self.resync_period = checked_period(resync_period, "Manager: resync_period")
-        if max_staleness is not None:
-            check_seconds(max_staleness, "Manager: max_staleness")
         self.max_staleness = max_staleness
         self.metrics = metrics
         self.factory = factory
@@ -193,6 +158,7 @@ class Manager(Admitting):
         self.stop_report: StopReport | None = None
         """How the last stop went; None before the first one."""
         self.admission = Admission(name)
+        self._settings()
         self._controllers: dict[str, Controller[Any]] = {}
         self._session: Session | None = None
         self._debug: DebugApp | None = None
@@ -303,9 +269,12 @@ class Manager(Admitting):
             UsageError: the controller does not run in this manager, or a key does not fit the resource.
         """
         queue, argument = self._running(controller).queue, f"controller {controller.name}: retry_parked"
-        return queue.retry_parked(
-            None if keys is None else [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
-        )
+        keys = None if keys is None else [controller.key_of(key) for key in checked_list(keys, argument, "[key]")]
+        return queue.retry_parked(keys)
+
+    def _settings(self) -> Settings:
+        """Return the attributes that a session needs, checked."""
+        return Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
 
     def _running(self, controller: Any) -> ActiveController:
         if not isinstance(controller, Controller):
@@ -346,7 +315,7 @@ class Manager(Admitting):
             ControllerFailed: a controller has failed for good.
             UsageError: the manager runs already, there is no cluster, or a controller is declared wrongly.
         """
-        with signals_to(self._on_signal) if signals else nullcontext():
+        with stopped_by_signals(lambda: self._session) if signals else nullcontext():
             session = await self._start(ends_on_failure=True)
             try:
                 await session.ending()
@@ -390,48 +359,7 @@ class Manager(Admitting):
         Raises:
             UsageError: an event loop runs in this thread.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            raise UsageError(
-                f"manager {self.name}: main() starts an event loop of its own, and one runs already; write "
-                "`async with manager:` or `await manager.run()`"
-            )
-        code = 0
-        with asyncio.Runner() as runner:
-            try:
-                runner.run(self._run_connected(connect, report_file))
-            except UsageError as error:
-                _log.error("%s", error)
-                code = 2
-            except Exception as error:
-                _log.error("manager %s has failed: %s", self.name, error, exc_info=error)
-                code = 1
-            if self.stop_report is not None and self.stop_report.abandoned:
-                # Python would wait for them for ever.
-                logging.shutdown()
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
-        return code
-
-    async def _run_connected(
-        self, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
-    ) -> None:
-        from aioinformer.controller.debug.report import reports_at_signal
-
-        with reports_at_signal(self.name, self.report, report_file):
-            if connect is None:
-                await self.run(signals=True)
-                return
-            async with connect() as transport:
-                own, self.client = self.client, transport
-                try:
-                    await self.run(signals=True)
-                finally:
-                    self.client = own
+        return run_as_program(self, connect, report_file)
 
     def alive(self) -> Health:
         """Return whether all workers make progress, and no elected controller outlives the Lease: the liveness probe.
@@ -449,18 +377,7 @@ class Manager(Admitting):
 
     def snapshot(self) -> ManagerSnapshot:
         """Return the state of the manager, as plain data for `json.dumps`: names and counts, no contents."""
-        if self._session is not None:
-            return self._session.snapshot()
-        return ManagerSnapshot(
-            name=self.name,
-            running=False,
-            leader=None,
-            ring=None,
-            controllers={},
-            failed={},
-            webhooks=None,
-            informers=None,
-        )
+        return idle_snapshot(self.name) if self._session is None else self._session.snapshot()
 
     def debug_app(
         self,
@@ -493,12 +410,6 @@ class Manager(Admitting):
 
         if self._debug is not None:
             raise UsageError(f"manager {self.name} has a debug page already; keep what debug_app() has returned")
-        if check is not None and not callable(check):
-            raise UsageError(f"debug_app: check must be a function of a DebugRequest, not {check!r}")
-        if type(memory) is not int or memory < 0:
-            raise OptionError(f"debug_app: memory must be a number of bytes, 0 or more, not {memory!r}")
-        if docs and not docs.startswith(("https://", "http://")):
-            raise OptionError(f"debug_app: docs must be an http or https URL, not {docs!r}")
         self._debug = DebugApp(
             self.name, lambda: self._session, check=check, values=values, retry=retry, memory=memory, docs=docs
         )
@@ -518,16 +429,11 @@ class Manager(Admitting):
     async def _start(self, *, ends_on_failure: bool) -> Session:
         if self._session is not None:
             raise UsageError(f"manager {self.name} runs already; make another Manager to run two")
-        settings = Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
         if self.debug_port is not None and self._debug is None:
             self.debug_app()
-        self._session = session = Session(
-            settings,
-            self._controllers.values(),
-            ends_on_failure=ends_on_failure,
-            debug=self._debug,
-            debug_port=self.debug_port,
-        )
+        controllers = self._controllers.values()
+        session = Session(self._settings(), controllers, ends_on_failure=ends_on_failure, debug=self._debug)
+        self._session = session
         try:
             await session.start()
         except BaseException:
@@ -536,21 +442,8 @@ class Manager(Admitting):
         return session
 
     async def _stop(self, reason: str) -> None:
-        session = self._session
-        if session is None:
-            return
-        try:
-            await session.stop(reason)
-        finally:
-            self._session, self.stop_report = None, session.report
-
-    def _on_signal(self, name: str) -> None:
-        session = self._session
-        if session is None:
-            return
-        if session.is_ending():
-            _log.warning("manager %s: %s again: cancelling what still runs", self.name, name)
-            session.hurry()
-        else:
-            _log.info("manager %s: %s: stopping within %g s", self.name, name, self.grace)
-            session.end(f"signal {name}")
+        if (session := self._session) is not None:
+            try:
+                await session.stop(reason)
+            finally:
+                self._session, self.stop_report = None, session.report

@@ -100,6 +100,13 @@ class ManagerSnapshot(TypedDict):
     informers: FactorySnapshot | None
 
 
+def idle_snapshot(name: str) -> ManagerSnapshot:
+    """Return the state of a manager that does not run."""
+    return ManagerSnapshot(
+        name=name, running=False, leader=None, ring=None, controllers={}, failed={}, webhooks=None, informers=None
+    )
+
+
 class ControllerReport(msgspec.Struct, frozen=True):
     """How the stop of one controller went.
 

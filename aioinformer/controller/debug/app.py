@@ -23,7 +23,7 @@ from aioinformer.controller.debug.access import Check, DebugRequest, refusal
 from aioinformer.controller.debug.recording import Recording
 from aioinformer.controller.debug.report import key_report, report, scrubbed
 from aioinformer.controller.health import Pulse
-from aioinformer.errors import UsageError
+from aioinformer.errors import OptionError, UsageError
 from aioinformer.logs import get_logger
 from aioinformer.serving import Answer, aiohttp_application, answer_asgi, listening
 
@@ -72,6 +72,9 @@ class DebugApp:
 
     Attributes:
         recording: of the session that runs, or ran last.
+
+    Raises:
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -85,6 +88,12 @@ class DebugApp:
         memory: int,
         docs: str,
     ) -> None:
+        if check is not None and not callable(check):
+            raise UsageError(f"debug_app: check must be a function of a DebugRequest, not {check!r}")
+        if type(memory) is not int or memory < 0:
+            raise OptionError(f"debug_app: memory must be a number of bytes, 0 or more, not {memory!r}")
+        if docs and not docs.startswith(("https://", "http://")):
+            raise OptionError(f"debug_app: docs must be an http or https URL, not {docs!r}")
         self.recording = Recording(memory, values=values)
         self._name = name
         self._session = session

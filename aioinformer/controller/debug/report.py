@@ -9,15 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import signal
 import sys
 import time
-from contextlib import contextmanager
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from aioinformer.controller.debug.problems import problems
 from aioinformer.controller.debug.recording import longest
@@ -25,8 +21,6 @@ from aioinformer.functions import innermost_user_code, place
 from aioinformer.logs import get_logger, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from aioinformer.controller.debug.recording import Recording
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.controller.running.session import Session
@@ -112,39 +106,6 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
     found["problems"] = problems(found)
     cleaned: dict[str, Any] = scrubbed(found)
     return cleaned
-
-
-@contextmanager
-def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) -> Iterator[None]:
-    """While the block runs, write the report at SIGUSR1 as one line of JSON: into a file, or into the log if it is "".
-
-    A handler of the program for this signal stays. The file is replaced as a whole, and only its owner can read it.
-    """
-    number = getattr(signal, "SIGUSR1", None)
-    if number is None or signal.getsignal(number) is not signal.SIG_DFL:
-        yield
-        return
-
-    def write() -> None:
-        try:
-            line = msgspec.json.encode(make())
-            if not file:
-                _log.warning("manager %s: report: %s", name, line.decode())
-                return
-            beside = f"{file}.{os.getpid()}"
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
-                target.write(line + b"\n")
-            os.replace(beside, file)
-            _log.info("manager %s: its report is in %s", name, file)
-        except Exception:
-            _log.exception("manager %s: the report cannot be written", name)
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(number, write)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(number)
 
 
 def key_report(

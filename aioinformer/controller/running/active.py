@@ -23,7 +23,7 @@ from aioinformer.concurrency import Latch, Root, create_task
 from aioinformer.controller.inputs.loops import LoopDetector
 from aioinformer.controller.own_writes.own_writes import StaleCache
 from aioinformer.controller.request import NORMAL_PRIORITY, NotRunning
-from aioinformer.controller.running.attached import CLEANING_UP, Inputs, Services
+from aioinformer.controller.running.attached import CLEANING_UP, Inputs
 from aioinformer.controller.running.attempts import Attempt, AttemptSteps, Requests
 from aioinformer.controller.running.cancellation import Cancellation
 from aioinformer.controller.running.catching_up import CatchUp, OwnWritesGate
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from aioinformer.controller.own_writes.own_writes import OwnWrites
     from aioinformer.controller.report import ControllerReport
     from aioinformer.controller.request import Cause
+    from aioinformer.controller.running.settings import Services
     from aioinformer.leaderelection.elector import Term
     from aioinformer.resources.keys import ObjectName
     from aioinformer.workqueue.requests.outcomes import Outcome, Run

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from aioinformer.backoff import BackoffOptions
 from aioinformer.concurrency import create_task
 from aioinformer.controller.inputs.mapping import Enqueue, Input, Owns, Primary
 from aioinformer.controller.inputs.sources import Every
-from aioinformer.errors import AioinformerError, DecodeError, OptionError, UsageError
+from aioinformer.errors import AioinformerError, DecodeError, UsageError
 from aioinformer.informer.options import merge_indexers
 from aioinformer.logs import get_logger
 from aioinformer.reflector.state import Phase
@@ -22,26 +21,14 @@ from aioinformer.ring.informers import RingInformers
 from aioinformer.workqueue.requests.causes import LOW_PRIORITY, NORMAL_PRIORITY, Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Iterator
 
-    from kubernetes_asyncio.client import ApiClient
-
-    from aioinformer.client.client import Client
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.inputs.loops import LoopDetector
-    from aioinformer.controller.own_writes.current import CurrentCaches
-    from aioinformer.events import Recorder
-    from aioinformer.factory.factory import SharedInformerFactory
     from aioinformer.factory.pool import Informers
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
-    from aioinformer.leaderelection.leadership import LeaderElection
-    from aioinformer.metrics.provider import MetricsProvider
     from aioinformer.resources.resource import Resource
-    from aioinformer.ring import ControllerRing, Membership
-    from aioinformer.transport import Transport
-    from aioinformer.transport.auth.credentials import Connection
-    from aioinformer.webhooks import Admission, WebhookServer
 
 _log = get_logger("aioinformer.controller")
 
@@ -55,78 +42,6 @@ _REMEDIES: Final = {
     Phase.FORBIDDEN: "grant `list` and `watch`; `aioinformer check` prints the roles",
     Phase.UNAUTHORIZED: "check the credentials",
 }
-
-
-class Restart(msgspec.Struct, frozen=True):
-    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
-
-    Attributes:
-        policy: "on-failure" or "never".
-        backoff: the delays before restarts; after two minutes without a failure, they begin anew.
-        limit: the controller has failed for good after this many restarts in a row; None for no limit.
-
-    Raises:
-        OptionError: a value is invalid.
-    """
-
-    policy: Literal["on-failure", "never"] = "on-failure"
-    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0)
-    limit: int | None = 10
-
-    def __post_init__(self) -> None:
-        if self.policy not in ("on-failure", "never"):
-            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
-        if self.limit is not None and self.limit < 0:
-            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager was configured with when it was started; `Manager` describes it."""
-
-    name: str
-    client: Transport | Connection | ApiClient | str | None
-    namespaces: tuple[str, ...]
-    leader_election: LeaderElection | None
-    ring: ControllerRing | None
-    health_port: int | None
-    health_host: str
-    dry_run: bool
-    strict_writes: bool | None
-    grace: float
-    restart: Restart
-    resync_period: float
-    max_staleness: float | None
-    metrics: MetricsProvider | None
-    factory: SharedInformerFactory | None
-    recorder: Recorder | None
-    admission: Admission
-    webhooks: WebhookServer | None
-
-
-class Services(msgspec.Struct, frozen=True):
-    """What a manager offers to its controllers.
-
-    Attributes:
-        settings: of the manager.
-        client: its options are those of all clients of the reconcilers.
-        informers: where the informers come from.
-        event: records an Event: object, type, reason, message.
-        caches: compares the caches with the server when a term of leadership begins.
-        seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
-        membership: in the ring of the manager; None without one.
-        select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
-        guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
-    """
-
-    settings: Settings
-    client: Client
-    informers: Informers
-    event: Callable[[Any, str, str, str], None]
-    caches: CurrentCaches
-    seen_by_leader: Callable[[], float]
-    membership: Membership | None = None
-    select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
-    guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
 
 
 class InputEnded(AioinformerError):

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
-from collections import Counter
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,29 +20,28 @@ from aioinformer.concurrency import Latch, TaskGroup, collapsed, create_task, ru
 from aioinformer.controller.health import STALLED, Health, HealthServer, Progress, readiness
 from aioinformer.controller.own_writes.current import CurrentCaches
 from aioinformer.controller.report import ManagerSnapshot, StopReport
-from aioinformer.controller.running.attached import Services, Settings
 from aioinformer.controller.running.inspection import snapshot, statistics
+from aioinformer.controller.running.settings import Services, Settings
 from aioinformer.controller.running.supervised import Supervised
 from aioinformer.errors import AioinformerError, UsageError
 from aioinformer.factory.pool import InformerPool, SharedFactory
 from aioinformer.logs import get_logger, visible
 from aioinformer.metrics.counters import count_requests
 from aioinformer.metrics.statistics import ManagerStatistics
-from aioinformer.resources.references import ObjectReference
 from aioinformer.ring.informers import RingInformers
 from aioinformer.transport.auth.credentials import connect
 from aioinformer.transport.clients import Client as ClientArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
     from contextlib import AbstractAsyncContextManager
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.replica import Replica
     from aioinformer.factory.pool import Informers
     from aioinformer.leaderelection.elector import Term
     from aioinformer.leaderelection.leadership import Leadership
-    from aioinformer.ring import Membership
     from aioinformer.transport import Transport
 
 _log = get_logger("aioinformer.controller")
@@ -74,14 +71,13 @@ class Session:
         controllers: to run from the start; `add` adds others.
         ends_on_failure: whether a controller that has failed for good ends the session.
         debug: is shown each controller; None for no debug page.
-        debug_port: the port of its page; None for none.
 
     Attributes:
         controllers: the running controllers by name.
         failed: name -> error of the controllers that have failed for good.
         informers: where the informers come from; None before they exist.
         leadership: None without leader election.
-        membership: in the ring; None without one.
+        replica: of the ring; None without one.
         report: how the stop went; None before its end.
     """
 
@@ -92,19 +88,17 @@ class Session:
         *,
         ends_on_failure: bool,
         debug: Observer | None = None,
-        debug_port: int | None = None,
     ) -> None:
         self.controllers: dict[str, Supervised] = {}
         self.failed: dict[str, BaseException] = {}
         self.informers: Informers | None = None
         self.leadership: Leadership | None = None
-        self.membership: Membership | None = None
+        self.replica: Replica | None = None
         self.report: StopReport | None = None
         self._settings = settings
         self._declared = list(controllers)
         self._ends_on_failure = ends_on_failure
         self._debug = debug
-        self._debug_port = debug_port
         self._progress = Progress(self._patience)
         loop = running_loop(f"manager {settings.name} starts")
         self._opened = Latch()
@@ -137,6 +131,15 @@ class Session:
         """Begin the stop. Does nothing if it has begun. The call does not wait."""
         if not self._ending.done():
             self._ending.set_result(reason)
+
+    def stop_at_signal(self, name: str) -> None:
+        """Begin the stop because of a signal; if it has begun, cancel what still runs."""
+        if self.is_ending():
+            _log.warning("manager %s: %s again: cancelling what still runs", self._settings.name, name)
+            self.hurry()
+        else:
+            _log.info("manager %s: %s: stopping within %g s", self._settings.name, name, self._settings.grace)
+            self.end(f"signal {name}")
 
     def is_ending(self) -> bool:
         """Return whether the stop has begun."""
@@ -196,9 +199,8 @@ class Session:
                     if self.leadership is not None:
                         name = f"manager {settings.name}: leadership"
                         leading = tasks.create_task(self.leadership.run(self._lead), name=name)
-                    sharing = None
-                    if self.membership is not None:
-                        sharing = tasks.create_task(self.membership.run(), name=f"manager {settings.name}: ring")
+                    if self.replica is not None:
+                        self.replica.start(tasks)
                     self._opened.set()
                     try:
                         await asyncio.wait({self._ending})
@@ -208,8 +210,8 @@ class Session:
                         await self._patiently(create_task(self._stop_controllers(), name="stop of controllers"))
                         if leading is not None:
                             leading.cancel()
-                        if sharing is not None:
-                            await self._patiently(create_task(self._leave(sharing), name="leaving the ring"))
+                        if self.replica is not None:
+                            await self._patiently(create_task(self.replica.leave(), name="leaving the ring"))
         except BaseException as error:
             cause = collapsed(error)
             was_cancelled = isinstance(cause, asyncio.CancelledError)
@@ -226,18 +228,11 @@ class Session:
     async def _open(self, stack: AsyncExitStack) -> None:
         settings = self._settings
         if settings.health_port is not None:
-            host, port, metrics = settings.health_host, settings.health_port, settings.metrics
-            await stack.enter_async_context(
-                HealthServer(
-                    self.alive,
-                    lambda: readiness(self.snapshot(), settings.max_staleness),
-                    host=host,
-                    port=port,
-                    metrics=metrics,
-                )
-            )
-        if self._debug is not None and self._debug_port is not None:
-            await stack.enter_async_context(self._debug.serve(self._debug_port))
+            host, port = settings.health_host, settings.health_port
+            probes = self.alive, lambda: readiness(self.snapshot(), settings.max_staleness)
+            await stack.enter_async_context(HealthServer(*probes, host=host, port=port, metrics=settings.metrics))
+        if self._debug is not None and settings.debug_port is not None:
+            await stack.enter_async_context(self._debug.serve(settings.debug_port))
         transport = await self._connect(stack)
         if settings.factory is not None:
             self.informers = SharedFactory(settings.factory)
@@ -251,18 +246,10 @@ class Session:
             self._debug.begin()
         event = await self._events(stack, transport)
         if settings.ring is not None and not settings.dry_run:
-            from aioinformer.ring import Membership
+            from aioinformer.controller.running.replica import Replica
 
-            where = ObjectReference("v1", "ConfigMap", settings.ring.object, settings.ring.namespace)
-            self.membership = Membership(
-                transport,
-                settings.ring,
-                on_change=self._share,
-                busy=self._busy,
-                namespaces=self._namespaces,
-                metrics=settings.metrics,
-                on_trouble=lambda reason, message: event(where, "Warning", reason, message),
-            )
+            parts = settings, self.controllers, self.informers, self.is_ending
+            self.replica = Replica(settings.ring, transport, event, *parts)
         if settings.metrics is not None:
             count_requests(transport, settings.metrics)  # those of a shared factory, too
             settings.metrics.register(self)
@@ -273,8 +260,8 @@ class Session:
             event=event,
             caches=CurrentCaches(random.random),
             seen_by_leader=lambda: float("-inf") if self.leadership is None else self.leadership.seen(),
-            membership=self.membership,
-            select_slots=self._select_slots,
+            membership=None if self.replica is None else self.replica.membership,
+            select_slots=None if self.replica is None else self.replica.select_slots,
         )
         if settings.leader_election is not None and not settings.dry_run:
             from aioinformer.leaderelection.leadership import Leadership
@@ -352,7 +339,7 @@ class Session:
             self._debug.follow(active)
         if self.leadership is None or not active.controller.elected:
             active.permit()
-            if self.membership is not None and (accepted := set(self.membership.accepted)):
+            if self.replica is not None and (accepted := set(self.replica.membership.accepted)):
                 active.change_share(accepted, set(), set())
         elif self._term is not None:
             active.permit(self._term)
@@ -378,44 +365,6 @@ class Session:
                     names = ", ".join(threads.values())
                     _log.error("the Lease is not released, and must expire: threads go on: %s", names)
 
-    def _share(self, gained: set[int], lost: set[int], ended: set[int]) -> None:
-        for each in self.controllers.values():
-            each.active.change_share(gained, lost, ended)
-        if lost and not gained and not self.is_ending():
-            asyncio.get_running_loop().call_later(self._settings.grace, self._shrink)
-
-    async def _select_slots(self) -> None:
-        """Let the caches have the objects of the slots in which this process works, or has attempts that end."""
-        if self.membership is not None and isinstance(self.informers, RingInformers):
-            await self.informers.select(self.membership.accepted | self._busy())
-
-    def _shrink(self) -> None:
-        if self._tasks is not None:
-            self._tasks.create_task(self._select_slots(), name=f"manager {self._settings.name}: drops lost slots")
-
-    def _busy(self) -> set[int]:
-        """Return the slots of the ring in which attempts run."""
-        return {slot for each in self.controllers.values() for slot in each.active.busy()}
-
-    def _namespaces(self) -> Counter[int]:
-        """Return how many namespaces with objects fall into each slot of a ring by namespace."""
-        assert self.membership is not None
-        if self.membership.ring.by == "uid":
-            return Counter()
-        shares = [each.active.share for each in self.controllers.copy().values()]
-        names = {name for share in shares if share is not None for name in share.namespaces()}
-        return Counter(self.membership.slot_of("", name) for name in names)
-
-    async def _leave(self, sharing: asyncio.Task[None]) -> None:
-        """Leave the ring, unless something of this process goes on that the others must not overlap."""
-        assert self.membership is not None
-        if busy := self._busy():
-            _log.error("%s: its Lease must expire: attempts go on in the slots %s", self.membership, sorted(busy))
-        elif not sharing.done():
-            await self.membership.leave(self.membership.ring.options.renew_deadline)
-        sharing.cancel()
-        await asyncio.wait({sharing})
-
     def _elected(self) -> list[ActiveController]:
         return [each.active for each in self.controllers.values() if each.controller.elected]
 
@@ -438,8 +387,8 @@ class Session:
         checks = self._progress.check(snapshots, asyncio.get_running_loop().time())
         if self.leadership is not None:
             checks["leadership"] = self.leadership.failure()
-        if self.membership is not None:
-            checks["ring"] = self.membership.failure()
+        if self.replica is not None:
+            checks["ring"] = self.replica.membership.failure()
         return Health(checks)
 
     def _patience(self, name: str) -> float:
@@ -453,7 +402,7 @@ class Session:
             "name": self._settings.name,
             "running": not self.is_ending(),
             "leader": None if self.leadership is None else self.leadership.is_leader(),
-            "ring": None if self.membership is None else self.membership.snapshot(),
+            "ring": None if self.replica is None else self.replica.membership.snapshot(),
             "controllers": {name: snapshot(each.active) for name, each in self.controllers.copy().items()},
             "failed": {
                 **{name: each.restarting for name, each in self.controllers.copy().items() if each.restarting},
@@ -494,23 +443,3 @@ class Session:
 
 def _log_event(obj: Any, type: str, reason: str, message: str) -> None:
     _log.info("dry run: event %s %s is not sent: %s", type, reason, visible(message))
-
-
-@contextmanager
-def signals_to(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Call a function with the name of each SIGTERM and SIGINT while the block runs."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    previous = {number: signal.getsignal(number) for number in numbers}
-    try:
-        for number in numbers:
-            loop.add_signal_handler(number, on_signal, number.name)
-    except (RuntimeError, ValueError) as error:
-        raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            loop.remove_signal_handler(number)
-            if handler is not None:
-                signal.signal(number, handler)

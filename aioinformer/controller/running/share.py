@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from aioinformer.client.targets import Target
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.own_writes import OwnWrites
-    from aioinformer.controller.running.attached import Inputs, Services
+    from aioinformer.controller.running.attached import Inputs
     from aioinformer.controller.running.cancellation import Cancellation
+    from aioinformer.controller.running.settings import Services
     from aioinformer.resources.resource import Resource
     from aioinformer.ring import Membership, SlotGrant
     from aioinformer.transport import Request as WriteRequest

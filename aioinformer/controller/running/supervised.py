@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.report import ControllerReport
-    from aioinformer.controller.running.attached import Services
+    from aioinformer.controller.running.settings import Services
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.workqueue.requests.request_queue import RequestQueue
 

@@ -27,7 +27,8 @@ from aioinformer.controller import LeaderElection, Manager, Owns, Request, Termi
 from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
 from aioinformer.controller.debug.history import CHANGES, History
-from aioinformer.controller.debug.report import reports_at_signal, scrubbed
+from aioinformer.controller.debug.report import scrubbed
+from aioinformer.controller.program import reports_at_signal
 from aioinformer.errors import OptionError, UsageError
 from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.notifications import UpdateNotification

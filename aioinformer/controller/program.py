@@ -1,0 +1,140 @@
+"""A manager as a program: its event loop, its exit code, its signals, and its report at SIGUSR1."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from aioinformer.errors import UsageError
+from aioinformer.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
+
+    from aioinformer.controller.report import StopReport
+    from aioinformer.controller.running.session import Session
+    from aioinformer.transport import Transport
+
+_log = get_logger("aioinformer.controller")
+
+
+class Runnable(Protocol):
+    """What a program needs of a manager."""
+
+    name: str
+    client: Any
+    stop_report: StopReport | None
+
+    async def run(self, *, signals: bool) -> None: ...
+
+    def report(self) -> dict[str, Any]: ...
+
+
+def run_as_program(
+    manager: Runnable, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
+) -> int:
+    """Run a manager in an event loop of its own, as `Manager.run_as_program` describes."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise UsageError(
+            f"manager {manager.name}: main() starts an event loop of its own, and one runs already; write "
+            "`async with manager:` or `await manager.run()`"
+        )
+    code = 0
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(_run(manager, connect, report_file))
+        except UsageError as error:
+            _log.error("%s", error)
+            code = 2
+        except Exception as error:
+            _log.error("manager %s has failed: %s", manager.name, error, exc_info=error)
+            code = 1
+        if manager.stop_report is not None and manager.stop_report.abandoned:
+            # Python would wait for them for ever.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return code
+
+
+async def _run(
+    manager: Runnable, connect: Callable[[], AbstractAsyncContextManager[Transport]] | None, report_file: str
+) -> None:
+    own = manager.client
+    with reports_at_signal(manager.name, manager.report, report_file):
+        async with nullcontext(own) if connect is None else connect() as manager.client:
+            try:
+                await manager.run(signals=True)
+            finally:
+                manager.client = own
+
+
+@contextmanager
+def stopped_by_signals(session: Callable[[], Session | None]) -> Iterator[None]:
+    """While the block runs, stop the session at SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(name: str) -> None:
+        if (found := session()) is not None:
+            found.stop_at_signal(name)
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    previous = {number: signal.getsignal(number) for number in numbers}
+    try:
+        for number in numbers:
+            loop.add_signal_handler(number, on_signal, number.name)
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"run(signals=True) works in the main thread only: {error}; pass signals=False") from error
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+@contextmanager
+def reports_at_signal(name: str, make: Callable[[], dict[str, Any]], file: str) -> Iterator[None]:
+    """While the block runs, write the report at SIGUSR1 as one line of JSON: into a file, or into the log if it is "".
+
+    A handler of the program for this signal stays. The file is replaced as a whole, and only its owner can read it.
+    """
+    number = getattr(signal, "SIGUSR1", None)
+    if number is None or signal.getsignal(number) is not signal.SIG_DFL:
+        yield
+        return
+
+    def write() -> None:
+        try:
+            line = msgspec.json.encode(make())
+            if not file:
+                _log.warning("manager %s: report: %s", name, line.decode())
+                return
+            beside = f"{file}.{os.getpid()}"
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+                target.write(line + b"\n")
+            os.replace(beside, file)
+            _log.info("manager %s: its report is in %s", name, file)
+        except Exception:
+            _log.exception("manager %s: the report cannot be written", name)
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(number, write)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(number)

@@ -1,0 +1,139 @@
+"""What a manager was configured with when it was started, and what it offers to its controllers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from aioinformer.backoff import BackoffOptions
+from aioinformer.errors import OptionError, UsageError
+from aioinformer.factory.factory import SharedInformerFactory
+from aioinformer.leaderelection.leadership import LeaderElection
+from aioinformer.reflector.options import check_metrics, check_seconds
+from aioinformer.ring.declaration import ControllerRing
+from aioinformer.webhooks.server import WebhookServer
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
+    from kubernetes_asyncio.client import ApiClient
+
+    from aioinformer.client.client import Client
+    from aioinformer.controller.own_writes.current import CurrentCaches
+    from aioinformer.events import Recorder
+    from aioinformer.factory.pool import Informers
+    from aioinformer.metrics.provider import MetricsProvider
+    from aioinformer.ring import Membership
+    from aioinformer.transport import Transport
+    from aioinformer.transport.auth.credentials import Connection
+    from aioinformer.webhooks import Admission
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """When a manager restarts a controller that has failed: one of its informers or its own code, not its reconciler.
+
+    Attributes:
+        policy: "on-failure" or "never".
+        backoff: the delays before restarts; after two minutes without a failure, they begin anew.
+        limit: the controller has failed for good after this many restarts in a row; None for no limit.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
+
+    policy: Literal["on-failure", "never"] = "on-failure"
+    backoff: BackoffOptions = BackoffOptions(initial=1.0, cap=60.0)
+    limit: int | None = 10
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("on-failure", "never"):
+            raise OptionError(f"Restart: policy must be 'on-failure' or 'never', not {self.policy!r}")
+        if self.limit is not None and self.limit < 0:
+            raise OptionError(f"Restart: limit must be 0 or more, or None for no limit, not {self.limit!r}")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager was configured with when it was started; `Manager` describes it.
+
+    Raises:
+        UsageError: a value is invalid.
+    """
+
+    name: str
+    client: Transport | Connection | ApiClient | str | None
+    namespaces: tuple[str, ...]
+    leader_election: LeaderElection | None
+    ring: ControllerRing | None
+    health_port: int | None
+    health_host: str
+    debug_port: int | None
+    dry_run: bool
+    strict_writes: bool | None
+    grace: float
+    restart: Restart
+    resync_period: float
+    max_staleness: float | None
+    metrics: MetricsProvider | None
+    factory: SharedInformerFactory | None
+    recorder: Recorder | None
+    admission: Admission
+    webhooks: WebhookServer | None
+
+    def __post_init__(self) -> None:
+        if not self.name or str(self.name) != self.name:
+            raise OptionError(f"Manager: name must be a text such as 'widgets', not {self.name!r}")
+        self._check("leader_election", LeaderElection | None, "LeaderElection(…)")
+        self._check("ring", ControllerRing | None, "a name such as 'widgets', or ControllerRing(…)")
+        self._check("restart", Restart, "Restart(…)")
+        self._check("factory", SharedInformerFactory | None, "a SharedInformerFactory")
+        self._check("webhooks", WebhookServer | None, "WebhookServer(…)")
+        if self.ring is not None and self.leader_election is not None:
+            raise OptionError(
+                "Manager: pass ring or leader_election, not both: with a ring, all replicas work, each on its objects; "
+                "with leader_election, one works on all of them"
+            )
+        if self.factory is not None and self.namespaces:
+            raise UsageError(
+                "Manager: namespaces does not apply to the informers of factory; set the factory's namespace"
+            )
+        if self.recorder is not None and not callable(getattr(self.recorder, "event", None)):
+            raise UsageError(f"Manager: recorder must be an EventRecorder, not {self.recorder!r}")
+        for option, port in (("health_port", self.health_port), ("debug_port", self.debug_port)):
+            if port is not None and not (type(port) is int and 0 <= port < 65536):
+                raise OptionError(f"Manager: {option} must be a number from 0 to 65535, or None, not {port!r}")
+        check_seconds(self.grace, "Manager: grace")
+        if self.max_staleness is not None:
+            check_seconds(self.max_staleness, "Manager: max_staleness")
+        check_metrics(self.metrics)
+
+    def _check(self, option: str, kind: Any, what: str) -> None:
+        if not isinstance(value := getattr(self, option), kind):
+            raise UsageError(f"Manager: {option} must be {what}, not {value!r}")
+
+
+class Services(msgspec.Struct, frozen=True):
+    """What a manager offers to its controllers.
+
+    Attributes:
+        settings: of the manager.
+        client: its options are those of all clients of the reconcilers.
+        informers: where the informers come from.
+        event: records an Event: object, type, reason, message.
+        caches: compares the caches with the server when a term of leadership begins.
+        seen_by_leader: returns a time; earlier deletions were seen by a leader. -inf if it is not known.
+        membership: in the ring of the manager; None without one.
+        select_slots: waits until the caches have the objects of the slots of this replica; None without a ring.
+        guarded_threads: what runs in threads of attempts that need the leadership, by the future of its end.
+    """
+
+    settings: Settings
+    client: Client
+    informers: Informers
+    event: Callable[[Any, str, str, str], None]
+    caches: CurrentCaches
+    seen_by_leader: Callable[[], float]
+    membership: Membership | None = None
+    select_slots: Callable[[], Coroutine[Any, Any, None]] | None = None
+    guarded_threads: dict[asyncio.Future[None], str] = msgspec.field(default_factory=dict)
