@@ -42,3 +42,13 @@ def lazy_exports(package: str, names_of: Mapping[str, str]) -> tuple[Callable[[s
 
     vars(sys.modules[package]).setdefault("__all__", sorted(modules))
     return load, names
+
+
+def package_version() -> str:
+    """Return the version of this package; "" if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("aioinformer")
+    except PackageNotFoundError:
+        return ""

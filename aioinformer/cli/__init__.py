@@ -1,8 +1,9 @@
 """The command line. The help of each command states what scripts can rely on.
 
 Layers, from the bottom: `output` formats and writes lines; `shutdown` and `program` run a program until it ends;
-`connecting` finds the server; `watch`, `serve`, `demo` and `bench` are the programs; `commands` defines the options.
-Only `commands` and `help` import click, and only modules that draw import rich.
+`connecting` finds the server; `watch`, `serve`, `demo` and `bench` are the programs, `controllers` and `projects` what
+is for controllers; `commands` defines the options. Only modules named `commands`, and `help`, import click, and only
+modules that draw import rich.
 """
 
 from __future__ import annotations

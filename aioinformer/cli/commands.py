@@ -1,23 +1,22 @@
-"""The commands and their options, with their help."""
+"""The commands and their options, with their help. Those for controllers are in `controllers.commands`."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from aioinformer.cli.help import Group
+from aioinformer.cli.controllers.commands import CONTROLLER_COMMANDS
+from aioinformer.cli.help import POSITIVE, Group, is_terminal, server_options
 from aioinformer.cli.options import Output, ServerOptions, WatchOptions
 from aioinformer.cli.output.palette import Palette, terminal_width, time_of_day, wants_colour
 from aioinformer.cli.program import run_program
 from aioinformer.cli.shutdown import shutdown
 from aioinformer.cli.targets import parse_targets
+from aioinformer.exports import package_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,36 +24,12 @@ if TYPE_CHECKING:
     from aioinformer.cli.program import Program
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_Function = TypeVar("_Function", bound="Callable[..., Any]")
-_POSITIVE = click.FloatRange(0, min_open=True)
 _DEMO_SECONDS = 30.0
 _DEMO_BORDERS = len("│ ") + len(" │")
 
-_SERVER_OPTIONS = [
-    click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."),
-    click.option("--server", metavar="URL", help="Connect to this server, without a kubeconfig."),
-    click.option("--token-file", metavar="FILE", help="With --server: bearer token, read again when it changes."),
-    click.option("--certificate-authority", metavar="FILE", help="With --server: PEM certificates to trust."),
-    click.option("--insecure-skip-tls-verify", is_flag=True, help="With --server: accept any certificate."),
-]
 
-
-def _server_options(function: _Function) -> _Function:
-    """Add the options that name a server, in the order of the help."""
-    for option in reversed(_SERVER_OPTIONS):
-        function = option(function)
-    return function
-
-
-def _version() -> str:
-    try:
-        return version("aioinformer")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
-@click.group(cls=Group, context_settings=_SETTINGS, no_args_is_help=True)
-@click.version_option(_version(), message="aioinformer %(version)s")
+@click.group(cls=Group, commands=CONTROLLER_COMMANDS, context_settings=_SETTINGS, no_args_is_help=True)
+@click.version_option(package_version() or "(not installed)", message="aioinformer %(version)s")
 def cli() -> None:
     """Kubernetes informers for asyncio: watch any resource as a controller sees it.
 
@@ -75,7 +50,7 @@ def cli() -> None:
 @click.option("-l", "--selector", metavar="SEL", default="", help="Label selector, applied by the server.")
 @click.option("--field-selector", metavar="SEL", default="", help="Field selector, applied by the server.")
 @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
-@_server_options
+@server_options
 @click.option(
     "--resync", metavar="SECONDS", type=float, default=0.0, help="Resync period, at least 1. Default: 0, no resync."
 )
@@ -159,7 +134,7 @@ def watch(
 
 @cli.command(short_help="Show informers at work, without a cluster.")
 @click.option(
-    "--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until Ctrl-C; in a pipe, 30 seconds."
+    "--duration", metavar="SECONDS", type=POSITIVE, help="Run time. Default: until Ctrl-C; in a pipe, 30 seconds."
 )
 @click.option("--kubeconfig", metavar="FILE", help="Write a kubeconfig for the embedded server to this file.")
 def demo(duration: float | None, kubeconfig: str | None) -> None:
@@ -176,8 +151,7 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
       aioinformer demo --kubeconfig /tmp/demo
       kubectl --kubeconfig /tmp/demo get pods -A --watch
     """
-
-    live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    live = is_terminal()
 
     def make(write: Callable[[bytes], None]) -> Program:
         from aioinformer.cli.demo.program import DemoProgram
@@ -204,7 +178,7 @@ def demo(duration: float | None, kubeconfig: str | None) -> None:
 @click.option("--faults", is_flag=True, help="Start and end faults over HTTP, under /_faults.")
 @click.option("--load", metavar="PATH", multiple=True, help="Load manifests or a saved state: a file or a folder.")
 @click.option("--save", metavar="FOLDER", help="Write all objects to this folder at the end.")
-@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until Ctrl-C.")
+@click.option("--duration", metavar="SECONDS", type=POSITIVE, help="Run time. Default: until Ctrl-C.")
 def serve(
     host: str,
     port: int,
@@ -255,7 +229,7 @@ def serve(
 
 @cli.command(short_help="Measure list, watch and latency of a server.")
 @click.option("--kubeconfig", metavar="FILE", help="Measure the server of a kubeconfig. Default: the embedded server.")
-@_server_options
+@server_options
 @click.option("--objects", metavar="N", type=int, default=500, show_default=True, help="ConfigMaps to create.")
 @click.option("--size", metavar="BYTES", type=int, default=4096, show_default=True, help="Size of each ConfigMap.")
 @click.option("--rate", metavar="N", type=float, default=50.0, show_default=True, help="Writes a second, for latency.")
@@ -285,334 +259,6 @@ def bench(output: str, objects: int, size: int, rate: float, seconds: float, **s
 
     options = BenchOptions(ServerOptions(**server), objects, size, rate, seconds, output == "json")
     sys.exit(run_program(lambda write: BenchProgram(options, write)))
-
-
-_NAMESPACES = click.option(
-    "-n",
-    "--namespace",
-    "namespaces",
-    metavar="NS",
-    multiple=True,
-    help="Only this namespace; can be repeated, or separated by commas. Default: those of the manager.",
-)
-
-
-def _service_account(what: str) -> Callable[[_Function], _Function]:
-    default = "the manager's name, in the namespace of its Lease, or default."
-    return click.option("--service-account", metavar="[NS/]NAME", help=f"{what}. Default: {default}")
-
-
-_LOG_LEVEL = click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="Least level of the log lines on stderr.",
-)
-
-
-@cli.command(short_help="Show what controllers need of a cluster.")
-@click.argument("manager", metavar="MODULE:NAME")
-@_NAMESPACES
-@click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
-@_server_options
-@_service_account("Service account of the manifest")
-@click.option("--as", "user", metavar="USER", default="", help="Review the permissions of this user instead of yours.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="Form of the manifest.",
-)
-@_LOG_LEVEL
-def check(
-    manager: str,
-    namespaces: tuple[str, ...],
-    service_account: str | None,
-    user: str,
-    output: str,
-    log_level: str,
-    **server: Any,
-) -> None:
-    """Print the RBAC manifest that a manager of controllers needs, and compare it with a cluster.
-
-    MODULE:NAME is the manager: module and variable. The current directory can be imported from.
-
-    stdout is a manifest for kubectl: a ServiceAccount, Roles or ClusterRoles, and their bindings. They
-    permit what the inputs and the declared writes (writes=) of the controllers need, Events, and
-    the Lease of the leader election. stderr says what the cluster lacks: kinds, versions, and
-    permissions by SelfSubjectAccessReview. Without a cluster, stderr says that none was looked at.
-
-    \b
-    Examples:
-      aioinformer check widgets:manager
-      aioinformer check widgets:manager -n shop,prod | kubectl apply -f -
-      aioinformer check widgets:manager --as system:serviceaccount:default:widgets > /dev/null
-
-    \b
-    Exit codes:
-      0  nothing lacks, or no cluster is configured
-      1  something lacks, or the cluster did not answer
-      2  a bad option, an unreadable kubeconfig, or no such manager
-    """
-    from aioinformer.cli.controllers.check import CheckOptions, CheckProgram
-    from aioinformer.cli.controllers.loading import load_manager
-    from aioinformer.cli.controllers.loading import service_account as account_of
-
-    loaded = load_manager(manager, namespaces)
-    options = CheckOptions(ServerOptions(**server), account_of(service_account, loaded), user, output)
-    sys.exit(run_program(lambda write: CheckProgram(loaded, options, write), log_level.upper()))
-
-
-@cli.command(short_help="Write a Grafana dashboard and alert rules.")
-@click.option(
-    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="Folder to write to."
-)
-def dashboards(output: Path) -> None:
-    """Write a Grafana dashboard and Prometheus alert rules for the metrics of controllers and informers.
-
-    The files are aioinformer-dashboard.json, which Grafana imports, and aioinformer-alerts.yaml, for
-    rule_files of Prometheus. Existing files of these names are replaced.
-
-    \b
-    Example:
-      aioinformer dashboards -o monitoring
-    """
-    from aioinformer.cli.controllers.dashboards import write
-
-    for path in write(output):
-        click.echo(path)
-
-
-@cli.command(short_help="Run controllers.")
-@click.argument("manager", metavar="MODULE:NAME")
-@_NAMESPACES
-@click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, ~/.kube/config, then in-cluster.")
-@_server_options
-@click.option(
-    "--health-port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    help="Port of /livez, /readyz and /metrics. Default: that of the manager.",
-)
-@click.option(
-    "--debug-port",
-    metavar="PORT",
-    type=click.IntRange(0, 65535),
-    help="Port of the debug page, on the loopback interface. Default: that of the manager.",
-)
-@click.option("--debug-values", is_flag=True, help="The page shows values in the diffs of objects; of Secrets, none.")
-@click.option("--debug-retry", is_flag=True, help="The page may run parked keys again.")
-@click.option("--report-file", metavar="FILE", default="", help="Write the report at SIGUSR1 here. Default: the log.")
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the log lines on stderr.",
-)
-@_LOG_LEVEL
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Log writes as diffs, and Events, and do not send them. No leader election. Your calls elsewhere do run.",
-)
-def run(
-    manager: str,
-    namespaces: tuple[str, ...],
-    health_port: int | None,
-    debug_port: int | None,
-    debug_values: bool,
-    debug_retry: bool,
-    report_file: str,
-    log_format: str,
-    log_level: str,
-    dry_run: bool,
-    **server: Any,
-) -> None:
-    """Run a manager of controllers until SIGTERM or SIGINT. A second signal ends it at once.
-
-    MODULE:NAME is the manager: module and variable. The current directory can be imported from.
-    Options replace what the manager was made with. Log lines go to stderr.
-
-    \b
-    Examples:
-      aioinformer run widgets:manager
-      aioinformer run widgets:manager -n shop --dry-run
-      aioinformer run widgets:manager --health-port 8080 --log-format json --log-level warning
-      aioinformer run widgets:manager --debug-port 8081
-
-    SIGUSR1 writes a report: what is wrong, and the state of controllers, keys and caches, as JSON.
-
-    \b
-    Exit codes:
-      0  ended by a signal
-      1  a controller has failed for good
-      2  a bad option, an unreadable kubeconfig, no cluster, or no such manager
-    """
-    from aioinformer.cli.controllers.loading import load_manager
-    from aioinformer.cli.controllers.run import configure_logging, run_manager
-
-    configure_logging(log_format, log_level)
-    loaded = load_manager(manager, namespaces)
-    options = ServerOptions(**server)
-    loaded.dry_run = loaded.dry_run or dry_run
-    if health_port is not None:
-        loaded.health_port = health_port
-    if debug_port is not None:
-        loaded.debug_port = debug_port
-    if debug_values or debug_retry:
-        if loaded.debug_port is None:
-            raise click.UsageError("--debug-values and --debug-retry need --debug-port: there is no page without it")
-        loaded.debug_app(values=debug_values, retry=debug_retry)
-    sys.exit(run_manager(loaded, options, report_file))
-
-
-@cli.command(short_help="Show in a terminal what a running manager does.")
-@click.option("--attach", metavar="URL", required=True, help="Address of the debug page: http://127.0.0.1:8081/")
-@click.option("--interval", metavar="SECONDS", type=click.FloatRange(1, 60), default=2.0, show_default=True)
-@click.option("--duration", metavar="SECONDS", type=_POSITIVE, help="Run time. Default: until q or Ctrl-C.")
-@click.option("--token-file", metavar="FILE", help="Bearer token for the page, read again when it changes.")
-def top(attach: str, interval: float, duration: float | None, token_file: str | None) -> None:
-    """Show the first screen of the debug page of a manager: what is wrong, and the keys of interest.
-
-    On a terminal, the keys are: q quits, Tab shows the next list, s sorts it, Up and Down select a
-    key, Enter follows it, Esc goes back. Without a terminal, the command prints lines.
-
-    \b
-    Examples:
-      aioinformer run widgets:manager --debug-port 8081
-      aioinformer top --attach http://127.0.0.1:8081/
-      aioinformer top --attach http://127.0.0.1:8081/ --duration 1 | cat
-
-    \b
-    Exit codes:
-      0  ended by q, by a signal, or after --duration
-      2  a bad option, no debug page at the URL, or the page refuses
-    """
-    live = sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-    def make(write: Callable[[bytes], None]) -> Program:
-        from aioinformer.cli.controllers.top import TopProgram
-
-        return TopProgram(attach, interval, duration, write, live=live, token_file=token_file)
-
-    sys.exit(run_program(make))
-
-
-@cli.command(short_help="Print the CustomResourceDefinition of a class.")
-@click.argument("places", metavar="MODULE:CLASS...", nargs=-1, required=True)
-@click.option("--check", metavar="FILE", help="Exit with 1 if the definition in this file is another one.")
-@click.option(
-    "--compatible-with",
-    metavar="FILE",
-    help="Exit with 1 if a change since the definition in this file breaks stored objects or clients.",
-)
-def crd(places: tuple[str, ...], check: str | None, compatible_with: str | None) -> None:
-    """Print the CustomResourceDefinition of a class as YAML, or compare it with a file.
-
-    MODULE:CLASS is a class of which the module declares a custom_resource(), or that resource. The current directory
-    can be imported from.
-
-    \b
-    Examples:
-      aioinformer crd widgets:Widget > deploy/crd.yaml
-      aioinformer crd widgets:Widget --check deploy/crd.yaml
-      git show main:deploy/crd.yaml > /tmp/crd.yaml && aioinformer crd widgets:Widget --compatible-with /tmp/crd.yaml
-
-    \b
-    Exit codes:
-      0  printed, or no difference, or no break
-      1  each difference, or each break, is a line on stdout
-      2  a bad option or file, no such class, or a class without a schema; the message names class and field
-    """
-    from aioinformer.cli.controllers.loading import load_custom_resource
-    from aioinformer.cli.projects.definitions import compare
-    from aioinformer.resources.manifests import to_yaml
-
-    bodies = [load_custom_resource(place).crd() for place in places]
-    if check is None and compatible_with is None:
-        click.echo(to_yaml(*bodies), nl=False)
-        return
-    lines = [line for body in bodies for line in compare(body, check, compatible_with)]
-    click.echo("".join(f"{line}\n" for line in lines), nl=False)
-    sys.exit(1 if lines else 0)
-
-
-@cli.command(short_help="Write the manifests of a manager as a kustomize base.")
-@click.argument("manager", metavar="MODULE:MANAGER")
-@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="The folder of the base.")
-@_NAMESPACES
-@click.option("--image", metavar="IMAGE", default="", help="Image of the container. Default: the manager's name.")
-@click.option("--replicas", metavar="N", type=click.IntRange(0), help="Default: 2 with a leader election, otherwise 1.")
-@_service_account("Name and namespace of all objects")
-@click.option("--pod-monitor", is_flag=True, help="Add a PodMonitor, for the operator of Prometheus.")
-@click.option("--overwrite", is_flag=True, help="Replace files that were edited, or have the name of a generated one.")
-def manifests(
-    manager: str,
-    folder: str,
-    namespaces: tuple[str, ...],
-    image: str,
-    replicas: int | None,
-    service_account: str | None,
-    pod_monitor: bool,
-    overwrite: bool,
-) -> None:
-    """Write what a manager needs in a cluster into a folder, as a kustomize base.
-
-    The files are the definitions of the classes, the service account and the roles that `check` prints, and a
-    Deployment with probes, resources and a security context. A second run replaces only what has changed, and removes
-    what is no longer needed. Your own files in the folder stay; apply them by an overlay of kustomize.
-
-    \b
-    Examples:
-      aioinformer manifests widgets:manager -o deploy/base --image registry.example.com/widgets:1.0
-      kubectl apply --server-side -k deploy/base
-
-    \b
-    Exit codes:
-      0  written, or nothing has changed
-      2  a bad option, no such manager, a class without a schema, or a generated file that was edited
-    """
-    from aioinformer.cli.controllers import loading
-    from aioinformer.cli.projects.kustomize import Deployed, write_base
-
-    loaded = loading.load_manager(manager, namespaces)
-    account, named = loading.service_account(service_account, loaded), loaded.namespaces if namespaces else ()
-    options = Deployed(manager, account, image, replicas, pod_monitor, tuple(named))
-    for line in write_base(loaded, options, Path(folder), overwrite=overwrite) or [f"{folder} is up to date"]:
-        click.echo(line)
-
-
-@cli.command(short_help="Make a new project.")
-@click.argument("name")
-@click.option("--group", metavar="DOMAIN", required=True, help="Group of the resource, such as example.com.")
-@click.option("--kind", metavar="KIND", required=True, help="Kind of the resource, such as Website.")
-def init(name: str, group: str, kind: str) -> None:
-    """Make the project of a controller in the folder NAME: a class, a reconciler, a manager, and their tests.
-
-    The command asks nothing, and overwrites nothing.
-
-    \b
-    Example:
-      aioinformer init website-operator --group example.com --kind Website
-
-    \b
-    Exit codes:
-      0  made; stdout says what to do next
-      2  a bad option, or the folder is not empty
-    """
-    from aioinformer.cli.projects.init import init_project
-
-    for path in init_project(Path(name), group, kind):
-        click.echo(f"created {name}/{path}")
-    click.echo(f"""
-Next:
-  cd {name} && python -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'
-  make check      runs the tests, which need no cluster
-  make crd run    runs the controller in the cluster of the current context""")
 
 
 def _default_output() -> Output:

@@ -1,9 +1,11 @@
-"""Format help with coloured headings, and errors of arguments without control characters."""
+"""What commands share: coloured help, errors without control characters, and options of several commands."""
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -11,7 +13,31 @@ from aioinformer.errors import UsageError
 from aioinformer.logs import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+#: The type of options for a run time.
+POSITIVE: Final = click.FloatRange(0, min_open=True)
+_SERVER_OPTIONS: Final = [
+    click.option("--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."),
+    click.option("--server", metavar="URL", help="Connect to this server, without a kubeconfig."),
+    click.option("--token-file", metavar="FILE", help="With --server: bearer token, read again when it changes."),
+    click.option("--certificate-authority", metavar="FILE", help="With --server: PEM certificates to trust."),
+    click.option("--insecure-skip-tls-verify", is_flag=True, help="With --server: accept any certificate."),
+]
+
+
+def server_options(function: F) -> F:
+    """Add the options that name a server, in the order of the help."""
+    for option in reversed(_SERVER_OPTIONS):
+        function = option(function)
+    return function
+
+
+def is_terminal() -> bool:
+    """Return whether stdout is a terminal that a command can draw on."""
+    return sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 class Formatter(click.HelpFormatter):

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import quote, urlencode
 from weakref import WeakSet
@@ -27,6 +26,7 @@ from msgspec.structs import replace
 from yarl import URL
 
 from aioinformer.errors import TransportError, UsageError
+from aioinformer.exports import package_version
 from aioinformer.logs import get_logger
 from aioinformer.transport import Sending
 from aioinformer.transport.auth.secret import PrivateHeaders, Secret
@@ -158,7 +158,10 @@ class HttpTransport:
         self._renewal_failure = ""
         self._counters: Counting | None = None
         self._headers = PrivateHeaders(
-            {"User-Agent": _user_agent(), "Accept-Encoding": "gzip" if compression else "identity"}
+            {
+                "User-Agent": f"aioinformer/{package_version()}".rstrip("/"),
+                "Accept-Encoding": "gzip" if compression else "identity",
+            }
         )
         self._headers.update(own_headers)
 
@@ -405,10 +408,3 @@ def _fixed(token: Secret | None) -> FixedCredentials:
     if (flaw := bearer_flaw(token.text)) is not None:
         raise UsageError(f"token {flaw}; pass the bare token")
     return FixedCredentials(Credential(authorization=f"Bearer {token.text.strip()}"))
-
-
-def _user_agent() -> str:
-    try:
-        return f"aioinformer/{version('aioinformer')}"
-    except PackageNotFoundError:
-        return "aioinformer"

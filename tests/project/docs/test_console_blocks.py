@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
 import pytest
 
 import aioinformer.cli.commands
@@ -71,7 +70,7 @@ def test_commands_that_are_not_run_exist() -> None:
 
 def test_options_of_the_command_line_page_exist() -> None:
     page = (PROJECT / "docs" / "command-line.md").read_text()
-    commands = [value for value in vars(aioinformer.cli.commands).values() if isinstance(value, click.Command)]
+    commands = aioinformer.cli.commands.cli.commands.values()
     options = {option for command in commands for each in command.params for option in each.opts}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
     assert named - options - {"--help", "--from-literal"} == set()
