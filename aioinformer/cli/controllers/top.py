@@ -19,10 +19,10 @@ from rich.text import Text
 from aioinformer.cli.demo.view import duration
 from aioinformer.cli.program import Program
 from aioinformer.concurrency import create_task
-from aioinformer.controller.debug.access import is_loopback
 from aioinformer.errors import TransportError, UsageError
 from aioinformer.logs import visible
 from aioinformer.transport.auth.token_file import TokenFile
+from aioinformer.transport.proxies import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,6 +82,9 @@ class Screen(msgspec.Struct):
     def lines(self) -> Iterator[str]:
         """Yield the screen as lines without a terminal: what is wrong, then the controllers."""
         report = self.report
+        if self.lost:
+            yield self.lost
+            return
         yield f"{report['manager']} {'runs' if report['running'] else 'does not run'}, {_wrong(report)}"
         for each in report["problems"]:
             yield f"{each['severity']}: {each['text']} {each['remedy']} See {each['see']}."
@@ -169,7 +172,7 @@ class TopProgram(Program):
         super().__init__()
         if not url.startswith(("http://", "https://")):
             raise UsageError(f"--attach must be an URL such as http://127.0.0.1:8081/, not {url!r}")
-        if token_file is not None and urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname or ""):
+        if token_file is not None and urlsplit(url).scheme != "https" and not is_loopback(urlsplit(url).hostname):
             raise UsageError(f"--token-file: {url} would get the token in clear text; use an https address")
         self._token = None if token_file is None else TokenFile(token_file)
         if self._token is not None:
@@ -209,7 +212,9 @@ class TopProgram(Program):
                         raise UsageError(f"{self._base} is no debug page: {answer.status} {await _reason(answer)}")
                     async for line in answer.content:
                         if line.startswith(b"data: "):
-                            self._show(msgspec.json.decode(line[6:]))
+                            self._screen.report, self._screen.lost = msgspec.json.decode(line[6:]), ""
+                            self._show()
+                            self._load()
                 lost = "the manager has closed the page"
             except (aiohttp.ClientError, TransportError, TimeoutError) as error:
                 lost = str(error) or type(error).__name__
@@ -218,10 +223,7 @@ class TopProgram(Program):
                         f"{self._base} does not answer: {lost}; is it the port of --debug-port?"
                     ) from error
             self._screen.lost = f"connection lost: {lost}"
-            if self._live:
-                self._draw()
-            else:
-                self._print(self._screen.lost)
+            self._show()
             await asyncio.sleep(_RETRY)
 
     async def _get(self, path: str, **parameters: str) -> aiohttp.ClientResponse:
@@ -231,28 +233,18 @@ class TopProgram(Program):
         options: Any = {"headers": headers, "params": parameters, "allow_redirects": self._token is None}
         return await self._session.get(f"{self._base}{path}", **options)
 
-    def _show(self, report: dict[str, Any]) -> None:
-        self._screen.report, self._screen.lost = report, ""
-        if not self._live:
-            for line in self._screen.lines():
-                self._print(line)
-            return
-        self._draw()
-        self._load()
-
-    def _print(self, line: str) -> None:
-        self._write(f"{visible(line)}\n".encode())
-
-    def _draw(self) -> None:
+    def _show(self) -> None:
         if self._view is not None:
             self._view.update(self._screen.render(self._view.console.height), refresh=True)
+        else:
+            self._write("".join(f"{visible(line)}\n" for line in self._screen.lines()).encode())
 
     def _press(self, key: str) -> None:
         if key == "quit":
             self.end(0)
             return
         self._screen.press(key)
-        self._draw()
+        self._show()
         self._load()
 
     def _load(self) -> None:
@@ -267,7 +259,7 @@ class TopProgram(Program):
             found = {"problem": str(error)}
         if self._screen.followed == (controller, key):
             self._screen.detail = found
-            self._draw()
+            self._show()
 
 
 @contextmanager

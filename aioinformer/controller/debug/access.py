@@ -7,13 +7,13 @@ a name of its own. Local requests are answered; all others need the consent of a
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aioinformer.errors import USER_ERRORS
 from aioinformer.logs import get_logger
 from aioinformer.serving import WebRequest
+from aioinformer.transport.proxies import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,16 +75,6 @@ async def refusal(request: DebugRequest, check: Check | None) -> str:
 
 def _hostname(host: str) -> str:
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return ""
-
-
-def is_loopback(address: str) -> bool:
-    if address.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback

@@ -111,7 +111,7 @@ class DebugApp:
 
     def begin(self) -> None:
         """Begin to record a session."""
-        self.recording = Recording(self.recording.limit, values=self.recording.values)
+        self.recording = Recording(self.recording.histories.limit, values=self.recording.values)
         self._ended = asyncio.get_running_loop().create_future()
         self._known, self._memory = (float("-inf"), b""), (float("-inf"), [])
         self._pulse.start()

@@ -2,7 +2,7 @@
 
 Recording must cost next to nothing while the page is not read. So of each change, a reference to the state before it
 is kept, and all else is done for the reader: the state after a change is the state before the next one, or that of the
-cache. Limits are checked once a batch, by an upper bound, and what is kept is measured only when that exceeds them.
+cache. The limit is checked once a batch, by an upper bound, and what is kept is measured only when that exceeds it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from aioinformer.logs import get_logger
 from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from aioinformer.cache.objects.record import Record
     from aioinformer.handlers.notifications import Notification
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -87,25 +85,50 @@ class LastFew(dict[K, deque[Any]]):
         self.update(map(kept.__getitem__, order[(len(order) + 1) // 2 :]))
 
 
-class History:
-    """The last changes of the objects of one informer.
-
-    Args:
-        informer: whose objects change.
-        more: returns by how many bytes the limit may grow.
+class Histories(dict["SharedIndexInformer[Any]", "History"]):
+    """The last changes of the objects of some informers, within one limit.
 
     Attributes:
-        limit: bytes for all recorded changes, with the states that only they keep in memory. After a change of it, call
-            `fit`.
+        limit: bytes for all recorded changes, with the states that only they keep in memory.
+        left: the part of the limit that is free if nothing was dropped since the last measurement.
     """
 
-    def __init__(self, informer: SharedIndexInformer[Any], more: Callable[[], int]) -> None:
-        self.limit = 0
+    def __init__(self, limit: int) -> None:
+        self.limit = self.left = limit
+
+    def follow(self, informers: set[SharedIndexInformer[Any]]) -> None:
+        """Record the changes of these informers from now on, and forget those of others."""
+        for informer in self.keys() - informers:
+            self.pop(informer).close()
+        for informer in informers - self.keys():
+            self[informer] = History(informer, self)
+
+    def size(self) -> int:
+        """Return how many bytes the recorded changes take."""
+        return sum(each.size() for each in self.values())
+
+    def fit(self) -> None:
+        """Measure what is kept. If it takes more than half of the limit, drop what changed longest ago, to a half.
+
+        So the next measurement comes after as many bytes again. The informer that takes most loses changes: a flood of
+        one hides no changes of those that take less.
+        """
+        if self.size() > self.limit // 2:
+            for each in self.values():
+                each.drop_large(self.limit // _PART)
+            while self.size() > self.limit // 2:
+                max(self.values(), key=History.size).drop_half()
+        self.left = self.limit - self.size()
+
+
+class History:
+    """The last changes of the objects of one informer, as one of some `Histories`."""
+
+    def __init__(self, informer: SharedIndexInformer[Any], within: Histories) -> None:
         self._informer = informer
-        self._more = more
+        self._within = within
         self._kept: LastFew[str] = LastFew(CHANGES, maxsize)
-        #: The part of the limit that is free if nothing was dropped since the last measurement.
-        self._left = 0
+        self.drop_half = self._kept.drop_half
         informer.observers.append(self.saw)
 
     def __len__(self) -> int:
@@ -123,7 +146,7 @@ class History:
             if batch.initial == batch.size:
                 return
             batch = Batch.of([each for each in batch.notifications if not getattr(each, "is_in_initial_list", False)])
-        kept, left, now = self._kept, self._left, time()
+        kept, left, now = self._kept, self._within.left, time()
         try:
             for each in batch.notifications:
                 try:
@@ -132,28 +155,15 @@ class History:
                     before = _before(each)
                 kept[before.key].append((now, before))
                 left -= len(before.raw) + _OVERHEAD
-            self._left = left
+            self._within.left = left
             if left < 0:
-                self.fit()
+                self._within.fit()
         except Exception:  # the handlers must not miss a batch
             self.close()
             _log.exception("changes of %s are not recorded any more", self._informer.name)
 
-    def fit(self) -> None:
-        """Measure what is kept. If it takes more than half of the limit, raise that, or drop what changed longest ago.
-
-        So the next measurement comes after as many bytes again.
-        """
-        size = self.size()
-        while size > self.limit // 2 and (more := self._more()) > 0:
-            self.limit += more
-        if size > self.limit // 2:
-            self._drop_large(self.limit // _PART)
-            while (size := self.size()) > self.limit // 2:
-                self._kept.drop_half()
-        self._left = self.limit - size
-
-    def _drop_large(self, most: int) -> None:
+    def drop_large(self, most: int) -> None:
+        """Drop the changes of objects of which a state takes more than some bytes."""
         if max(map(len, self._raw()), default=0) > most:
             entries = self._kept.items()
             for key in [key for key, each in entries if any(len(before.raw) > most for _, before in each)]:

@@ -7,15 +7,15 @@ options.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
 from functools import partial
+from sys import maxsize
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 import msgspec
 
-from aioinformer.controller.debug.history import CHANGES, History, LastFew
+from aioinformer.controller.debug.history import CHANGES, Histories, LastFew
 from aioinformer.controller.inputs.mapping import Owns, Primary
 from aioinformer.errors import USER_ERRORS
 from aioinformer.functions import origin
@@ -24,7 +24,7 @@ from aioinformer.resources.keys import ObjectName, split_meta_namespace_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from aioinformer.controller.debug.history import Change, State
+    from aioinformer.controller.debug.history import Change, History, State
     from aioinformer.controller.running.active import ActiveController
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
@@ -85,35 +85,25 @@ class Recording:
     """Records what `follow` is given, until `close`. The page reads it.
 
     Args:
-        limit: bytes for the states of objects. Each informer has a part of it; the objects that changed longest ago are
-            dropped first.
+        limit: bytes for the states of objects; the objects that changed longest ago are dropped first.
         values: whether diffs have values; those of Secrets never.
 
     Attributes:
+        histories: the changes, by informer.
         transitions: of each cache, by the name of the informer: time, phase and reason.
         runs: by controller and key, as `ActiveController.recent_runs`.
-        errors: the last error of a key that has failed, and its time, by controller and key.
+        errors: by controller and key, the time and the text of the last error of a key that has failed.
     """
 
     def __init__(self, limit: int, *, values: bool) -> None:
-        self.limit = limit
         self.values = values
-        self.transitions: dict[str, deque[tuple[float, str, str]]] = {}
+        self.transitions: LastFew[str] = LastFew(TRANSITIONS, maxsize)
         self.runs: dict[str, LastFew[ObjectName]] = {}
-        self.errors: OrderedDict[tuple[str, ObjectName], tuple[str, float]] = OrderedDict()
-        self._histories: dict[SharedIndexInformer[Any], History] = {}
+        self.errors: LastFew[tuple[str, ObjectName]] = LastFew(1, _KEYS)
+        self.histories = Histories(limit)
         self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
         self._inputs: dict[HandlerRegistration[Any], _Followed] = {}
         self._open = True
-
-    def __len__(self) -> int:
-        """Return of how many objects there are changes."""
-        return sum(map(len, self._histories.values()))
-
-    @property
-    def bytes(self) -> int:
-        """What the recorded changes take."""
-        return sum(each.size() for each in self._histories.values())
 
     def follow(self, active: ActiveController) -> None:
         """Record the runs of a controller, the changes of its primary and of owned objects, and its caches' phases."""
@@ -132,43 +122,23 @@ class Recording:
             if isinstance(each.input, (Primary, Owns)):
                 owns = each.input if isinstance(each.input, Owns) else None
                 self._inputs[each.registration] = _Followed(gvr, owns, each.input.resource, each.informer, primary)
-        self._share()
-
-    def _share(self) -> None:
-        """Give each informer an equal part of half of the limit; the other half is for those that need more."""
-        informers = {each.informer for each in self._inputs.values()}
-        for informer in self._histories.keys() - informers:
-            self._histories.pop(informer).close()
-        part = self.limit // (2 * max(1, len(informers)))
-        for informer in informers - self._histories.keys():
-            self._histories[informer] = History(informer, self._more)
-        for known in self._histories.values():
-            known.limit = part
-        for known in self._histories.values():
-            known.fit()
-
-    def _more(self) -> int:
-        left = self.limit - sum(each.limit for each in self._histories.values())
-        return min(left, self.limit // 16)
+        self.histories.follow({each.informer for each in self._inputs.values()})
 
     def close(self) -> None:
         """End the recording. What was recorded stays."""
         self._open = False
-        for each in self._histories.values():
+        for each in self.histories.values():
             each.close()
 
     def _moved(self, name: str, state: InformerState) -> None:
-        known = self.transitions.setdefault(name, deque(maxlen=TRANSITIONS))
+        known = self.transitions[name]
         entry = (state.since or time(), str(state.phase), state.reason)
         if self._open and (not known or known[-1][1:] != entry[1:]):
             known.append(entry)
 
     def _failed(self, controller: str, key: ObjectName, outcome: Unfinished | Park) -> None:
         why = "" if outcome.error is None else origin(outcome.error)
-        self.errors.pop((controller, key), None)
-        self.errors[controller, key] = " - ".join(filter(None, (why, outcome.reason))), time()
-        if len(self.errors) > _KEYS:
-            self.errors.popitem(last=False)
+        self.errors[controller, key].append((time(), " - ".join(filter(None, (why, outcome.reason)))))
 
     # Reading.
 
@@ -179,7 +149,7 @@ class Recording:
         for each in self._inputs.values():
             if each.gvr == resource.gvr:
                 found = own if each.owns is None else owned
-                for change, child in each.changes(key, self._histories[each.informer]):
+                for change, child in each.changes(key, self.histories[each.informer]):
                     # Of several controllers with one informer, each has the change.
                     found[child, change[0], id(change[1])] = change, each.resource, child
         # Separate, so that a child whose status changes each second does not hide the changes of its owner.

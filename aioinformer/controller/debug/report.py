@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aioinformer.controller.debug.problems import problems
 from aioinformer.controller.debug.recording import longest
+from aioinformer.exports import package_version
 from aioinformer.functions import innermost_user_code, place
 from aioinformer.logs import get_logger, visible
 
@@ -65,7 +66,7 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
     found: dict[str, Any] = {
         "manager": name,
         "time": time.time(),
-        "process": {"pid": os.getpid(), "python": sys.version.split()[0], "version": _version()},
+        "process": {"pid": os.getpid(), "python": sys.version.split()[0], "version": package_version()},
         "running": session is not None and not session.is_ending(),
         "problems": [],
         "loop": {"lag": lag},
@@ -77,12 +78,8 @@ def report(name: str, session: Session | None, recording: Recording | None = Non
         "recording": None,
     }
     if recording is not None:
-        found["recording"] = {
-            "keys": len(recording),
-            "bytes": recording.bytes,
-            "limit": recording.limit,
-            "values": recording.values,
-        }
+        kept, keys = recording.histories, sum(map(len, recording.histories.values()))
+        found["recording"] = {"keys": keys, "bytes": kept.size(), "limit": kept.limit, "values": recording.values}
     if session is not None:
         snapshot = session.snapshot()
         found["failed"], found["ring"], found["leader"] = snapshot["failed"], snapshot["ring"], snapshot["leader"]
@@ -136,9 +133,9 @@ def key_report(
         found["since"] = wall - (now - parked.since)
     if ran is not None and recording is not None:
         found["runs"] = ran
-        error, failed = recording.errors.get((active.name, key), ("", 0.0))
-        if error and not found["error"].startswith(error):
-            found["last_error"] = {"error": error, "time": failed}
+        for failed, error in recording.errors.get((active.name, key), ()):
+            if not found["error"].startswith(error):
+                found["last_error"] = {"error": error, "time": failed}
     for task, attempt in active.attempts.items():
         if attempt.run.key == key:
             stack = stack_of(task.get_coro())
@@ -234,12 +231,3 @@ def scrubbed(value: Any) -> Any:
 
 def _hidden(found: re.Match[str]) -> str:
     return f"{found['scheme'] or found['user'] or found['name'] or ''}<redacted>{'@' if found['user'] else ''}"
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("aioinformer")
-    except PackageNotFoundError:
-        return ""

@@ -26,7 +26,7 @@ from aioinformer.cache.objects.views import view_class
 from aioinformer.controller import LeaderElection, Manager, Owns, Request, TerminalError, Watch
 from aioinformer.controller.debug import problems as problems_module
 from aioinformer.controller.debug.access import DebugRequest, refusal
-from aioinformer.controller.debug.history import CHANGES, History
+from aioinformer.controller.debug.history import CHANGES, Histories
 from aioinformer.controller.debug.report import scrubbed
 from aioinformer.controller.program import reports_at_signal
 from aioinformer.errors import OptionError, UsageError
@@ -286,8 +286,9 @@ def update_of(name: str, old: str, new: str) -> UpdateNotification[Any]:
 
 async def test_recorded_changes_stay_within_their_limit_and_a_hot_object_hides_no_other() -> None:
     informer = SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS))
-    history = History(informer, lambda: 0)
-    history.limit = 100_000
+    histories = Histories(100_000)
+    histories.follow({informer})
+    history = histories[informer]
     for number in range(1000):
         history.saw(Batch.of([update_of(str(number % 300), "x" * 500, "y" * 500)]))
         assert history.size() <= 100_000
@@ -302,11 +303,27 @@ async def test_recorded_changes_stay_within_their_limit_and_a_hot_object_hides_n
     assert len(quiet) == len(history.changes("default/99")) > 0
 
 
+def test_flood_of_one_informer_hides_no_changes_of_others() -> None:
+    informers = [SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS)) for _ in range(3)]
+    histories = Histories(100_000)
+    histories.follow(set(informers))
+    quiet, flooded, _ = map(histories.__getitem__, informers)
+    for number in range(5):
+        quiet.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
+    for number in range(1000):
+        flooded.saw(Batch.of([update_of(str(number), "x" * 500, "y" * 500)]))
+        assert histories.size() <= 100_000
+    assert len(quiet) == 5
+    assert flooded.size() > 100_000 // 4  # it has more than an equal part
+    histories.follow({informers[1]})
+    assert list(histories) == [informers[1]]
+
+
 @pytest.mark.parametrize(("size", "names"), [(100, 3_000), (100, 300), (5_000, 3_000)])
 def test_recorded_changes_take_no_more_memory_than_their_limit(size: int, names: int) -> None:
-    history = History(SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS)), lambda: 0)
-    history.limit = 2_000_000
-    history.fit()
+    histories = Histories(2_000_000)
+    histories.follow({SharedIndexInformer(ListWatch(Server(), core_v1.CONFIG_MAPS))})
+    [history] = histories.values()
     gc.collect()
     tracemalloc.start()
     try:
@@ -316,7 +333,7 @@ def test_recorded_changes_take_no_more_memory_than_their_limit(size: int, names:
             most = max(most, tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()
-    assert most < history.limit + 100_000  # the parts of the test
+    assert most < histories.limit + 100_000  # the parts of the test
 
 
 async def test_recording_begins_with_the_page_and_adds_no_handler(api_server: ApiServer) -> None:
