@@ -8,7 +8,7 @@ from aioinformer.functions import plain_function
 from aioinformer.informer.options import RunOptions
 from aioinformer.informer.shared_informer import SharedIndexInformer
 from aioinformer.metrics.counters import count_requests
-from aioinformer.metrics.names import identity_for, name_for
+from aioinformer.metrics.names import name_for
 from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.reflector.options import check_metrics, check_options
 from aioinformer.resources.scopes import Scope, check_namespace, key_of
@@ -96,11 +96,12 @@ class InformerBuilder:
             options: from `named_options`.
             source: the first argument of `kind`; by default, the lister-watcher of the key.
         """
+        named = None if self._metrics is None else self.name
         return kind(
             source or self.list_watch(key.resource, key.scope),
             indexers=options.get("indexers"),
             name=f"informer of {key}" if key.differences else "",
-            identifier=identity_for(self.name, self._metrics, key.resource, key.query),
+            identifier=None if named is None else named.with_resource(key.resource, key.query),
             metrics=self._metrics,
             **making.arguments(),
         )

@@ -142,14 +142,3 @@ def name_for(name: InformerName | str | None, metrics: object) -> InformerName |
     if name is None:
         return InformerName.unused() if metrics is not None else None
     return InformerName.unused(name)
-
-
-def identity_for(
-    name: InformerName | None, metrics: object, resource: Resource[Any], scope: str
-) -> InformerNameAndResource | None:
-    """Return the identity of an informer of a factory, None if it has no metrics.
-
-    Args:
-        metrics: what the factory was given; None for no metrics.
-    """
-    return name.with_resource(resource, scope) if name is not None and metrics is not None else None
