@@ -43,6 +43,8 @@ _log = get_logger("aioinformer.handlers")
 _DEEP: Final = 1024
 #: A call that takes longer than this is slow, in seconds.
 _SLOW_CALL: Final = 0.1
+#: So many notifications, at most, are delivered in the step that adds them.
+_FEW: Final = 16
 #: The least time between two such log lines, in seconds.
 _WHILE: Final = 60.0
 
@@ -139,6 +141,26 @@ class ProcessorListener(Generic[T]):
         """Note that all notifications of the initial list have been added."""
         self._upstream_synced = True
         self._check_synced()
+
+    def call_at_once(self) -> None:
+        """Deliver small batches in the step that adds them, while nothing waits: a step of a task costs more than that.
+
+        The handler must be quick, must not await, and must call no function of a user.
+        """
+        self.add = self._deliver_or_add
+
+    def _deliver_or_add(self, batch: Batch[T]) -> None:
+        backlog = self.backlog
+        if batch.initial or batch.size > _FEW or backlog.behind or backlog.closed or not self._tasks:
+            backlog.add(batch)
+            return
+        for notification in batch.notifications:
+            try:
+                self._deliver(notification)
+            except USER_ERRORS as error:
+                self._current = notification
+                self._report(error)
+        backlog.added += batch.size
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
         """Start the pair of tasks."""
@@ -273,6 +295,10 @@ class ProcessorListener(Generic[T]):
         if is_ending(error, run, asked=self.backlog.closed or pop.done() or pop.cancelling() > 0):
             raise error
         uncancel(run)
+        self._report(error)
+
+    def _report(self, error: BaseException) -> None:
+        """Count and log an error of the handler."""
         if self._current is None:
             return
         key = key_of(self._current)

@@ -73,6 +73,13 @@ class HandlerRegistration(Generic[T]):
         """Count an error of the handler that it has handled itself, for snapshots and metrics."""
         self._listener.count_error()
 
+    def call_at_once(self) -> None:
+        """Call the handler in the step that changes the cache, if few changes come and none waits.
+
+        It must be quick, must not await, and must call no function of a user.
+        """
+        self._listener.call_at_once()
+
     def has_ended(self) -> bool:
         """Return whether the handler was removed, or the informer has stopped."""
         return self._listener.backlog.closed

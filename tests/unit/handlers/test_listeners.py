@@ -70,7 +70,11 @@ class Handler:
 
 
 JOIN = st.tuples(
-    st.just("join"), st.sampled_from([0.0, 0.0, 0.3, 5.0]), st.sampled_from([0, 0, 1, 3]), st.integers(0, 3)
+    st.just("join"),
+    st.sampled_from([0.0, 0.0, 0.3, 5.0]),
+    st.sampled_from([0, 0, 1, 3]),
+    st.integers(0, 3),
+    st.booleans(),
 )
 
 TELL = st.tuples(st.just("tell"), st.integers(1, 4))
@@ -89,6 +93,8 @@ async def live(actions: list[tuple[Any, ...]]) -> None:
             if what == "join":
                 handler = Handler(how[0], how[1], initial=how[2])
                 listener: ProcessorListener[str] = ProcessorListener("one", handler.deliver, ResyncSchedule(0.0))
+                if how[3] and not handler.seconds:
+                    listener.call_at_once()
                 handler.given = [f"initial {each}" for each in range(how[2])]
                 # Created at its turn, as in a running informer.
                 told = (AddNotification(each, True) for each in list(handler.given))
@@ -151,6 +157,35 @@ def distribute(processor: SharedProcessor[Any], *objects: Any) -> None:
     for each in objects:
         processor.distribute(UpdateNotification(each, "new"))
     processor.flush()
+
+
+async def test_quick_handler_is_called_in_the_step_of_a_change_and_never_before_earlier_ones() -> None:
+    told: list[str] = []
+    processor: SharedProcessor[Any] = SharedProcessor()
+    listener = listener_of(lambda notification: told.append(notification.old))
+    listener.call_at_once()
+    processor.add_listener(listener)
+    distribute(processor, "before the start")
+    async with asyncio.TaskGroup() as tasks:
+        processor.start(tasks)
+        distribute(processor, "behind it")
+        assert told == []
+        while listener.pending:  # noqa: ASYNC110 - a turn of the loop
+            await asyncio.sleep(0)
+        assert told == ["before the start", "behind it"]
+        distribute(processor, "at once")
+        assert told[2:] == ["at once"]
+        many = [str(number) for number in range(1000)]
+        distribute(processor, *many)  # they would block the event loop
+        distribute(processor, "last")
+        assert told[3:] == []
+        while listener.pending:  # noqa: ASYNC110 - a turn of the loop
+            await asyncio.sleep(0)
+        assert told[3:] == [*many, "last"]
+        assert listener.backlog.calls == len(told)
+        processor.remove_listener(listener)
+        distribute(processor, "too late")
+        assert told[-1] == "last"
 
 
 STEP = 0.000_005
