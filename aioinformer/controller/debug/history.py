@@ -7,8 +7,8 @@ cache. The limit is checked once a batch, by an upper bound, and what is kept is
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import chain, pairwise
+from collections import Counter, deque
+from itertools import pairwise, repeat
 from operator import attrgetter, itemgetter
 from sys import maxsize
 from time import time
@@ -19,7 +19,6 @@ import msgspec
 from aioinformer.cache.objects.views import View
 from aioinformer.controller.inputs.content import json_of
 from aioinformer.errors import USER_ERRORS
-from aioinformer.handlers.backlog import Batch
 from aioinformer.handlers.names import key_of
 from aioinformer.handlers.notifications import AddNotification, UpdateNotification
 from aioinformer.logs import get_logger
@@ -27,6 +26,7 @@ from aioinformer.resources.keys import DeletedFinalStateUnknown
 
 if TYPE_CHECKING:
     from aioinformer.cache.objects.record import Record
+    from aioinformer.handlers.backlog import Batch
     from aioinformer.handlers.notifications import Notification
     from aioinformer.informer.shared_informer import SharedIndexInformer
 
@@ -40,7 +40,8 @@ CHANGES: Final = 5
 _OVERHEAD: Final = 1_500
 #: A state that takes more than this part of the limit is not kept.
 _PART: Final = 4
-_first, _last, _raw = itemgetter(0), itemgetter(-1), attrgetter("raw")
+_first, _last = itemgetter(0), itemgetter(-1)
+_key, _raw, _old_record = attrgetter("key"), attrgetter("raw"), attrgetter("old._record")
 
 
 class JsonState(msgspec.Struct, frozen=True):
@@ -115,9 +116,9 @@ class Histories(dict["SharedIndexInformer[Any]", "History"]):
         """
         if self.size() > self.limit // 2:
             for each in self.values():
-                each.drop_large(self.limit // _PART)
+                each.thin(self.limit // _PART)
             while self.size() > self.limit // 2:
-                max(self.values(), key=History.size).drop_half()
+                max(self.values(), key=History.size).drop_oldest()
         self.left = self.limit - self.size()
 
 
@@ -127,13 +128,16 @@ class History:
     def __init__(self, informer: SharedIndexInformer[Any], within: Histories) -> None:
         self._informer = informer
         self._within = within
-        self._kept: LastFew[str] = LastFew(CHANGES, maxsize)
-        self.drop_half = self._kept.drop_half
+        #: When objects changed, and their states before that, in the order of the changes.
+        self._times: list[float] = []
+        self._states: list[State] = []
+        #: The same by key, made for a reader; None since the last change.
+        self._by_key: dict[str, deque[tuple[float, State]]] | None = None
         informer.observers.append(self.saw)
 
     def __len__(self) -> int:
         """Return of how many objects there are changes."""
-        return len(self._kept)
+        return len(self._kept())
 
     def close(self) -> None:
         """Record no more."""
@@ -141,55 +145,74 @@ class History:
 
     def saw(self, batch: Batch[Any]) -> None:
         """Record a batch of changes. Those of the first list are none."""
-        # In a flood, the few steps for each change are the cost of the page.
+        # In a flood, this is the cost of the page: there is no step of Python for each change.
+        changes = batch.notifications
         if batch.initial:
-            if batch.initial == batch.size:
-                return
-            batch = Batch.of([each for each in batch.notifications if not getattr(each, "is_in_initial_list", False)])
-        kept, left, now = self._kept, self._within.left, time()
+            changes = [each for each in changes if not getattr(each, "is_in_initial_list", False)]
         try:
-            for each in batch.notifications:
-                try:
-                    before = each.old._record  # type: ignore[union-attr]
-                except AttributeError:  # an add, a deletion, or objects of a user's class
-                    before = _before(each)
-                kept[before.key].append((now, before))
-                left -= len(before.raw) + _OVERHEAD
-            self._within.left = left
-            if left < 0:
+            try:
+                states: list[State] = [*map(_old_record, changes)]
+            except AttributeError:  # an add, a deletion, or objects of a user's class
+                states = [*map(_before, changes)]
+            self._times += repeat(time(), len(states))
+            self._states += states
+            self._by_key = None
+            self._within.left -= _size(states)
+            if self._within.left < 0:
                 self._within.fit()
         except Exception:  # the handlers must not miss a batch
             self.close()
             _log.exception("changes of %s are not recorded any more", self._informer.name)
 
-    def drop_large(self, most: int) -> None:
-        """Drop the changes of objects of which a state takes more than some bytes."""
-        if max(map(len, self._raw()), default=0) > most:
-            entries = self._kept.items()
-            for key in [key for key, each in entries if any(len(before.raw) > most for _, before in each)]:
-                del self._kept[key]
+    def thin(self, most: int) -> None:
+        """Keep the last changes of each object only, and none before a state of more than some bytes."""
+        counts = Counter(map(_key, self._states))
+        if max(counts.values(), default=0) <= CHANGES and max(map(len, map(_raw, self._states)), default=0) <= most:
+            return
+        counts.clear()
+        times: list[float] = []
+        states: list[State] = []
+        for at, state in zip(reversed(self._times), reversed(self._states), strict=True):
+            counts[state.key] += 1 if len(state.raw) <= most else CHANGES + 1
+            if counts[state.key] <= CHANGES:
+                times.append(at)
+                states.append(state)
+        self._times, self._states, self._by_key = times[::-1], states[::-1], None
+
+    def drop_oldest(self) -> None:
+        """Drop the oldest eighth of the changes."""
+        oldest = len(self._states) // 8 + 1
+        del self._times[:oldest], self._states[:oldest]
+        self._by_key = None
 
     def size(self) -> int:
         """Return how many bytes the recorded changes take."""
-        raw = self._raw()
-        return sum(map(len, raw)) + _OVERHEAD * len(raw)
-
-    def _raw(self) -> list[bytes]:
-        return [*map(_raw, map(_last, chain.from_iterable(self._kept.values())))]
+        return _size(self._states)
 
     def naming(self, text: bytes) -> list[str]:
         """Return the keys of the objects that have changed and had a text in their JSON."""
-        return [key for key in self._kept if any(text in state.json for state in self._states(key))]
+        return [key for key in self._kept() if any(text in state.json for state in self._states_of(key))]
 
     def changes(self, key: str) -> list[Change]:
         """Return the recorded changes of an object, the first one first."""
-        states = pairwise(self._states(key))
-        return [(at, old, new) for (at, _), (old, new) in zip(self._kept.get(key, ()), states, strict=True)]
+        states = pairwise(self._states_of(key))
+        return [(at, old, new) for (at, _), (old, new) in zip(self._kept().get(key, ()), states, strict=True)]
 
-    def _states(self, key: str) -> list[State]:
+    def _states_of(self, key: str) -> list[State]:
         """Return the states before the recorded changes of an object, and the present one."""
-        states = [before for _, before in self._kept.get(key, ())]
+        states = [before for _, before in self._kept().get(key, ())]
         return [*states, _state_of(key, self._informer.get_indexer().get_by_key(key))]
+
+    def _kept(self) -> dict[str, deque[tuple[float, State]]]:
+        if self._by_key is None:
+            self._by_key = LastFew(CHANGES, maxsize)
+            for at, state in zip(self._times, self._states, strict=True):
+                self._by_key[state.key].append((at, state))
+        return self._by_key
+
+
+def _size(states: list[State]) -> int:
+    return sum(map(len, map(_raw, states))) + _OVERHEAD * len(states)
 
 
 def _before(notification: Notification[Any]) -> State:

@@ -7,6 +7,7 @@ options.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from functools import partial
 from sys import maxsize
 from time import time
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from aioinformer.controller.debug.history import Change, History, State
-    from aioinformer.controller.running.active import ActiveController
+    from aioinformer.controller.running.active import ActiveController, EndedRun
     from aioinformer.handlers.registration import HandlerRegistration
     from aioinformer.informer.shared_informer import SharedIndexInformer
     from aioinformer.reflector.state import InformerState
@@ -37,6 +38,8 @@ RUNS: Final = 10
 TRANSITIONS: Final = 10
 #: Of how many keys the runs are kept, and the errors.
 _KEYS: Final = 2_000
+#: How many runs are kept until the page is read: each is a tuple, so that it costs nearly nothing.
+_RECENT: Final = 5_000
 #: At most so many lines of a diff, and characters of a value.
 _LINES: Final = 40
 _LENGTH: Final = 200
@@ -91,14 +94,17 @@ class Recording:
     Attributes:
         histories: the changes, by informer.
         transitions: of each cache, by the name of the informer: time, phase and reason.
-        runs: by controller and key, as `ActiveController.recent_runs`.
+        runs: the last runs by controller and key, those of `recent_runs` after `fold`: when each ended and began, by
+            the clock of the event loop, and the name of its result.
+        recent_runs: as those of `ActiveController`.
         errors: by controller and key, the time and the text of the last error of a key that has failed.
     """
 
     def __init__(self, limit: int, *, values: bool) -> None:
         self.values = values
         self.transitions: LastFew[str] = LastFew(TRANSITIONS, maxsize)
-        self.runs: dict[str, LastFew[ObjectName]] = {}
+        self.runs: LastFew[tuple[str, ObjectName]] = LastFew(RUNS, _KEYS)
+        self.recent_runs: deque[EndedRun] = deque(maxlen=_RECENT)
         self.errors: LastFew[tuple[str, ObjectName]] = LastFew(1, _KEYS)
         self.histories = Histories(limit)
         self._followed: WeakSet[SharedIndexInformer[Any]] = WeakSet()
@@ -107,10 +113,8 @@ class Recording:
 
     def follow(self, active: ActiveController) -> None:
         """Record the runs of a controller, the changes of its primary and of owned objects, and its caches' phases."""
-        active.recent_runs = self.runs.setdefault(active.name, LastFew(RUNS, _KEYS))
+        active.recent_runs = self.recent_runs
         active.on_failure = partial(self._failed, active.name)
-        for runs in self.runs.values():
-            runs.keys_at_most = max(1, _KEYS // len(self.runs))
         for informer in active.inputs.informers():
             if informer not in self._followed:
                 self._followed.add(informer)
@@ -157,9 +161,16 @@ class Recording:
         # Not `reverse=True`: changes of one batch have one time, and must not keep their order.
         return [self._described(*shown) for shown in sorted(latest, key=_when)[::-1]]
 
+    def fold(self) -> LastFew[tuple[str, ObjectName]]:
+        """Add the recent runs to `runs`, and return these."""
+        while self.recent_runs:
+            controller, key, *run = self.recent_runs.popleft()
+            self.runs[controller, key].append(run)
+        return self.runs
+
     def ran(self, controller: str, key: ObjectName) -> dict[str, Any] | None:
         """Return what is known of the last runs of a key; None for none."""
-        entries = self.runs[controller].get(key) if controller in self.runs else None
+        entries = self.fold().get((controller, key))
         if not entries:
             return None
         ended, began, result = entries[-1]

@@ -178,12 +178,7 @@ def _keys(session: Session, recording: Recording | None) -> dict[str, list[dict[
         lists["oldest"] += [(active, key) for key in active.queue.oldest(limit)]
     if recording is not None:
         now = asyncio.get_running_loop().time()
-        ran = [
-            (actives[name], key, runs)
-            for name, known in recording.runs.items()
-            for key, runs in known.items()
-            if name in actives
-        ]
+        ran = [(actives[name], key, runs) for (name, key), runs in recording.fold().items() if name in actives]
         hot = nlargest(KEYS, ran, key=lambda item: len(item[2]) / (_CALM + now - item[2][0][1]))
         lists["hottest"] = [(active, key) for active, key, runs in hot if len(runs) > 1]
         slow = nlargest(KEYS, ran, key=lambda item: longest(item[2]))

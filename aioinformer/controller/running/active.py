@@ -15,7 +15,7 @@ import inspect
 from collections import Counter
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -48,7 +48,7 @@ from aioinformer.workqueue.waiting import loop_time
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from aioinformer.controller.declaration import Controller
     from aioinformer.controller.own_writes.own_writes import OwnWrites
@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from aioinformer.workqueue.requests.outcomes import Outcome, Run
 
 R = TypeVar("R")
+
+#: The names of controller and key, when the run ended and began, by the clock of the event loop, and its result.
+EndedRun: TypeAlias = "tuple[str, ObjectName, float, float, str]"
 
 _log = get_logger("aioinformer.controller")
 
@@ -83,8 +86,7 @@ class ActiveController:
         share: the part of the keys that this replica runs; None for all.
         attempts: those that run, by their tasks.
         own, gate, catch_up, loops, cancellation: its parts.
-        recent_runs: gets an entry of each run under its key: when it ended and began, by the clock of the event loop,
-            and the name of its result. None for none.
+        recent_runs: gets an entry of each run; None for none.
         on_failure: called with the key of a run that did not succeed, and with what follows; None for none.
     """
 
@@ -100,7 +102,7 @@ class ActiveController:
         self.results: Counter[str] = Counter()
         self.synced = Latch()
         self.permitted = False
-        self.recent_runs: Mapping[ObjectName, deque[tuple[float, float, str]]] | None = None
+        self.recent_runs: deque[EndedRun] | None = None
         self.on_failure: Callable[[ObjectName, Unfinished | Park], object] | None = None
         self._services = services
         self.cancellation = Cancellation(controller.name, controller.timeout)
@@ -361,7 +363,7 @@ class ActiveController:
         self.results[name] += 1
         self.loops.ran(run.key, run.causes, now, wrote=attempt.wrote)
         if self.recent_runs is not None:
-            self.recent_runs[run.key].append((now, run.started, name))
+            self.recent_runs.append((self.name, run.key, now, run.started, name))
         if run.key in self.own.recorded and not self._closing and self.gate.is_closed(run.key):
             self._settle(run, name, outcome)
         else:
