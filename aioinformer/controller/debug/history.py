@@ -114,12 +114,15 @@ class Histories(dict["SharedIndexInformer[Any]", "History"]):
         So the next measurement comes after as many bytes again. The informer that takes most loses changes: a flood of
         one hides no changes of those that take less.
         """
-        if self.size() > self.limit // 2:
-            for each in self.values():
+        sizes = {each: each.size() for each in self.values()}
+        if sum(sizes.values()) > self.limit // 2:
+            for each in sizes:
                 each.thin(self.limit // _PART)
-            while self.size() > self.limit // 2:
-                max(self.values(), key=History.size).drop_oldest()
-        self.left = self.limit - self.size()
+                sizes[each] = each.size()
+            while (surplus := sum(sizes.values()) - self.limit // 2) > 0:
+                largest = max(sizes, key=sizes.__getitem__)
+                sizes[largest] -= largest.drop_oldest(min(surplus, self.limit // _PART))
+        self.left = self.limit - sum(sizes.values())
 
 
 class History:
@@ -179,11 +182,17 @@ class History:
                 states.append(state)
         self._times, self._states, self._by_key = times[::-1], states[::-1], None
 
-    def drop_oldest(self) -> None:
-        """Drop the oldest eighth of the changes."""
-        oldest = len(self._states) // 8 + 1
-        del self._times[:oldest], self._states[:oldest]
+    def drop_oldest(self, size: int) -> int:
+        """Drop the oldest changes that take so many bytes together; return how many these are."""
+        dropped = count = 0
+        for state in self._states:
+            if dropped >= size:
+                break
+            dropped += len(state.raw) + _OVERHEAD
+            count += 1
+        del self._times[:count], self._states[:count]
         self._by_key = None
+        return dropped
 
     def size(self) -> int:
         """Return how many bytes the recorded changes take."""
