@@ -26,7 +26,7 @@ class BulkChange:
 
     def __init__(self, store: ThreadSafeStore[Any], *, fresh: bool) -> None:
         self._store = store
-        self._deleted: list[str] = []
+        self._deleted: dict[str, None] = {}
         #: key -> the item, and its values by the names of the indices
         self._puts: dict[str, tuple[Any, dict[str, tuple[str, ...]]]] = {}
         #: Objects that are all new, and indices of these alone.
@@ -35,6 +35,10 @@ class BulkChange:
         if fresh:
             self._items = {}
             self._made = {index.name: store.new_index(index.name, index.function) for index in store.every_index}
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether an object is changed."""
+        return key in self._puts or key in self._deleted or (self._items is not None and key in self._items)
 
     def put(self, key: str, item: Any) -> None:
         """Add or replace an item."""
@@ -47,7 +51,7 @@ class BulkChange:
 
     def delete(self, key: str) -> None:
         """Remove an item that is in the store."""
-        self._deleted.append(key)
+        self._deleted[key] = None
 
     def commit(self, notify: Callable[[], Any] = lambda: None) -> None:
         """Make the changes, all at once.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -47,10 +48,9 @@ class Batch(msgspec.Struct, Generic[T], frozen=True, eq=False):
     source: Iterator[Any] | None = None
 
     @classmethod
-    def of(cls, notifications: list[Notification[T]]) -> Batch[T]:
-        """Return the batch of these notifications."""
-        initial = 0
-        for each in notifications:
+    def of(cls, notifications: list[Notification[T]], counted: int = 0, initial: int = 0) -> Batch[T]:
+        """Return the batch of these notifications. Of the first ones, `counted` of them, `initial` are initial."""
+        for each in islice(notifications, counted, None) if counted else notifications:
             if type(each) is AddNotification and each.is_in_initial_list:
                 initial += 1
         return cls(tuple(notifications), len(notifications), initial)

@@ -41,6 +41,7 @@ class SharedProcessor(Generic[T]):
     """
 
     __slots__ = (
+        "_counted",
         "_leaving",
         "_lines",
         "_missed",
@@ -63,6 +64,8 @@ class SharedProcessor(Generic[T]):
         #: Removed listeners whose handler has not finished its last call.
         self._leaving: list[ProcessorListener[T]] = []
         self._outbox: list[Notification[T]] = []
+        #: How many notifications at the beginning of the outbox have been counted, and how many of them are initial.
+        self._counted = 0, 0
         #: Positions in the outbox of notifications for listeners that take part in a resync; None for none.
         self._syncs: set[int] | None = None
         #: Batches that could not be enqueued because memory ran out.
@@ -82,9 +85,17 @@ class SharedProcessor(Generic[T]):
             self._syncs = self._syncs or set()
             self._syncs.add(len(self._outbox) - 1)
 
-    def distribute_all(self, notifications: list[Notification[T]]) -> None:
-        """Add all of these notifications to the next batch, or none of them if memory runs out."""
+    def distribute_all(self, notifications: list[Notification[T]], initial: int) -> None:
+        """Add all of these notifications to the next batch, or none of them if memory runs out.
+
+        Args:
+            notifications: there may be very many, which need not be counted when the batch is made.
+            initial: how many of them belong to the initial list.
+        """
+        first = not self._outbox
         self._outbox += notifications
+        if first:
+            self._counted = len(notifications), initial
 
     def flush(self) -> None:
         """Pass the batch to the listeners. Call this before the event loop gets a turn.
@@ -99,10 +110,10 @@ class SharedProcessor(Generic[T]):
         collected = self._outbox
         if not collected:
             return
-        everything = without = Batch.of(collected)
+        everything = without = Batch.of(collected, *self._counted)
         if syncs := self._syncs:
             without = Batch.of([each for position, each in enumerate(collected) if position not in syncs])
-        self._outbox, self._syncs = [], None
+        self._outbox, self._counted, self._syncs = [], (0, 0), None
         for observe in self.observers:
             observe(without)
         for listener in self.listeners:

@@ -12,6 +12,7 @@ Readers see the old state or the new one, and a handler that is added between tw
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aioinformer.cache.bulk_change import BulkChange
@@ -61,6 +62,7 @@ class CacheUpdates(Generic[T]):
         "_collects",
         "_distribute",
         "_distribute_all",
+        "_distribute_updates",
         "_flush",
         "_item",
         "_known",
@@ -94,6 +96,7 @@ class CacheUpdates(Generic[T]):
         self._to_view = objects.to_view
         self._distribute = processor.distribute
         self._distribute_all = processor.distribute_all
+        self._distribute_updates = partial(processor.distribute_all, initial=0)
         self._flush = processor.flush
         self._collects = collects
         #: Updates that `flush` makes: the new records by key, and the notifications.
@@ -159,7 +162,7 @@ class CacheUpdates(Generic[T]):
         """Make the collected updates."""
         records, self._collected = self._collected, {}
         notifications, self._notifications = self._notifications, []
-        if not self._store.update_records(records, self._distribute_all, notifications):
+        if not self._store.update_records(records, self._distribute_updates, notifications):
             # Another thread has changed the store since the updates were collected.
             for (key, record), notification in zip(records.items(), notifications, strict=True):
                 self._store.put(key, record, self._distribute, notification)
@@ -181,11 +184,10 @@ class CacheUpdates(Generic[T]):
             listed[record.key] = record
             yield
         notifications: list[Notification[T]] = []
-        changed: list[str] = []
+        initial = 0
         for key in keys if "" not in listed else ():  # an object without a name may be any of the missing ones
             if key not in listed:
                 change.delete(key)
-                changed.append(key)
                 notifications.append(self._missed_delete(key, store.item(key)))
             yield
         for key, record in listed.items():
@@ -197,19 +199,20 @@ class CacheUpdates(Generic[T]):
                 notification = self._upsert_notification(old, record, is_in_initial_list)
                 if notification is not None:
                     notifications.append(notification)
+                    initial += type(notification) is AddNotification and notification.is_in_initial_list
                     change.put(key, record)
-                    changed.append(key)
-            elif key in self._awaited:  # as in `_upsert`
-                changed.append(key)
             yield
-        change.commit(lambda: self._distribute_all(notifications))
-        for key in changed:
-            if self._versions.opaque and key in listed:
-                self._versions.saw(listed[key].resource_version)
-            if self._unread:
-                self._release(key)
-            if key in self._awaited:
-                self._wake_waiters(key)
+        change.commit(lambda: self._distribute_all(notifications, initial))
+        # All of this is one step, so there is no loop over all objects, unless versions have no order.
+        if self._versions.opaque:
+            for key, record in listed.items():
+                if key in change:
+                    self._versions.saw(record.resource_version)
+        for key in [each for each in self._unread if each in change]:
+            self._release(key)
+        # Those of unchanged objects, too, as in `_upsert`.
+        for key in [each for each in self._awaited if each in listed or each in change]:
+            self._wake_waiters(key)
 
     def forget(self, keys: Iterable[str]) -> Iterator[None]:
         """Delete objects that the informer no longer follows, in steps, and deliver tombstones.
