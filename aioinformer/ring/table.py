@@ -85,6 +85,10 @@ class Ring(msgspec.Struct, frozen=True):
         return {number: slot for number, slot in enumerate(self.slots) if slot.owner == name}
 
 
+#: Instead of a ring that can be used: it has no slots.
+NO_RING: Final = Ring((), epoch=-1)
+
+
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     sum: str
