@@ -15,13 +15,12 @@ from uuid import uuid4
 from aioinformer.client.client import Client
 from aioinformer.concurrency import TaskGroup
 from aioinformer.errors import AioinformerError, TransportError
-from aioinformer.informer.watch import RetryWatcher
 from aioinformer.leaderelection.elector import LeadershipLost
 from aioinformer.leaderelection.leadership import TOLERANCE
 from aioinformer.leaderelection.lock import LEASES, decode_lease, wall_clock
+from aioinformer.leaderelection.watch import ObjectWatch
 from aioinformer.logs import get_logger
 from aioinformer.metrics.statistics import RingStatistics
-from aioinformer.reflector.listwatch import ListWatch
 from aioinformer.resources.resource import Resource
 from aioinformer.ring.declaration import LONGEST
 from aioinformer.ring.member import DeleteLease, Member, ReadLease, RingRefused, WriteLease, WriteRing, status_of
@@ -46,8 +45,6 @@ CONFIG_MAPS: Final[Resource[Any]] = Resource("", "v1", "configmaps", kind="Confi
 LABEL: Final = "aioinformer/ring"
 #: Seconds between two requests about the own Lease if one has shown that another is needed at once.
 _SOON: Final = 0.2
-#: Seconds until another watch of the ring is requested.
-_WATCH_PAUSE: Final = 30.0
 #: Seconds beyond the duration of a Lease without an owner after which a slot is reported.
 _PATIENCE: Final = 10.0
 #: The reason that says that a slot has at least this many namespaces, and so many times the average of the slots.
@@ -103,7 +100,7 @@ class Membership:
         namespaces: returns how many namespaces with cached objects each slot has, for a ring by namespace.
         on_trouble: called with a reason and a message for an Event, once for each trouble.
         metrics: gets the figures of the ring, under its name.
-        random: returns numbers in [0, 1), for the watch.
+        random: returns numbers in [0, 1), for the watch and for pauses.
 
     Attributes:
         ring: as given.
@@ -139,10 +136,11 @@ class Membership:
         own = Client(InLane(transport_of(transport), "lease"), namespace=ring.namespace, retry=False)
         self._leases = own.resource(LEASES, decoder=decode_lease)
         self._objects = own.resource(CONFIG_MAPS, decoder=decode_lease)
-        fields = {"metadata.name": ring.object}
-        self._watched = ListWatch(transport_of(transport), CONFIG_MAPS, ring.namespace, field_selector=fields)
-        self._wake = asyncio.Event()
-        self.wake = self._wake.set
+        #: Each event makes the next look an early one. The watch is not needed for anything else.
+        self._watch = ObjectWatch(
+            transport_of(transport), ring.object, ring.namespace, lambda obj, deleted: True, random, CONFIG_MAPS
+        )
+        self.wake = self._watch.wake
         self._timer: asyncio.TimerHandle | None = None
         self._working: set[int] = set()
         self._errors: dict[str, str] = {}
@@ -205,18 +203,15 @@ class Membership:
         """
         try:
             async with TaskGroup() as tasks:
-                others = [
-                    tasks.create_task(self._renew(), name=f"{self}: renewal"),
-                    tasks.create_task(self._follow(), name=f"{self}: watch"),
-                ]
+                renewal = tasks.create_task(self._renew(), name=f"{self}: renewal")
                 await self._observe()
-                for task in others:
-                    task.cancel()
+                renewal.cancel()
         except BaseExceptionGroup as group:
             raise next((each for each in group.exceptions if isinstance(each, RingRefused)), group) from None
         finally:
             self._member.leave()  # without a write: the Lease expires, if it was not deleted
             self._settle()
+            await self._watch.stop()
 
     async def leave(self, seconds: float) -> None:
         """Give up all slots by a write, and delete the Lease, within this time. Nothing may run in a slot any more."""
@@ -225,7 +220,7 @@ class Membership:
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while not self._member.left and loop.time() < until:
-            self._wake.set()
+            self.wake()
             await asyncio.sleep(0.02)
         if not self._member.left:
             _log.warning("%s has not left within %g s: its slots are taken when its Lease has expired", self, seconds)
@@ -245,11 +240,11 @@ class Membership:
     async def _observe(self) -> None:
         loop, member = asyncio.get_running_loop(), self._member
         while not member.left:
-            self._wake.clear()
             sent = loop.time()
             answer = await self._send("the ring", self._objects.get(self.ring.object))
             member.ring_read(answer, sent, loop.time())
             self._settle()
+            self._watch.start(member.version)
             if loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving:
                 await self._list()
             member.busy = set(self._busy())
@@ -266,12 +261,7 @@ class Membership:
                     await asyncio.sleep(_SOON * self._random())
                     continue
             self._report(loop.time())
-            pause = min(self._options.retry_period, max(0.05, due - loop.time()))
-            try:
-                async with asyncio.timeout(pause):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
 
     async def _list(self) -> None:
         loop = asyncio.get_running_loop()
@@ -279,22 +269,6 @@ class Membership:
         if not isinstance(answer, AioinformerError):
             self._listed_at = loop.time()
             self._member.leases_listed(answer, self._listed_at)
-
-    async def _follow(self) -> None:
-        """Watch the ring object: each event makes the next look an early one. It is not needed for anything else."""
-        while True:
-            version = self._member.version
-            if version:
-                try:
-                    async with RetryWatcher(
-                        self._watched, version, decoder=decode_lease, random=self._random
-                    ) as events:
-                        async for _ in events:
-                            self._wake.set()
-                except AioinformerError as error:
-                    _log.debug("the watch of %s ended: %s", self, error)
-                    await asyncio.sleep(0.0 if getattr(error, "status", 0) == 410 else _WATCH_PAUSE)
-            await asyncio.sleep(self._options.retry_period)
 
     # Requests.
 
