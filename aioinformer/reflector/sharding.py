@@ -72,8 +72,7 @@ class ShardedListWatch(ListWatch[T]):
             shards.
 
     Raises:
-        SelectorError: a selector cannot be parsed.
-        UsageError: a namespace is given for a cluster-scoped resource.
+        UsageError: as `ListWatch`.
     """
 
     def __init__(
@@ -230,11 +229,8 @@ class _ShardResponse:
         await self._response.close()
 
     async def _lines(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        values, broken = ValueStream(self._max_frame), False
+        values = ValueStream(self._max_frame)
         async for chunk in chunks:
-            if broken:
-                yield chunk  # the reader of the response reports the broken value
-                continue
             left = bytearray()
             try:
                 usual = partial(self._filter_usual_line, left)
@@ -245,15 +241,17 @@ class _ShardResponse:
             except FrameTooLarge:
                 raise
             except DecodeError:
-                broken = True
-                left += self._bookmark() + values.unread()
+                yield bytes(left + self._bookmark() + values.unread())
+                async for rest in chunks:  # the reader of the response reports the broken value
+                    yield rest
+                return
             if self._passed and (left or self._is_due()):
                 left += self._bookmark()
             if left:
                 yield bytes(left)
         if self._passed:
             yield self._bookmark()
-        if not broken and (rest := values.unread()):  # a truncated event
+        if rest := values.unread():  # a truncated event
             yield rest
 
     def _filter_usual_line(self, left: bytearray, data: bytes, at: int, end: int) -> int:

@@ -205,9 +205,7 @@ class Member:
         if status_of(answer) == 404:
             self.ring = NO_RING
             self._uid = self.version = self.problem = ""
-        elif isinstance(answer, AioinformerError):
-            return  # what was known counts until the deadline
-        else:
+        elif not isinstance(answer, AioinformerError):  # otherwise, what was known counts until the deadline
             self._take(answer, sent, now)
         self._refresh()
 
@@ -256,13 +254,8 @@ class Member:
             holder, (uid, version), name = spec.get("holderIdentity"), _identity(lease), lease["metadata"]["name"]
             seen = before.get(name)
             if seen is None or seen.uid != uid:
-                seen = SeenLease(
-                    uid,
-                    version,
-                    str(holder or ""),
-                    int(spec.get("leaseDurationSeconds") or self._times.lease_duration),
-                    now,
-                )
+                seconds = int(spec.get("leaseDurationSeconds") or self._times.lease_duration)
+                seen = SeenLease(uid, version, str(holder or ""), seconds, now)
             elif seen.version != version:
                 seen.version, seen.since, seen.changes = version, now, seen.changes + 1
             self.seen[name] = seen
@@ -318,15 +311,15 @@ class Member:
         if not self.ring.slots:
             first = replace(self._first, epoch=self._epoch + 1, members={self.name: self._entry()})
             return (WriteRing(first) if self._uid == "" else None), due
-        ring, given_up, at = self._proposed(self.ring, now)
+        ring, at = self._proposed(self.ring, now)
         if ring == self.ring:
             return None, min(due, at)
-        self._given_up.update(dict.fromkeys(given_up, self.version))
+        self._given_up.update({slot: self.version for slot in self.mine if ring.slots[slot].owner != self.name})
         self._refresh()
         return self._write(ring), now
 
-    def _proposed(self, ring: Ring, now: float) -> tuple[Ring, list[int], float]:
-        """Return the next ring, the slots that this replica hands over with it, and when to look again."""
+    def _proposed(self, ring: Ring, now: float) -> tuple[Ring, float]:
+        """Return the next ring, in which this replica may hand slots over, and when to look again."""
         turn, due, members = self._turn, float("inf"), dict(ring.members)
         for name, entry in ring.members.items():
             at = self._missing.get((name, entry.lease), float("inf")) + entry.seconds + turn
@@ -343,12 +336,11 @@ class Member:
         if known is None or (known.lease in self._former and not self.busy):
             slots = _without(slots, self.name) if known is not None else slots
             members[self.name] = self._entry()
-        given_up, epoch = [], ring.epoch + 1
+        epoch = ring.epoch + 1
         for number, slot in enumerate(slots):
             if slot.owner == self.name and slot.to in members and slot.to and number not in self.busy:
                 slots[number] = Slot(slot.to, epoch)
-                given_up.append(number)
-        return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), given_up, due
+        return planned(replace(ring, slots=tuple(slots), members=members, of=of), epoch), due
 
     def write_answered(self, write: Write, answer: Answer, sent: float, now: float) -> None:
         """Take the answer to a write into account.
@@ -367,7 +359,7 @@ class Member:
 
     def _leave(self) -> Write | None:
         if self.name not in self.ring.members:
-            self.left = self.left or not self._lease
+            self.left = not self._lease
             return DeleteLease(self.name, self._lease, "") if self._lease else None
         if self.ring.members[self.name].lease not in (self._lease, *self._former):
             return None

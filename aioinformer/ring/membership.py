@@ -157,10 +157,9 @@ class Membership:
 
     def grant(self, slot: int) -> SlotGrant | None:
         """Return the right to begin work in a slot now; None if this process does not have it."""
-        owned = self._member.mine.get(slot)
-        if owned is None or owned.to or self.remaining <= 0:
+        if self.remaining <= 0 or not self._member.accepts(slot):
             return None
-        return SlotGrant(self, slot, owned.epoch)
+        return SlotGrant(self, slot, self._member.mine[slot].epoch)
 
     @property
     def remaining(self) -> float:
@@ -246,7 +245,10 @@ class Membership:
             self._settle()
             self._watch.start(member.version)
             if loop.time() - self._listed_at >= self._options.retry_period / 2 or member.leaving:
-                await self._list()
+                answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
+                if not isinstance(answer, AioinformerError):
+                    self._listed_at = loop.time()
+                    member.leases_listed(answer, self._listed_at)
             member.busy = set(self._busy())
             write, due = member.next_write(loop.time())
             if write is not None:
@@ -260,15 +262,8 @@ class Membership:
                     self._listed_at = float("-inf")  # another member was faster, or there is more to do
                     await asyncio.sleep(_SOON * self._random())
                     continue
-            self._report(loop.time())
+            self._report()
             await self._watch.wait(min(self._options.retry_period, max(0.05, due - loop.time())))
-
-    async def _list(self) -> None:
-        loop = asyncio.get_running_loop()
-        answer = await self._send("the Leases", self._leases.list({LABEL: self.ring.name}, page_size=0))
-        if not isinstance(answer, AioinformerError):
-            self._listed_at = loop.time()
-            self._member.leases_listed(answer, self._listed_at)
 
     # Requests.
 
@@ -350,7 +345,7 @@ class Membership:
         named = ", ".join(map(str, slots[:8])) + ("…" if len(slots) > 8 else "")
         return f"slots without an owner for more than {limit:g} s: {named}; {reason}"
 
-    def _report(self, now: float) -> None:
+    def _report(self) -> None:
         """Log each trouble once, and pass it on for an Event."""
         troubles = {
             "SlotsUnowned": self._gap(),
