@@ -334,7 +334,8 @@ class Member:
             of, due = (self._uid or "", due) if at <= now else ("", min(due, at))
         known, slots = members.get(self.name), list(ring.slots)
         if known is None or (known.lease in self._former and not self.busy):
-            slots = _without(slots, self.name) if known is not None else slots
+            # What an earlier life or process of this name owned is free: it gets an owner with another epoch.
+            slots = [Slot("", each.epoch, each.to) if each.owner == self.name else each for each in slots]
             members[self.name] = self._entry()
         epoch = ring.epoch + 1
         for number, slot in enumerate(slots):
@@ -380,11 +381,6 @@ def _turn(ring: Ring, name: str) -> float:
     """Return how many seconds a replica lets others go first."""
     mine = crc32(f"{ring.epoch}/{name}".encode())
     return _TURN * min(_TURNS, sum(crc32(f"{ring.epoch}/{each}".encode()) < mine for each in ring.members))
-
-
-def _without(slots: Iterable[Slot], name: str) -> list[Slot]:
-    """Return the slots, those of a member free."""
-    return [Slot("", each.epoch, each.to) if each.owner == name else each for each in slots]
 
 
 def status_of(answer: Answer) -> int:
