@@ -26,7 +26,7 @@ import msgspec
 from aioinformer.concurrency import Slicer
 from aioinformer.errors import ApiError, DecodeError, FrameTooLarge
 from aioinformer.reflector.listwatch import ListWatch
-from aioinformer.reflector.watch_decoder import ValueStream
+from aioinformer.reflector.value_stream import ValueStream
 from aioinformer.reflector.watch_events import ADDED, BOOKMARK, DELETED, INITIAL_EVENTS_END, MODIFIED
 from aioinformer.resources.keys import metadata_field, metadata_of
 from aioinformer.transport.json_scanner import LARGE, Heavy, Steps, finish, outline
